@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
         try:
             name = _id(tokens, path, len(places) + 1)
             sentence = _sentence(words, language, document, genre, name)
+            sentence = replace(sentence, written=_written(tokens))
         except WordError as error:
             line = _line_of(error.word, first, lines)
             raise UserError(f"{path}, line {line}: {error}; fix the file.") from error
@@ -166,16 +168,45 @@ def _sentence(words: list[Any], language: str, document: str, genre: str, name: 
         heads=_heads(words),
         deprels=_column(words, "deprel"),
         chunks=_chunks(misc),
+        lemmas=_lemmas(words),
         frames=tuple(_frame(m, i, len(words)) for i, m in enumerate(misc) if m.get("Frame")),
         document=document,
         genre=genre,
     )
 
 
+def _written(tokens: conllu.TokenList) -> tuple[str, ...]:
+    """See `Sentence.written`."""
+    found: list[str] = []
+    space, within = "", 0
+    for token in tokens:
+        form, number = str(token["form"]), token["id"]
+        if isinstance(number, int):
+            if number <= within:
+                continue
+            found.append(space + form)
+        elif number[1] == "-":
+            first, _, within = number
+            parts = [str(x["form"]) for x in tokens if x["id"] in range(first, within + 1)]
+            if "".join(parts) != form:
+                parts = [form, *[""] * (len(parts) - 1)]
+            found += [space + parts[0], *parts[1:]]
+        else:
+            continue  # an empty node
+        space = "" if (token["misc"] or {}).get("SpaceAfter") == "No" else " "
+    return interned(found)
+
+
 def _column(words: list[Any], name: str) -> tuple[str, ...]:
     """A column of strings; empty if any word lacks a value (``_``)."""
     values = tuple(word.get(name) for word in words)
     return interned(values) if all(value not in (None, "_") for value in values) else ()
+
+
+def _lemmas(words: list[Any]) -> tuple[str, ...]:
+    """The lemmas, ``_`` for a word that has none; empty if no word has any."""
+    lemmas = interned(str(word.get("lemma") or "_") for word in words)
+    return lemmas if {*lemmas} - {"_"} else ()
 
 
 def _heads(words: list[Any]) -> tuple[int, ...]:

@@ -80,13 +80,18 @@ def _find_own(request: CorpusRequest) -> Source:
         _refuse_unused(request, "task_from", "annotate", *_OF_TABLES)
         return find_treebank(label, paths, request)
     if endings <= TABLES and len(endings) == 1:
+        from probes.data.labelled import find_items_in, find_table
+
         if not request.labelled:
+            if (items := find_items_in(label, paths)) is not None:
+                _refuse_unused(request, "annotate", "split_by", "group", "field")
+                return items
             raise UserError(
-                f"--corpus {name}: give its label column with --task-from, e.g. ner_tags; or, if "
-                "its rows are texts, --text and --label."
+                f"--corpus {name}: give its label column with --task-from, e.g. ner_tags; if its "
+                "rows are texts, --text and --label; minimal pairs have the columns sentence_good "
+                "and sentence_bad, facts subject, template and object."
             )
         _refuse_unused(request, "annotate")
-        from probes.data.labelled import find_table
 
         return find_table(label, paths, request)
     if endings <= TEXT:

@@ -52,8 +52,12 @@ def in_memory(
 
 
 def _units(corpus: Corpus) -> str:
-    """SHA-256 of what sentences belong to, on which intervals and held-out genres depend."""
-    units = [(split, s.document, s.genre) for split in SPLITS for s in corpus.splits[split]]
+    """SHA-256 of what the fingerprint leaves out: what sentences belong to, lemmas, spacing."""
+    units = [
+        (split, s.document, s.genre, *filter(None, (s.lemmas, s.written)))
+        for split in SPLITS
+        for s in corpus.splits[split]
+    ]
     return hashlib.sha256(repr(units).encode()).hexdigest()
 
 

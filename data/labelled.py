@@ -27,6 +27,7 @@ from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
 from probes.common.wording import listed
+from probes.data.item_tables import find_items, kind_of
 from probes.data.label_columns import (
     TableRows,
     document_of,
@@ -81,6 +82,23 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     if any(part.space_separated for part in rows):
         identity["rules for CSV"] = _CSV_RULES
     return _source(name, "", files, identity, rows, request)
+
+
+def find_items_in(name: str, paths: list[Path]) -> Source | None:
+    """The files as items, if their columns are those of items; see data/item_tables.py.
+
+    Raises:
+        UserError: a file is damaged, or the files hold items of several kinds.
+    """
+    tables = [_READERS[path.suffix.lower()](path) for path in paths]
+    kinds = {kind_of(columns) for columns, _ in tables}
+    if None in kinds:
+        return None
+    if len(kinds) > 1:
+        raise UserError(f"--corpus {name}: some files hold pairs, others facts; give one kind.")
+    (kind,) = kinds
+    assert kind is not None
+    return find_items(name, paths, tables, kind)
 
 
 def find_dataset(name: str, request: CorpusRequest) -> Source:

@@ -4,33 +4,29 @@ A skeleton is a sentence with its words blanked out: part-of-speech tags, the co
 the predicates with their arguments, one word per line, in the columns of CoNLL-2012 (Pradhan et al.
 2012). The words come from UD English-EWT; see data/ewt_join.py.
 
-The release is read from its archive without unpacking it. Code hosts may repack an archive, so its
-content is checked instead of its bytes.
+The release is read from its archive; see data/archive_members.py.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import re
-import tarfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
 
 from probes.common.errors import UserError
+from probes.data.archive_members import Members
 from probes.data.sentence import Frame
 
-CONTENT_DIGEST = "a6b094d3d7c3efa4c9fd2704fa4790609c819dc2ee0161d1e832e0f345ceb849"
-"""Output of `find . -name '*.gold_skel' | LC_ALL=C sort | xargs sha256sum | sha256sum` in
-the folder data/google/ewt of the release at commit 4abade0b."""
-
-_MEMBER = re.compile(r"[^/]+/data/google/ewt/(.+\.gold_skel)")
-_MAX_BYTES = 1 << 28
-"""More than five times the size of the release; a larger archive cannot be it."""
+MEMBERS = Members(
+    what="the registered release of PropBank",
+    pattern=r"[^/]+/data/google/ewt/(.+\.gold_skel)",
+    digest="a6b094d3d7c3efa4c9fd2704fa4790609c819dc2ee0161d1e832e0f345ceb849",
+    folder="propbank-release/data/google/ewt",
+)
+"""The skeletons of EWT at commit 4abade0b."""
 
 _BRACKETS = re.compile(r"((?:\([^()*]+)*)\*(\)*)")
 _FIXED_COLUMNS = 8
@@ -73,15 +69,13 @@ class Skeleton:
         return len(self.tags)
 
 
-def read_skeletons(
-    archive: Path, content_digest: str = CONTENT_DIGEST
-) -> dict[str, tuple[Skeleton, ...]]:
+def read_skeletons(archive: Path, members: Members = MEMBERS) -> dict[str, tuple[Skeleton, ...]]:
     """The skeletons of every document, in order.
 
     Args:
         archive: the release as a tar file, complete or only the members that are read here,
             ``<prefix>/data/google/ewt/**/*.gold_skel``.
-        content_digest: digest that the content of these members must have.
+        members: which members these are.
 
     Returns:
         skeletons by document, named ``<genre>-<document>`` as UD English-EWT does.
@@ -91,80 +85,8 @@ def read_skeletons(
     """
     return {
         _document(path): tuple(_skeletons(content, f"{archive}: {path}"))
-        for path, content in _registered_members(archive, content_digest).items()
+        for path, content in members.read(archive).items()
     }
-
-
-def require_registered(archive: Path) -> None:
-    """Check that an archive contains the registered skeletons.
-
-    Raises:
-        UserError: see `read_skeletons`.
-    """
-    _registered_members(archive, CONTENT_DIGEST)
-
-
-def extract_skeletons(archive: Path, target: Path, content_digest: str = CONTENT_DIGEST) -> None:
-    """Copy the members that are read here to a tar file, always with the same bytes.
-
-    Args:
-        archive: the release as its host packs it.
-        target: the `.tar` to write, uncompressed, since compression differs between machines.
-        content_digest: see `read_skeletons`.
-
-    Raises:
-        UserError: see `read_skeletons`.
-    """
-    members = _registered_members(archive, content_digest)
-    with tarfile.open(target, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for path in sorted(members):
-            member = tarfile.TarInfo(f"propbank-release/data/google/ewt/{path}")
-            member.size = len(members[path])
-            tar.addfile(member, io.BytesIO(members[path]))
-
-
-def _registered_members(archive: Path, content_digest: str) -> dict[str, bytes]:
-    members = _members(archive)
-    found = _digest(members)
-    if found != content_digest:
-        raise UserError(
-            f"{archive}: not the registered release of PropBank: the content of its "
-            f"{len(members)} .gold_skel files has digest {found} instead of {content_digest}. "
-            "Delete the file and fetch it again."
-        )
-    return members
-
-
-def _members(archive: Path) -> dict[str, bytes]:
-    """The content of the members that are read, by path below data/google/ewt."""
-    members: dict[str, bytes] = {}
-    size = 0
-    try:
-        with tarfile.open(archive, "r|*") as tar:
-            for member in tar:
-                match = _MEMBER.fullmatch(member.name)
-                if match is None or not member.isreg() or ".." in member.name.split("/"):
-                    continue
-                size += member.size
-                if size > _MAX_BYTES:
-                    raise UserError(f"{archive}: is larger than the release; fetch it again.")
-                content = tar.extractfile(member)
-                assert content is not None  # it is a regular file
-                members[match[1]] = content.read()
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise UserError(f"{archive}: damaged archive ({error}); fetch it again.") from error
-    except OSError as error:
-        raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error
-    return members
-
-
-def _digest(members: Mapping[str, bytes]) -> str:
-    """SHA-256 of the lines that `sha256sum` prints for the members, sorted by path."""
-    lines = (
-        f"{hashlib.sha256(members[path]).hexdigest()}  ./{path}\n".encode()
-        for path in sorted(members, key=str.encode)
-    )
-    return hashlib.sha256(b"".join(lines)).hexdigest()
 
 
 def _document(path: str) -> str:

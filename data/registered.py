@@ -12,11 +12,14 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.registry import Registry, did_you_mean
-from probes.data import conll2000, propbank
+from probes.data import conll2000, propbank, syntaxgym
 from probes.data.conllu_files import read_conllu
 from probes.data.corpus_checks import read_checked
+from probes.data.diagnostics import read_diagnostics
 from probes.data.downloads import Archive, Remote
 from probes.data.ewt_join import join
+from probes.data.items import KINDS
+from probes.data.minimal_pairs import CLAMS, LANGUAGES, read_blimp, read_clams
 from probes.data.sentence import LAYERS, SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
 
@@ -60,7 +63,7 @@ class Registered:
             UserError: a file is missing and cannot be downloaded, or a layer is unknown.
         """
         for layer in sorted(self.layers | self.silver):
-            if layer not in LAYERS:
+            if layer not in (*LAYERS, *KINDS):
                 hint = did_you_mean(layer, LAYERS)
                 raise UserError(f"Corpus {self.name!r}: unknown annotation layer {layer!r}. {hint}")
         for file in self.files.values():
@@ -193,14 +196,14 @@ corpora.add(
                     tuple(
                         f"propbank-release-{_PROPBANK}{part}.tar.gz" for part in (".ewt-only", "")
                     ),
-                    propbank.require_registered,
-                    propbank.extract_skeletons,
+                    propbank.MEMBERS.read,
+                    propbank.MEMBERS.extract,
                 ),
             ),
         },
         read=read_ewt,
         layers=frozenset(LAYERS),
-        pinned={"propbank": propbank.CONTENT_DIGEST},
+        pinned={"propbank": propbank.MEMBERS.digest},
         genre=ewt_genre,
     ),
 )
@@ -225,6 +228,124 @@ corpora.add(
         read=conll2000.read_corpus,
         layers=frozenset(("xpos", "chunks")),
         silver=frozenset(("xpos",)),
+    ),
+)
+
+corpora.add(
+    "blimp",
+    Registered(
+        name="blimp",
+        citation=citation("blimp"),
+        version="1.0",
+        licence="CC BY 4.0",
+        summary="BLiMP: 67,000 English minimal pairs in 67 paradigms; --measurements pairs.",
+        files={
+            "archive": Remote(
+                "BLiMP.zip",
+                "https://raw.githubusercontent.com/alexwarstadt/blimp/"
+                "3e56b06fcabca9b30822fc66435fca6b1aa40bb1/BLiMP.zip",
+                "172a1a714d72e72a89e8384dd531483f3d0f8a9aee3d33dccaf7992d8cecbb73",
+            )
+        },
+        read=read_blimp,
+        layers=frozenset(("pairs",)),
+    ),
+)
+
+_CLAMS = "36b5c9a56ecc51d3eedb6c1a85b805085d631c71"
+
+for _name, _languages in (("clams", LANGUAGES), *((f"clams-{x}", (x,)) for x in LANGUAGES)):
+    corpora.add(
+        _name,
+        Registered(
+            name=_name,
+            citation=citation("clams"),
+            version="2020",
+            licence="Apache 2.0",
+            summary=f"CLAMS: minimal pairs of agreement in {', '.join(_languages)}; "
+            "--measurements pairs.",
+            files={
+                "archive": Remote(
+                    "clams-evalsets.tar",
+                    f"https://github.com/aaronmueller/clams/archive/{_CLAMS}.tar.gz",
+                    "5e13cf568ad09c6843ed77ab78ae589bb96abc9bdde8dcd0b47062531480c56e",
+                    Archive("clams*.tar*", (), CLAMS.read, CLAMS.extract),
+                )
+            },
+            read=partial(read_clams, languages=_languages),
+            layers=frozenset(("pairs",)),
+            pinned={"evaluation sets": CLAMS.digest},
+        ),
+    )
+
+_SYNTAXGYM = "43f1f86b746254406dafc89bd17b9d4976607ef6"
+
+corpora.add(
+    "syntaxgym",
+    Registered(
+        name="syntaxgym",
+        citation=citation("syntaxgym"),
+        version="2020",
+        licence="MIT",
+        summary="SyntaxGym: 34 English suites with predictions over regions; --measurements pairs.",
+        files={
+            "archive": Remote(
+                "syntaxgym-suites.tar",
+                f"https://github.com/cpllab/syntactic-generalization/archive/{_SYNTAXGYM}.tar.gz",
+                "f2f3503ea48052f81dbca9fb62ad0c28d0f92da6445e8ed4a13cf6578027ed63",
+                Archive("synta*.tar*", (), syntaxgym.MEMBERS.read, syntaxgym.MEMBERS.extract),
+            )
+        },
+        read=syntaxgym.read_suites,
+        layers=frozenset(("pairs",)),
+        pinned={"suites": syntaxgym.MEMBERS.digest},
+    ),
+)
+
+_DIAGNOSTICS = (
+    "https://raw.githubusercontent.com/aetting/lm-diagnostics/"
+    "080de8d8b29a3d6f5fe133af73d7e9170f4d4c0c/datasets"
+)
+
+corpora.add(
+    "lm-diagnostics",
+    Registered(
+        name="lm-diagnostics",
+        citation=citation("lm-diagnostics"),
+        version="2020",
+        licence="MIT",
+        summary="CPRAG-102, ROLE-88 and NEG-136: contexts to be completed; --measurements cloze.",
+        files={
+            role: Remote(f"{name}.tsv", f"{_DIAGNOSTICS}/{folder}/{name}.tsv", digest)
+            for role, folder, name, digest in (
+                (
+                    "cprag",
+                    "CPRAG-102",
+                    "CPRAG-102",
+                    "d06ea9e3d97f8647839fe69b77817f4554e1fd1c79b8a3074bbfec44bbc05afb",
+                ),
+                (
+                    "role",
+                    "ROLE-88",
+                    "ROLE-88",
+                    "06a3dfdfbeb3fe0a86fcf4fdbe388c4384c69749b39a8ba3abd6eccf2712915e",
+                ),
+                (
+                    "neg-simp",
+                    "NEG-136",
+                    "NEG-136-SIMP",
+                    "3691043f229d247a2d8de572e505e929e17f5726ee58b5ad1c515232ce46e0f0",
+                ),
+                (
+                    "neg-nat",
+                    "NEG-136",
+                    "NEG-136-NAT",
+                    "60c090ed858850ee7eef47956c97db0ffe10e3e4842c0ec1d9094308c3ca67af",
+                ),
+            )
+        },
+        read=read_diagnostics,
+        layers=frozenset(("contexts",)),
     ),
 )
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn
 
+from probes.data.items import Item
+
 Span = tuple[int, int]
 """Words `[start, end)` of a sentence, counted from 0."""
 
@@ -24,7 +26,7 @@ ROOT = -1
 
 SPLITS = ("train", "dev", "test")
 
-LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames")
+LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames", "lemmas")
 """The annotation layers that a sentence may have."""
 
 
@@ -91,6 +93,10 @@ class Sentence:
             not annotation, so they are neither compared nor part of the fingerprint.
         whole: whether its only word is a text as it was written, which a model reads as one, and
             of which a vector is pooled.
+        lemmas: dictionary form of each word.
+        written: the stretch of text that each word is in, with the space before it; empty for a
+            word that shares the stretch of the one before, as in French ``du``, and for all words
+            if the corpus does not say how they are spaced.
     """
 
     id: str
@@ -107,6 +113,8 @@ class Sentence:
     document: str = field(default="", compare=False, repr=False)
     genre: str = field(default="", compare=False, repr=False)
     whole: bool = field(default=False, repr=False)
+    lemmas: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    written: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # Bypasses a subclass that records which attributes are read.
@@ -128,7 +136,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A named, versioned and licensed corpus of three splits.
+    """A named, versioned and licensed corpus: three splits of sentences, or items.
 
     Attributes:
         name: its name for `--corpus`.
@@ -136,7 +144,8 @@ class Corpus:
         licence: name of the licence.
         splits: sentences by split, "train", "dev" and "test".
         notes: counts to be printed and stored with results, e.g. of sentences that lack a layer.
-        limited: whether `--limit` left sentences out.
+        limited: whether `--limit` left sentences or items out.
+        items: what a language model is asked; such a corpus has no sentences.
     """
 
     name: str
@@ -145,6 +154,7 @@ class Corpus:
     splits: Mapping[str, tuple[Sentence, ...]]
     notes: Mapping[str, int] = field(default_factory=dict)
     limited: bool = False
+    items: tuple[Item, ...] = ()
 
     def __iter__(self) -> Iterator[Sentence]:
         for split in SPLITS:
@@ -152,8 +162,13 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all words and annotations, split by split, in order."""
+        """SHA-256 of all words and annotations but lemmas, split by split, in order; or of items.
+
+        Lemmas came later than the first records. They are in the same files.
+        """
         digest = hashlib.sha256()
+        for item in self.items:
+            digest.update(repr(item).encode())
         for split in SPLITS:
             for sentence in self.splits[split]:
                 digest.update(repr((split, sentence)).encode())
@@ -161,7 +176,9 @@ class Corpus:
 
     @cached_property
     def layers(self) -> frozenset[str]:
-        """The annotation layers and columns that at least one sentence has."""
+        """The annotation layers and columns that a sentence has, or the kind of items."""
+        if self.items:
+            return frozenset((self.items[0].kind,))
         return frozenset(
             name
             for name in (*LAYERS, *dict.fromkeys(c for s in self for c in s.columns))

@@ -15,6 +15,7 @@ from probes.common.errors import UserError
 from probes.common.files import folder_name
 from probes.data.chunk_schemes import Scheme
 from probes.data.downloads import FileFinder
+from probes.data.items import KINDS, Kind, first_of_each
 from probes.data.sentence import ROOT, SPLITS, Corpus, Sentence, bare, interned
 from probes.data.splits import SplitBy, Splits, overlap, without_overlap
 
@@ -41,7 +42,8 @@ class CorpusRequest:
         cache_dir: folder for downloads.
         offline: never download.
         mirror: see `FileFinder`.
-        limit: number of sentences to keep of each split; None for all.
+        limit: number of sentences to keep of each split, or of items of each paradigm; None for
+            all.
         split_by: unit that must stay whole when a missing split is cut from another.
         drop_overlap: drop training sentences that also occur in dev or test.
         task_from: label columns of the user's own data.
@@ -158,6 +160,11 @@ class Source:
         return f"{folder_name(self.name)}-{_digest(self._content)[:8]}"
 
     @property
+    def items(self) -> Kind | None:
+        """The kind of items that it is made of; None if of sentences."""
+        return next((kind for kind in KINDS if kind in (self.layers or ())), None)
+
+    @property
     def _content(self) -> dict[str, object]:
         return {
             "name": self.name,
@@ -173,6 +180,8 @@ class Source:
             UserError: a file is invalid.
         """
         corpus = self.read(self)
+        if corpus.items:
+            return self._limited_items(corpus)
         splits = {split: tuple(corpus.splits[split]) for split in SPLITS}
         notes = dict(corpus.notes)
         if self.limit is not None:
@@ -194,6 +203,18 @@ class Source:
         if several := sum(sentence.heads.count(ROOT) > 1 for sentence in corpus):
             notes["sentences with several roots, as if below one more word"] = several
         return replace(corpus, notes=notes)
+
+    def _limited_items(self, corpus: Corpus) -> Corpus:
+        """The corpus with at most `limit` items of each paradigm."""
+        items, limit = corpus.items, self.limit
+        if limit is not None:
+            items = tuple(first_of_each(items, limit))
+        notes = {
+            "items": len(items),
+            "paradigms": len({item.paradigm for item in items}),
+            **corpus.notes,
+        }
+        return replace(corpus, items=items, notes=notes, limited=len(items) < len(corpus.items))
 
 
 def _without_spaces_at_edges(parts: Splits) -> tuple[Splits, dict[str, int]]:

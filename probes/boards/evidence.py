@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from probes.measurements.measurement import probe_measurements
 from probes.records.result import Result
 from probes.records.table import Table
+from probes.records.titles import limit_mark, model_title
 
 
 def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
@@ -24,3 +26,16 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
             made = each.tables(having)
             tables[each.name] = [replace(table, repeated=table.repeated or 1) for table in made]
     return tables
+
+
+def tables_of(results: Iterable[Result], name: str) -> Iterator[tuple[str, Sequence[Table]]]:
+    """Those of one measurement for each model, corpus and probe family, after these three."""
+
+    def unit(result: Result) -> tuple[str, str, str]:
+        corpus = result.corpus.name + limit_mark(result)
+        return model_title(result), corpus, result.probe.family
+
+    for names, chosen in groupby(sorted(results, key=unit), key=unit):
+        title = f"{' · '.join(names)} probe"
+        found = evidence_tables(list(chosen)).get(name, [])
+        yield title, [replace(table, title=f"{title} · {table.title}") for table in found]

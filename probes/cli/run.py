@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from probes import __version__
 from probes.boards.comparison import comparison_tables
+from probes.boards.evidence import tables_of
 from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
 from probes.cli.closing import (
@@ -153,6 +154,10 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
         console = output_console(progress.quiet)
         for table in comparison_tables(comparisons):
             print_table(table, console)
+        for name in dict.fromkeys(name for run in runs for name in run.config.asked_by_name):
+            for _, tables in tables_of((x for run in runs for x in run.results.values()), name):
+                for table in tables:
+                    print_table(table, console)
         for run in runs:
             for name, record in run.others.items():
                 for table in get_measurement(name).tables([record]):

@@ -78,6 +78,8 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
     counts = f"{per_split(sentences)} sentences, {per_split(words)} words"
     if any(sentence.whole for sentence in corpus):
         counts = f"{per_split(sentences)} texts"
+    if corpus.items:
+        counts = f"{len(corpus.items):,} items"
     progress.say(
         f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
         f"({corpus.licence or 'licence not stated'}) · {counts} · fingerprint "
@@ -136,7 +138,7 @@ def announce_vectors(
     n_rows, about = vectors.manifest["rows"], vectors.encoding
     of = f"{model} · " if model else ""
     what, unknown = "words", f"{about.unknown_words:,} of {n_rows:,} words hold [UNK]"
-    if view.texts[0].whole:
+    if view.texts[0].written:
         what, unknown = "texts", f"{about.unknown_words:,} of {n_rows:,} texts are mostly [UNK]"
         if long := about.texts_in_several_windows:
             unknown += f" · {long:,} longer than the window, pooled over several"

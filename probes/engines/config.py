@@ -15,7 +15,7 @@ from probes.compute.devices import DType, FitDType, available_cores, require_dev
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
-from probes.measurements.measurement import EVIDENCE, LEVELS, Level
+from probes.measurements.measurement import EVIDENCE, LEVELS, Level, get_measurement
 from probes.records.base import Frozen
 from probes.tasks.columns import text_task
 from probes.tasks.task import TextPooling
@@ -237,6 +237,17 @@ class RunConfig(Frozen):
         by_level = EVIDENCE if {"standard", "full"} & set(self.evidence) else {}
         named = (name for name in self.evidence if name not in LEVELS)
         return tuple(dict.fromkeys((*by_level, *named)))
+
+    @property
+    def asked_by_name(self) -> tuple[str, ...]:
+        """The evidence that is named, whose tables the run prints."""
+        return tuple(name for name in self.evidence if name not in LEVELS)
+
+    @property
+    def reads_head(self) -> bool:
+        """Whether a measurement asks for the probabilities of tokens."""
+        named = (*self.about_corpus, *self.evidence_names)
+        return any(get_measurement(name).reads_head for name in named)
 
     @property
     def corpus_request(self) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from probes.common.errors import UserError
+from probes.common.errors import NoHeadError, UserError
 from probes.common.files import folder_name
 from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
@@ -61,6 +62,7 @@ class LazyModel:
     is_twin: bool = False
     n_layers: int | None = None
     given: str = ""
+    _headless: NoHeadError | None = None
 
     @classmethod
     def of(cls, encoder: Encoder | GivenVectors, config: RunConfig) -> LazyModel:
@@ -94,15 +96,32 @@ class LazyModel:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The model, on its device."""
-        encoder = self.in_memory or self._load(lm_head=False)
+        """The model, on its device; with its head if one is needed, so that it is loaded once."""
+        encoder = self.in_memory
+        if encoder is None and self.config.reads_head and not self.config.dry_run:
+            with suppress(NoHeadError):
+                encoder = self.language_model
+        encoder = encoder or self._load(lm_head=False)
         self.n_layers = encoder.info.n_layers
         return encoder
 
     @cached_property
     def language_model(self) -> Encoder:
-        """The model with its language-model head."""
-        return self.in_memory or self._load(lm_head=True)
+        """The model with its language-model head.
+
+        Raises:
+            NoHeadError: it has none.
+        """
+        if self._headless is not None:
+            raise self._headless
+        try:
+            encoder = self.in_memory or self._load(lm_head=True)
+            if not encoder.has_head:
+                raise NoHeadError(f"--model {self.source.name}: it has no language-model head.")
+        except NoHeadError as error:
+            self._headless = error
+            raise
+        return encoder
 
     def _load(self, *, lm_head: bool) -> Encoder:
         from probes.compute.memory import explain_out_of_memory

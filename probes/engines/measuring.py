@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from probes.common.errors import UserError, out_of_memory
+from probes.common.errors import NoHeadError, UserError, out_of_memory
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.compute.memory import default_budget, explain_out_of_memory
@@ -77,11 +77,13 @@ def _add_reading(prepared: Prepared, unit: Unit, readings: dict[Place, Reading])
     """Add what is read for a unit, unless that fails, which is reported when it is computed."""
     try:
         place = prepared.place(unit)
+        if unit.its.reads_head:
+            _ = prepared.run.model.language_model
         if place not in readings:
             reading = prepared.reading(place)
             reading.sizes_missing()  # asks the collector
             readings[place] = reading
-    except (NotServedError, TaskError):
+    except (NotServedError, TaskError, NoHeadError):
         pass
     except Exception as error:
         if not unit.blamed(error):
@@ -101,6 +103,8 @@ def compute(prepared: Prepared, unit: Unit, *, wait: bool) -> Ending:
         return "busy"
     except NotServedError as error:
         omissions.not_made(f"{unit.title} of {model}", str(error))
+    except NoHeadError as error:
+        omissions.not_served(model, unit.title, str(error))
     except (TaskError, CollectorError) as error:
         omissions.fail(model, unit.title, str(error))
     except Exception as error:

@@ -18,7 +18,7 @@ from probes.engines.asked import Measure
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
 from probes.engines.omissions import Omissions
-from probes.engines.settings import options_of
+from probes.engines.settings import for_items, options_of
 from probes.engines.task_choice import choose_tasks, require_measurable, require_pairs
 from probes.engines.unit import State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
@@ -374,6 +374,7 @@ def model_runs(
         UserError: the corpus, or a single model, does not serve a task or measurement that is
             asked for; or a model does not have a layer.
     """
+    config = for_items(config, source)
     for model in models:
         own = model.in_memory
         n_layers = own.info.n_layers if own else stored_layers(model.source.folder)

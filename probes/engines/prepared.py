@@ -267,7 +267,11 @@ class Prepared:
     def _explained(self, collector: Collector) -> Iterator[tuple[Encoder, int | None]]:
         """What reads, with an explanation if memory runs out."""
         model, config = self.run.model, self.run.config
-        encoder = model.language_model if collector.reads_logits else model.encoder
+        encoder = (
+            model.language_model
+            if collector.reads_logits or collector.applies_head
+            else model.encoder
+        )
         remedy = "use --dtype bfloat16, another --device, or free some memory."
         with explain_out_of_memory(f"encoding {encoder.info.name}", remedy):
             yield encoder, config.batch_tokens

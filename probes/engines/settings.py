@@ -11,6 +11,7 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.wording import first_fault, quoted
 from probes.data.find import require_known
+from probes.data.sources import Source
 from probes.engines.config import RunConfig, as_several
 from probes.measurements.measurement import (
     LEVELS,
@@ -52,6 +53,7 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
         if name not in PROBES:
             raise UserError(f"--probes {name}: no such probe family. {did_you_mean(name, PROBES)}")
     _require_measurements(config)
+    config = _with_named_evidence(config)
     if config.address is not None and config.engine != "ray":
         raise UserError(f"--address {config.address}: of a Ray cluster; add --engine ray.")
     for flag, columns in (("task-from", config.task_from), ("label", config.label)):
@@ -100,9 +102,9 @@ def _require_measurements(config: RunConfig) -> None:
     about_corpus = [x.name for x in corpus_measurements()]
     evidence = [x.name for x in probe_measurements()]
     for name in config.measurements:
-        if name in (*evidence, "scores"):
-            raise UserError(f"--measurements {name}: it stands behind scores; use --evidence.")
-        known = ("probes", *about_corpus)
+        if name == "scores":
+            raise UserError(f"--measurements {name}: they are what probes stands for; use probes.")
+        known = ("probes", *about_corpus, *evidence)
         if name not in known:
             raise UserError(
                 f"--measurements {name}: no such measurement. {did_you_mean(name, known)}"
@@ -116,6 +118,34 @@ def _require_measurements(config: RunConfig) -> None:
     for name in config.evidence:
         if name not in known:
             raise UserError(f"--evidence {name}: no such evidence. {did_you_mean(name, known)}")
+
+
+def _with_named_evidence(config: RunConfig) -> RunConfig:
+    """Evidence that `--measurements` names, as probes with that evidence.
+
+    Without "probes" beside it, it is all the evidence that is asked for, unless `--evidence` says
+    more.
+    """
+    evidence = [x.name for x in probe_measurements()]
+    if not (named := [name for name in config.measurements if name in evidence]):
+        return config
+    others = [name for name in config.measurements if name not in (*named, "probes")]
+    given = [name for name in config.evidence if name != "none"]
+    if "probes" not in config.measurements and "evidence" not in config.model_fields_set:
+        given = []
+    changed = {"measurements": ("probes", *others), "evidence": (*given, *named)}
+    return config.model_copy(update=changed)
+
+
+def for_items(config: RunConfig, source: Source) -> RunConfig:
+    """The configuration for a corpus of items, of which other measurements may be meant."""
+    if not source.items:
+        return config
+    evidence = {name: get_measurement(name).of_items for name in config.evidence_names}
+    if not (meant := [name for name in evidence.values() if name]):
+        return config
+    others = config.about_corpus
+    return config.model_copy(update={"measurements": (*others, *meant), "evidence": ("none",)})
 
 
 def options_of(config: RunConfig, name: str) -> Frozen:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from probes.common.errors import UserError
+from probes.data.items import KINDS, Kind
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus
 from probes.engines.omissions import Omissions
 from probes.examples.scoring import require_metrics
-from probes.measurements.measurement import Request, get_measurement
+from probes.measurements.measurement import Request, corpus_measurements, get_measurement
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
 from probes.tasks.builtin import STANDARD, expanded, tasks
@@ -21,6 +22,11 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
     Raises:
         UserError: a task asked for by name cannot be served or scored, or no task is left.
     """
+    if items := corpus.source.items:
+        raise UserError(
+            f"--corpus {corpus.source.name}: it is made of {KINDS[items]}, not of sentences that "
+            f"probes read; {_for_items(items)}"
+        )
     poolings = config.sentence_pooling if config.text else (None,)
     columns = corpus.source.columns.values()
     own = {
@@ -65,8 +71,14 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
     Raises:
         UserError: one cannot be made, or fails to say whether it can.
     """
+    items = corpus.source.items
     for name in config.about_corpus:
         its = get_measurement(name)
+        if items and items not in its.needs:
+            raise UserError(
+                f"--measurements {name}: it reads sentences, and the corpus {corpus.source.name} "
+                f"is made of {KINDS[items]}; {_for_items(items)}"
+            )
         try:
             why = its.lacking(corpus.layers)
         except Exception as error:
@@ -84,6 +96,11 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
             raise UserError(
                 f"--layers {given}: --measurements {name} finds nothing there; name other layers."
             )
+
+
+def _for_items(kind: Kind) -> str:
+    names = [its.name for its in corpus_measurements() if kind in its.needs]
+    return f"use --measurements {' or '.join(names)}."
 
 
 def require_pairs(config: RunConfig, n_models: int) -> None:

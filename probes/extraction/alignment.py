@@ -26,7 +26,7 @@ _LIST, _WORDS_AT_ONCE = 32, 1 << 14
 times the memory of the ids, until it is dropped."""
 
 _TEXTS_AT_ONCE = 64
-"""Whole texts per call."""
+"""Written texts per call."""
 
 _ROOM = 64 << 20
 """Bytes that must be free before a call: out of memory, the tokenizer aborts the process."""
@@ -40,9 +40,12 @@ class Pieces:
         ids: token ids, without special tokens. Shape (pieces,).
         bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
         unknown: number of words that hold the unknown token, which a word without a piece becomes,
-            of those whose vectors are kept; a whole text counts if half of its pieces are unknown.
+            of those whose vectors are kept; a stretch of a written text counts if half of its
+            pieces are unknown.
         second: the first piece of the second of two segments; None for a text of one segment.
         between: ids of the special tokens before it.
+        token_words: of a written text, the word that each piece belongs to as the tokenizer splits
+            words, numbered from 0. Shape (pieces,).
     """
 
     ids: Ints
@@ -50,6 +53,7 @@ class Pieces:
     unknown: int
     second: int | None = None
     between: tuple[int, ...] = ()
+    token_words: Ints | None = None
 
     @property
     def length(self) -> int:
@@ -99,8 +103,8 @@ class WordTokenizer:
     Each word is split as it would be in running text after a space, even the first word of a
     text, so that a word has the same pieces everywhere. Truncation and padding set in the
     tokenizer's file are switched off, and words that look like special tokens (``[SEP]``,
-    ``</s>``) are treated as text. The tokenizer that is passed in is not changed. A whole text is
-    split as it was written, with no space before it.
+    ``</s>``) are treated as text. The tokenizer that is passed in is not changed. A written
+    text is split as one, with no space before it.
 
     Attributes:
         prefix, suffix: ids of the special tokens around a text.
@@ -108,6 +112,8 @@ class WordTokenizer:
             around two segments than around one.
         types: token types of texts and of pairs.
         mask_id: id of the mask token; None if there is none.
+        start_id: id of the token that stands for the start of a text where a decoder's tokenizer
+            puts none before it: the one for the beginning, or else for the end; None without both.
         highest_id: the largest id that a text can yield, special tokens included.
 
     Raises:
@@ -124,6 +130,8 @@ class WordTokenizer:
         self._backend, text_id = _for_text(tokenizer.backend_tokenizer)
         self._unk_id: int | None = tokenizer.unk_token_id
         self.mask_id: int | None = tokenizer.mask_token_id
+        starts = tokenizer.bos_token_id, tokenizer.eos_token_id
+        self.start_id: int | None = next((i for i in starts if i is not None), None)
         self._space = self._word_prefix()
         self.prefix, self.suffix = self._special_tokens(tokenizer.backend_tokenizer.post_processor)
         self.between, self.types = self._two_segments(tokenizer.backend_tokenizer.post_processor)
@@ -134,7 +142,7 @@ class WordTokenizer:
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split texts into subwords; each distinct word is tokenised once.
 
-        Either all or none of the texts are whole.
+        Either all or none of the texts are written ones.
 
         Raises:
             UserError: a word yields no subword and the tokenizer has no unknown token, the
@@ -142,8 +150,8 @@ class WordTokenizer:
                 other special tokens around two segments than around one.
             MemoryError: too little memory is free.
         """
-        if texts and texts[0].whole:
-            return self._whole([text.words[0] for text in texts])
+        if texts and texts[0].written:
+            return self._written(texts)
         if self.between is None and any(text.second is not None for text in texts):
             raise UserError(
                 "This tokenizer puts other special tokens around a pair of texts than around a "
@@ -196,33 +204,41 @@ class WordTokenizer:
         Raises:
             UserError: a word yields no subword, and the tokenizer has no unknown token.
         """
-        if self._unk_id is None and not any(text.whole for text in texts):
+        if self._unk_id is None and not any(text.written for text in texts):
             words = sorted(
                 {word for text in texts for i, word in enumerate(text.words) if i != text.mask}
             )
             if words:
                 self([Text(tuple(words), (0, len(words)))])
 
-    def _whole(self, texts: Sequence[str]) -> list[Pieces]:
-        """Texts as they were written, each as one word.
+    def _written(self, texts: Sequence[Text]) -> list[Pieces]:
+        """Texts as they were written; a piece is of the stretch that its first letter is in.
 
         Raises:
-            UserError: a text yields no subword, and there is no unknown token.
+            UserError: a text yields no subword, and there is no unknown token; or its subwords are
+                out of order.
         """
         found = []
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
-            part = list(texts[first : first + _TEXTS_AT_ONCE])
+            part = texts[first : first + _TEXTS_AT_ONCE]
+            written = ["".join(text.words) for text in part]
             np.empty(_ROOM, dtype=np.uint8)  # see `_split`
-            encodings = self._backend.encode_batch(part, add_special_tokens=False)
-            for text, encoding in zip(part, encodings, strict=True):
+            encodings = self._backend.encode_batch(written, add_special_tokens=False)
+            for text, whole, encoding in zip(part, written, encodings, strict=True):
                 if not encoding.ids and self._unk_id is None:
                     raise UserError(
-                        f"The text {text[:40]!r} yields no subword, and this tokenizer has no "
+                        f"The text {whole[:40]!r} yields no subword, and this tokenizer has no "
                         "unknown token to replace it; remove the text from the corpus."
                     )
+                owner = stretch_of_pieces(encoding.offsets, text.words)
+                if not encoding.ids:
+                    owner = np.array([text.keep[0]])
                 ids = np.array(encoding.ids or [self._unk_id or 0], dtype=np.int64)
-                unknown = int(2 * (ids == self._unk_id).sum() >= len(ids))
-                found.append(Pieces(ids, np.array([0, len(ids)]), unknown))
+                bounds = np.searchsorted(owner, np.arange(len(text.words) + 1))
+                token_words = np.array([-1 if x is None else x for x in encoding.word_ids or [0]])
+                parts = (ids[bounds[i] : bounds[i + 1]] for i in range(*text.keep))
+                unknown = sum(0 < len(x) <= 2 * int((x == self._unk_id).sum()) for x in parts)
+                found.append(Pieces(ids, bounds, unknown, token_words=token_words))
         return found
 
     def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:
@@ -342,3 +358,27 @@ def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints
     raise UserError(
         f"This tokenizer's pieces do not align with the words of {' '.join(words)!r}: {what}."
     )
+
+
+def stretch_of_pieces(offsets: Sequence[tuple[int, int]], stretches: Sequence[str]) -> Ints:
+    """The stretch that each piece's first letter is in. Shape (pieces,).
+
+    Args:
+        offsets: where each piece begins and ends in the text.
+        stretches: the parts of the text; empty ones have no piece.
+
+    Raises:
+        UserError: the pieces are out of order.
+    """
+    text = "".join(stretches)
+    if len(stretches) == 1:
+        return np.zeros(len(offsets), dtype=np.int64)
+    # Of each character, the place of the next that is no space.
+    letter = np.where([char.isspace() for char in text], len(text), np.arange(len(text)))
+    letter = np.append(np.minimum.accumulate(letter[::-1])[::-1], len(text))
+    starts = letter[np.array([start for start, _ in offsets], dtype=np.int64)]
+    ends = np.cumsum([len(part) for part in stretches])
+    owner: Ints = np.minimum(np.searchsorted(ends, starts, side="right"), len(stretches) - 1)
+    if (np.diff(owner) < 0).any():
+        raise UserError(f"This tokenizer's pieces of {text[:60]!r} are out of order.")
+    return owner

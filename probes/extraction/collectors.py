@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 
@@ -15,13 +15,31 @@ from probes.extraction.alignment import Pieces
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.vectors import layer_part
-from probes.extraction.windows import Pooling
+from probes.extraction.views import Text
+from probes.extraction.windows import Pooling, Window
 from probes.records.header import ModelRecord
 
 Storage = Literal["float16", "float32"]
 """The type in which vectors are stored."""
 
 _FP16_MAX = torch.finfo(torch.float16).max
+
+
+class Reader(NamedTuple):
+    """What a collector may know of the model that reads.
+
+    Attributes:
+        causal: whether it reads from left to right.
+        mask_id: id of the mask token; None if it has none.
+        n_prefix, n_suffix: special tokens before and after the pieces of a window.
+        split: splits texts into pieces.
+    """
+
+    causal: bool
+    mask_id: int | None
+    n_prefix: int
+    n_suffix: int
+    split: Callable[[Sequence[Text]], list[Pieces]]
 
 
 class Collector(ABC):
@@ -38,6 +56,11 @@ class Collector(ABC):
         reads_logits: whether the language-model head is applied, at the positions that `positions`
             names; the output of the forward pass then has ``logits`` of shape (positions, tokens
             of the vocabulary).
+        after_start: whether a decoder reads a token for the start of a text before it where its
+            tokenizer puts none there.
+        applies_head: whether the collector itself applies the head to states, with `head`.
+        head: of states (n, hidden size) of a layer, the logits (n, vocabulary); see
+            `probes.extraction.lm_head.Lens`.
     """
 
     name: ClassVar[str]
@@ -45,6 +68,9 @@ class Collector(ABC):
     model_arguments: ClassVar[Mapping[str, Any]] = {}
     pooling: Pooling = "mean"
     reads_logits: ClassVar[bool] = False
+    after_start: ClassVar[bool] = False
+    applies_head: ClassVar[bool] = False
+    head: Callable[[torch.Tensor, int], torch.Tensor]
 
     @property
     def settings(self) -> dict[str, str | int]:
@@ -77,6 +103,13 @@ class Collector(ABC):
         Args:
             pieces: its texts as subwords.
         """
+
+    def copies(self, windows: Sequence[Window], reader: Reader) -> Sequence[Window]:
+        """What the model reads of some windows: these themselves, or changed copies of them.
+
+        Those of one text come one after the other.
+        """
+        return windows
 
     def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
         """Learn what the next forward pass will read."""

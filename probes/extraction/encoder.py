@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from probes.common.errors import UserError, out_of_memory
+from probes.common.errors import NoHeadError, UserError, out_of_memory
 from probes.common.terminal import progress
 from probes.compute.transfers import to_device
 from probes.extraction.alignment import Pieces, WordTokenizer
 from probes.extraction.attention_maps import AttentionCollector, Way, maps_taken, way_to_read
 from probes.extraction.batching import plan_batches, split_by_tokens
-from probes.extraction.collectors import Collector, WordVectors, layer_states
+from probes.extraction.collectors import Collector, Reader, WordVectors, layer_states
 from probes.extraction.inspection import (
     accepted_arguments,
     base_model,
@@ -32,11 +32,11 @@ from probes.extraction.inspection import (
     takes_token_types,
     usable_window,
 )
-from probes.extraction.lm_head import has_lm_head, head_applied_at
+from probes.extraction.lm_head import Lens, has_lm_head, head_applied_at
 from probes.extraction.padding import PaddedWindows, pad_windows
 from probes.extraction.shards import Shard
 from probes.extraction.views import Text
-from probes.extraction.windows import Pooling, Window, windows_of_text
+from probes.extraction.windows import Window, windows_of_text
 from probes.records.header import ModelRecord
 
 
@@ -95,6 +95,7 @@ class Encoder:
         self.device = self._place(model, device)
         self._pass_tokens: int | None = None
         self._way_to_read_attention: Way | None = None
+        self._read_with: Lens | None = None
         self.notes: dict[str, str] = {}
         if runs_remote_code(model, tokenizer):
             self.notes["remote code"] = "ran"
@@ -130,6 +131,8 @@ class Encoder:
         if causal:
             # Some decoders' tokenizers list a mask token that the model never saw in training.
             self.words.mask_id = None
+        if (self.words.start_id or 0) >= rows:
+            self.words.start_id = None
         self.info = ModelRecord(
             name=name,
             revision=revision,
@@ -198,6 +201,11 @@ class Encoder:
                 **arguments,
             )
 
+    @property
+    def has_head(self) -> bool:
+        """Whether it has a language-model head, so that tokens have probabilities."""
+        return self._language_model is not None
+
     def split(self, texts: Sequence[Text]) -> list[Pieces]:
         """The subwords of `texts`."""
         return self.words(texts)
@@ -223,16 +231,19 @@ class Encoder:
         with ExitStack() as stack:
             if isinstance(collector, AttentionCollector):
                 shortest = self._padded(
-                    self._windows(shard, pieces, batches[-1][-1:], collector.pooling)[:1]
+                    self._windows(shard, pieces, batches[-1][-1:], collector)[:1]
                 )
                 way = self._way_to_read(shortest)
                 stack.enter_context(maps_taken(self.model, way, collector.take))
+            if collector.applies_head:
+                collector.head = self._lens()
             while True:
                 collector.start(shard, pieces)
                 here: list[int] = []
                 try:
                     for batch in batches:
-                        windows = self._windows(shard, pieces, batch, collector.pooling)
+                        whole = self._windows(shard, pieces, batch, collector)
+                        windows = collector.copies(whole, self._reader(collector))
                         lengths = [len(window.ids) for window in windows]
                         tokens = min(batch_tokens, self._pass_tokens or batch_tokens)
                         for part in split_by_tokens(lengths, tokens):
@@ -255,6 +266,25 @@ class Encoder:
                         ) from error
                 # Outside the handler: there the error would keep tensors alive.
                 self._read_less_at_once(len(here) * max(here))
+
+    def _lens(self) -> Lens:
+        """The language-model head, for the states of any layer.
+
+        Raises:
+            UserError: it cannot be found out what comes between the last block and the head.
+        """
+        if self._language_model is None:
+            raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
+        if self._read_with is None:
+            ids = [*self.words.prefix, *range(min(8, self.capacity)), *self.words.suffix]
+            inputs = {"input_ids": torch.tensor([ids])}
+            inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+            given, n_layers = (lambda: self.states(inputs)), self.info.n_layers
+            try:
+                self._read_with = Lens.of(self._language_model, self.model, given, n_layers)
+            except UserError as error:
+                raise UserError(f"--model {self.info.name}: {error}") from error
+        return self._read_with
 
     def _way_to_read(self, windows: PaddedWindows) -> Way:
         """How attention maps can be read; tried once on a window.
@@ -287,7 +317,7 @@ class Encoder:
         if not collector.reads_logits:
             return self._forward(windows.inputs, collector.model_arguments)
         if self._language_model is None:
-            raise UserError(f"--model {self.info.name}: it has no language-model head.")
+            raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
         positions = to_device(collector.positions(windows), self.device)
         with head_applied_at(self.model, positions), torch.inference_mode():
             output = self._language_model(
@@ -297,6 +327,16 @@ class Encoder:
             )
         output.logits = output.logits[0]
         return output
+
+    def _prefix(self, collector: Collector) -> Sequence[int]:
+        """Ids of the tokens before each window: for scores, a decoder's start token as well."""
+        start = () if self.words.start_id is None else (self.words.start_id,)
+        needs_start = collector.after_start and self.info.causal and not self.words.prefix
+        return start if needs_start else self.words.prefix
+
+    def _reader(self, collector: Collector) -> Reader:
+        n_prefix, n_suffix = len(self._prefix(collector)), len(self.words.suffix)
+        return Reader(self.info.causal, self.words.mask_id, n_prefix, n_suffix, self.split)
 
     def _read_less_at_once(self, n_tokens: int) -> None:
         """Halve the tokens of a pass after one of `n_tokens` did not fit in memory."""
@@ -310,18 +350,19 @@ class Encoder:
         )
 
     def _windows(
-        self, shard: Shard, pieces: Sequence[Pieces], batch: Sequence[int], pooling: Pooling
+        self, shard: Shard, pieces: Sequence[Pieces], batch: Sequence[int], collector: Collector
     ) -> list[Window]:
         """The windows of some texts of a shard, text by text; a long text has several."""
+        prefix = self._prefix(collector)
         return [
             window
             for i in batch
             for window in windows_of_text(
                 pieces[i],
                 shard.texts[i].keep,
-                pooling,
-                capacity=self.capacity,
-                prefix=self.words.prefix,
+                collector.pooling,
+                capacity=self.capacity + len(self.words.prefix) - len(prefix),
+                prefix=prefix,
                 suffix=self.words.suffix,
                 text=i,
                 first_row=int(shard.starts[i]),

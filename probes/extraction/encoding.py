@@ -398,7 +398,7 @@ def _explained(error: NotFiniteError, shard: Shard) -> str:
     """Which layer and word, with the words around it."""
     place = int((shard.starts <= error.row).sum()) - 1
     text = shard.texts[place]
-    if text.whole:
+    if text.written:
         return (
             f"layer {error.layer} gives a vector that is not finite (NaN or infinite) for the text "
             f"{text.words[0][:60]!r}; the model is broken, or --dtype is too narrow for it (try "

@@ -40,6 +40,7 @@ class GivenVectors:
     """
 
     reads_text = False
+    has_head = False
     """No other text can be read, and nothing but word vectors."""
 
     capacity = 1 << 62

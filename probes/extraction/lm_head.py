@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from probes.common.errors import NoHeadError, UserError
 
 
 def has_lm_head(model: Any, base: Any) -> bool:
@@ -18,13 +21,21 @@ def class_with_head(config: Any) -> Any:
     """The automatic class of transformers that loads a model with its language-model head.
 
     Some architectures have a masked and a causal one; the configuration says which was trained.
+
+    Raises:
+        NoHeadError: there is none for this architecture, or it is an encoder–decoder's.
     """
     from transformers import (
+        MODEL_FOR_CAUSAL_LM_MAPPING,
         MODEL_FOR_MASKED_LM_MAPPING,
         AutoModelForCausalLM,
         AutoModelForMaskedLM,
     )
 
+    if config.is_encoder_decoder:
+        raise NoHeadError("it is an encoder–decoder, whose head needs another text to score one")
+    if type(config) not in {*MODEL_FOR_MASKED_LM_MAPPING, *MODEL_FOR_CAUSAL_LM_MAPPING}:
+        raise NoHeadError(f"transformers has no language-model head for {config.model_type}")
     trained = (config.architectures or [""])[0]
     causal = trained.endswith(("ForCausalLM", "LMHeadModel"))
     if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not causal:
@@ -64,3 +75,89 @@ def head_applied_at(base: Any, positions: torch.Tensor) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+@dataclass(frozen=True)
+class Lens:
+    """The head of a language model, applied to the states of any layer (nostalgebraist 2020).
+
+    Attributes:
+        model: with its head.
+        base: the same without.
+        norm: what states pass between the last block and the head; None for nothing.
+        n_layers: blocks of the model.
+    """
+
+    model: Any
+    base: Any
+    norm: Any
+    n_layers: int
+
+    @classmethod
+    def of(
+        cls, model: Any, base: Any, states: Callable[[], Sequence[torch.Tensor]], n_layers: int
+    ) -> Lens:
+        """Find the norm after the last block, by trying on one text.
+
+        Args:
+            states: a pass over the text that gives the states of all layers, the last as the head
+                reads them.
+
+        Raises:
+            UserError: the blocks are not found, or something else than a norm comes after them.
+        """
+        lists = (x for x in base.modules() if isinstance(x, torch.nn.ModuleList))
+        blocks = next((x for x in lists if len(x) == n_layers), None)
+        if blocks is None:
+            raise UserError(f"the blocks of {type(base).__name__} are not found; it has no lens.")
+        found: list[torch.Tensor] = []
+
+        def keep(module: Any, given: Any, output: Any) -> None:
+            found.append(output if isinstance(output, torch.Tensor) else output[0])
+
+        hook = blocks[-1].register_forward_hook(keep)
+        try:
+            last = states()[-1]
+        finally:
+            hook.remove()
+        if _alike(found[-1], last):
+            return cls(model, base, None, n_layers)
+        for module in base.modules():
+            own = getattr(module, "weight", None)
+            if "norm" in type(module).__name__.lower() and own is not None:
+                with torch.inference_mode():
+                    if own.shape == last.shape[-1:] and _alike(module(found[-1]), last):
+                        return cls(model, base, module, n_layers)
+        raise UserError(
+            f"{type(base).__name__} changes its last block's output in a way that is not known; it "
+            "has no lens."
+        )
+
+    def __call__(self, states: torch.Tensor, layer: int) -> torch.Tensor:
+        """The logits of states of a layer. Shape (n, vocabulary).
+
+        Args:
+            states: shape (n, hidden size).
+        """
+        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+
+        if self.norm is not None and layer < self.n_layers:
+            states = self.norm(states)
+        output = BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=states[None])
+        ids = torch.zeros(1, len(states), dtype=torch.long, device=states.device)
+        own = vars(self.base).get("forward")
+        # The model then applies all of its head, and none of its blocks.
+        self.base.forward = lambda *args, **kwargs: output
+        try:
+            with torch.inference_mode():
+                logits: torch.Tensor = self.model(input_ids=ids, return_dict=True).logits[0]
+        finally:
+            del self.base.forward
+            if own is not None:
+                self.base.forward = own
+        return logits
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    difference = (one.float() - other.float().to(one.device)).norm()
+    return bool(difference <= 1e-3 * other.float().norm())

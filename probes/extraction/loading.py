@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from probes.common.errors import UserError
+from probes.common.errors import NoHeadError, UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.compute.devices import MAP, DType
@@ -48,6 +48,7 @@ def load_encoder(
         UserError: transformers cannot load it, its files lack weights that it needs, it is not
             a model whose word vectors can be taken (see `Encoder`), or its files changed since
             they were digested.
+        NoHeadError: it has no language-model head, or none whose weights are in its files.
     """
     loaded = load_model(source, device, dtype, trust_remote_code, lm_head)
     source.require_unchanged()
@@ -139,6 +140,8 @@ def load_model(
                 )
                 # A model that returns tuples would not name the states of its layers.
                 model.config.return_dict = True
+    except NoHeadError as error:
+        raise NoHeadError(f"--model {source.name}: {error}.") from error
     except Exception as error:
         # `tokenizers` raises a plain Exception for a file that it cannot read.
         if type(error) is not Exception and not isinstance(error, TRANSFORMERS_ERRORS):
@@ -159,7 +162,9 @@ def load_model(
         model.pooler = None if isinstance(model.pooler, torch.nn.Linear) else _NoPooler()
     _require_shapes(source.name, sorted(loading.get("mismatched_keys", ())))
     missing = loading.get("missing_keys", ())
-    _require_weights(source.name, missing, weights, model if lm_head else part)
+    _require_weights(source.name, missing, weights, part)
+    if lm_head:
+        _require_head(source.name, missing, weights, model)
     unused = unused_weights(model, part, loading.get("unexpected_keys", ()))
     if unused:
         progress.warn(
@@ -178,6 +183,17 @@ def _require_shapes(name: str, mismatched: Sequence[tuple[str, Any, Any]]) -> No
             f"config.json asks for (first: {weight}, {list(stored)} instead of {list(wanted)}); "
             "correct config.json."
         )
+
+
+def _require_head(name: str, missing: Iterable[str], weights: dict[str, int], model: Any) -> None:
+    """Refuse a language-model head whose weights are not in the files."""
+    try:
+        _require_weights(name, missing, weights, model)
+    except UserError as error:
+        raise NoHeadError(
+            f"--model {name}: its files have no weights of a language-model head, without which it "
+            "gives tokens no probabilities."
+        ) from error
 
 
 def _require_weights(name: str, missing: Iterable[str], weights: dict[str, int], part: Any) -> None:

@@ -69,7 +69,7 @@ class TextVectors(Collector):
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """See `Collector`."""
-        assert all(text.whole for text in shard.texts)
+        assert all(text.written for text in shard.texts)
         self._n_texts, self._vectors = len(shard.texts), {}
         self._n_pieces = torch.tensor([len(each.ids) for each in pieces])
 

@@ -4,7 +4,8 @@ Most tasks use the *plain* view. A task that hides a word uses the *masked* view
 the mask token replaces the word, or, with an encoder that has none, the *cut* view, in which the
 text ends before the word and the vector of the last remaining word is kept. A task that brings
 words of its own uses the *own* view: these words, as they are. The view of *segments* shows two
-sentences at once, as models are shown pairs of texts.
+sentences at once, as models are shown pairs of texts. The *written* view is for language models:
+texts as they are written, in stretches whose tokens are scored.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Literal
 from probes.data.sentence import Corpus, Sentence
 from probes.tasks.task import Example
 
-ViewName = Literal["plain", "masked", "cut", "own", "segments"]
+ViewName = Literal["plain", "masked", "cut", "own", "segments", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +33,20 @@ class Text:
         mask: the word that the mask token replaces.
         second: the word with which the second of two segments begins, not the first of all; None
             for a text of one segment.
-        whole: whether the only word is a text as it was written, see `Sentence.whole`.
+        written: whether the words are stretches of a text as it was written, with the spaces in it,
+            which is split into subwords as one.
     """
 
     words: tuple[str, ...]
     keep: tuple[int, int]
     mask: int | None = None
     second: int | None = None
-    whole: bool = False
+    written: bool = False
 
     @property
     def size(self) -> int:
-        """Number of words, for a whole text about as many as it has: one for 6 characters."""
-        return 1 + len(self.words[0]) // 6 if self.whole else len(self.words)
+        """Number of words, of a written text about as many as it has: one for 6 characters."""
+        return 1 + sum(map(len, self.words)) // 6 if self.written else len(self.words)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class View:
     """Texts to encode together, each once.
 
     Attributes:
-        name: "plain", "masked", "cut", "own" or "segments".
+        name: see above.
         texts: distinct texts, in order of first occurrence.
     """
 
@@ -70,16 +72,16 @@ class View:
         digest = hashlib.sha256(self.name.encode())
         for text in self.texts:
             content = (text.words, text.keep, text.mask)
-            # Segments and whole texts are named only where there are any, since they came after the
-            # first stores.
+            # Segments and written texts are named only where there are any, since they came after
+            # the first stores.
             named = content if text.second is None else (*content, text.second)
-            digest.update(repr((*named, "whole") if text.whole else named).encode())
+            digest.update(repr((*named, "whole") if text.written else named).encode())
         return digest.hexdigest()
 
 
 def plain_text(sentence: Sentence) -> Text:
     """The whole sentence, every word kept."""
-    return Text(sentence.words, (0, len(sentence)), whole=sentence.whole)
+    return Text(sentence.words, (0, len(sentence)), written=sentence.whole)
 
 
 def neighbouring(sentences: Sequence[Sentence]) -> list[tuple[Sentence, Sentence]]:

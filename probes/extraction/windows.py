@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from probes.common.arrays import Ints
+from probes.common.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from probes.extraction.alignment import Pieces
@@ -42,7 +42,7 @@ class Window:
     first: int
     place: Ints
     owner: Ints
-    share: Ints
+    share: Floats
     second: int = 0
 
 
@@ -73,7 +73,7 @@ def windows_of_text(
     """
     spans = window_spans(len(pieces.ids), capacity)
     used, owner = pooled_pieces(pieces.bounds, keep, pooling)
-    share = (1 / np.bincount(owner))[owner]
+    share = 1 / np.bincount(owner)[owner]
     parts: list[Any] = [slice(None)]
     if len(spans) > 1:
         window = window_of_pieces(pieces.bounds, spans)[used]

@@ -154,6 +154,9 @@ class Measurement(ABC):
         reads_all_layers: whether probes have all layers in memory at once, instead of one after the
             other.
         n_concatenated: layers whose features one probe reads.
+        reads_head: whether it needs the model's language-model head.
+        of_items: name of the measurement that is made in its place where the corpus has items
+            instead of sentences; empty for none.
         of_twins: of evidence, whether it is gathered for random twins too; with full evidence
             everything is.
     """
@@ -170,6 +173,8 @@ class Measurement(ABC):
     shares_arrays: ClassVar[bool] = False
     reads_all_layers: ClassVar[bool] = False
     n_concatenated: ClassVar[int] = 1
+    reads_head: ClassVar[bool] = False
+    of_items: ClassVar[str] = ""
     of_twins: ClassVar[bool] = False
 
     @abstractmethod
@@ -322,13 +327,18 @@ CORPUS = {
     "geometry": "probes.measurements.geometry.geometry:Geometry",
     "attention": "probes.measurements.attention.attention:Attention",
     "attention_change": "probes.measurements.attention.change:AttentionChange",
+    "pairs": "probes.measurements.behaviour.pairs:Pairs",
+    "completion": "probes.measurements.behaviour.completion:Completion",
     "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
 }
 """Measurements of a corpus as a whole, which `--measurements` asks for."""
 
 ON_REQUEST = {
     "held_out_genres": "probes.measurements.held_out_genres:HeldOutGenres",
+    "cloze": "probes.measurements.behaviour.cloze:Cloze",
+    "lens": "probes.measurements.behaviour.lens:Lens",
     "principal_angles": "probes.measurements.principal_angles:PrincipalAngles",
+    "malformed": "probes.measurements.malformed:Malformed",
 }
 """Further evidence, which is gathered where it is named."""
 

@@ -64,14 +64,18 @@ def blocks(n_clusters: int) -> Iterator[Draws]:
     """Resamples for tests, block by block: first those that `resample` gives, at most `MOST`."""
     yield resample(n_clusters)
     for seed in range(_SEED + 1, _SEED + MOST):
-        # Six times as fast as `multinomial`; the first block is as it has always been.
-        rng, draws = np.random.default_rng(seed), np.empty((RESAMPLES, n_clusters), np.float32)
-        for first in range(0, RESAMPLES, _ROWS):
-            rows = draws[first : first + _ROWS]
-            drawn = rng.integers(n_clusters, size=rows.shape)
-            drawn += n_clusters * np.arange(len(rows))[:, None]
-            rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
-        yield draws
+        yield block(n_clusters, seed)
+
+
+def block(n_clusters: int, seed: int) -> Draws:
+    """As `resample`, with other draws of the same distribution, six times as fast."""
+    rng, draws = np.random.default_rng(seed), np.empty((RESAMPLES, n_clusters), np.float32)
+    for first in range(0, RESAMPLES, _ROWS):
+        rows = draws[first : first + _ROWS]
+        drawn = rng.integers(n_clusters, size=rows.shape)
+        drawn += n_clusters * np.arange(len(rows))[:, None]
+        rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
+    return draws
 
 
 def draws_of(gold: Gold) -> Draws | None:

@@ -210,4 +210,35 @@ quantities.add("examples_left_out", Quantity(label="examples left out", digits=0
 
 quantities.add("examples", Quantity(digits=0, bounds=POSITIVE))
 
+# Behaviour.
+quantities.add(
+    "pair_accuracy",
+    Quantity(label="accuracy", percent=True, bounds=SHARE, source="Warstadt et al. 2020"),
+)
+ETTINGER_2020, GOLDBERG_2019 = "Ettinger 2020", "Goldberg 2019"
+for _name, _label, _source in (
+    ("completion_accuracy", "completion", ETTINGER_2020),
+    ("sensitivity", "sensitivity", ETTINGER_2020),
+    ("cloze_accuracy", "accuracy", GOLDBERG_2019),
+    ("decodable", "decodable", GOLDBERG_2019),
+    ("both", "both", GOLDBERG_2019),
+    ("decodable_only", "decodable only", GOLDBERG_2019),
+    ("used_only", "used only", GOLDBERG_2019),
+    ("neither", "neither", GOLDBERG_2019),
+    ("readable", "readable", "nostalgebraist 2020"),
+):
+    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
+quantities.add("decodable_less_used", Quantity(label="decodable less used", percent=True))
+quantities.add(
+    "mean_of_paradigms", Quantity(percent=True, bounds=SHARE, source="Warstadt et al. 2020")
+)
+
+# Malformed sentences.
+for _name, _label in (
+    ("malformed_score", "score on malformed text"),
+    ("intact_score", "score on intact text"),
+    ("malformed_drop", "drop on malformed text"),
+):
+    quantities.add(_name, Quantity(label=_label, of_task=True))
+
 quantities.mark_as_shipped()

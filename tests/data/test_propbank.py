@@ -6,12 +6,14 @@ import gzip
 import hashlib
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from probes.common.errors import UserError
-from probes.data.propbank import Skeleton, Tree, read_skeletons
+from probes.data.archive_members import Members
+from probes.data.propbank import MEMBERS, Skeleton, Tree, read_skeletons
 from probes.data.sentence import Frame
 
 FOLDER = "release-1/data/google/ewt/"
@@ -38,6 +40,11 @@ def archive(path: Path, members: dict[str, str]) -> Path:
     return path
 
 
+def members_of(content_digest: str) -> Members:
+    """The skeletons of an archive of this content."""
+    return replace(MEMBERS, digest=content_digest)
+
+
 def digest(members: dict[str, str]) -> str:
     """As `sha256sum` prints it, for members whose sorted order is the dictionary's."""
     lines = [
@@ -49,7 +56,7 @@ def digest(members: dict[str, str]) -> str:
 
 def read(path: Path, content: str) -> dict[str, tuple[Skeleton, ...]]:
     members = {MEMBER: content}
-    return read_skeletons(archive(path / "a.tar.gz", members), digest(members))
+    return read_skeletons(archive(path / "a.tar.gz", members), members_of(digest(members)))
 
 
 def test_a_skeleton(tmp_path: Path) -> None:
@@ -115,7 +122,7 @@ def test_a_digest_that_does_not_match(tmp_path: Path) -> None:
 def test_the_digest_is_taken_in_order_of_the_paths(tmp_path: Path) -> None:
     members = {FOLDER + "email/00/b.xml.gold_skel": "", MEMBER: GOOD}
     backwards = dict(reversed(members.items()))
-    found = read_skeletons(archive(tmp_path / "a.tar.gz", backwards), digest(members))
+    found = read_skeletons(archive(tmp_path / "a.tar.gz", backwards), members_of(digest(members)))
     assert {document: len(skeletons) for document, skeletons in found.items()} == {
         "email-b": 0,
         "reviews-007": 2,
@@ -141,7 +148,7 @@ def test_only_regular_skeletons_of_ewt_are_read_and_nothing_is_unpacked(tmp_path
         member = tarfile.TarInfo(MEMBER)
         member.size = len(GOOD)
         tar.addfile(member, io.BytesIO(GOOD.encode()))
-    assert list(read_skeletons(path, digest({MEMBER: GOOD}))) == ["reviews-007"]
+    assert list(read_skeletons(path, members_of(digest({MEMBER: GOOD})))) == ["reviews-007"]
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -174,7 +181,7 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
         tar.addfile(member, io.BytesIO(content))
     line = f"{hashlib.sha256(content).hexdigest()}  ./reviews/00/007.xml.gold_skel\n"
     with pytest.raises(UserError, match="not UTF-8 at byte 7"):
-        read_skeletons(path, hashlib.sha256(line.encode()).hexdigest())
+        read_skeletons(path, members_of(hashlib.sha256(line.encode()).hexdigest()))
 
 
 @pytest.mark.real_data

@@ -4,6 +4,7 @@ import io
 import tarfile
 import tempfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probes.common.errors import UserError
+from probes.data.archive_members import digest_of
 from probes.data.conll2000 import read_split
 from probes.data.conllu_files import read_conllu
 from probes.data.find import find_corpus
-from probes.data.propbank import read_skeletons
+from probes.data.propbank import MEMBERS, read_skeletons
 
 CONLLU = (
     b"# sent_id = a\n1\tHi\thi\tINTJ\tUH\tA=b\t0\troot\t_\tChunk=B-NP|Frame=x.01|Args=A:1\n"
@@ -109,10 +111,8 @@ def test_conll2000(content):
 
 
 def skeletons(path):
-    from probes.data.propbank import _digest, _members
-
     # The content digest would refuse everything before it is parsed.
-    read_skeletons(path, _digest(_members(path)))
+    read_skeletons(path, replace(MEMBERS, digest=digest_of(MEMBERS._found(path))))
     return []
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table
-from probes.boards.evidence import evidence_tables
+from probes.boards.evidence import tables_of
 from probes.cli.arguments import place
 from probes.cli.load_results import results_below
 from probes.common.errors import UserError
@@ -17,7 +15,6 @@ from probes.common.terminal import output_console
 from probes.measurements.joined_results import read_result
 from probes.measurements.measurement import EVIDENCE, ON_REQUEST, probe_measurements
 from probes.records.result import Result
-from probes.records.titles import limit_mark, model_title
 from probes.rendering.terminal_tables import print_table
 
 if TYPE_CHECKING:
@@ -67,7 +64,11 @@ def run(options: argparse.Namespace) -> int:
         for result in results:
             _show_breakdown(console, result, options.by, options.all)
     else:
-        _show_evidence(console, results, options.by)
+        for title, tables in tables_of(results, options.by):
+            if not tables:
+                console.print(f"{title}: no {options.by}.", highlight=False)
+            for table in tables:
+                print_table(table, console)
     return 0
 
 
@@ -79,19 +80,3 @@ def _show_breakdown(console: Console, result: Result, by: str, all_labels: bool)
         console.print(f"{task}: no breakdown by {by}.", highlight=False)
     else:
         print_table(table, console)
-
-
-def _show_evidence(console: Console, results: list[Result], name: str) -> None:
-    """One table for each model, corpus and probe family."""
-
-    def unit(result: Result) -> tuple[str, str, str]:
-        corpus = result.corpus.name + limit_mark(result)
-        return model_title(result), corpus, result.probe.family
-
-    for names, chosen in groupby(sorted(results, key=unit), key=unit):
-        title = f"{' · '.join(names)} probe"
-        tables = evidence_tables(list(chosen)).get(name)
-        if tables is None:
-            console.print(f"{title}: no {name}.", highlight=False)
-        for table in tables or ():
-            print_table(replace(table, title=f"{title} · {table.title}"), console)

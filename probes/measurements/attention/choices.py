@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.attention.averages import Heads
-from probes.measurements.attention.ratios import RatioParts, difference, estimate, p_values
 from probes.measurements.attention.scored import ScoredHeads
 from probes.measurements.head_rows import ABOVE, CHANCE
 from probes.records.row import Place, Row
 from probes.records.values import Estimate
 from probes.statistics.partition import Partition
+from probes.statistics.ratios import RatioParts, difference, estimate, p_values
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from probes.measurements.attention.choices import Picked, arrays_of, choices_of
 from probes.measurements.attention.divergence import divergences
 from probes.measurements.attention.head_clusters import clusters
 from probes.measurements.attention.mixing import HeadMixes, mixing
-from probes.measurements.attention.ratios import RatioParts, estimate
 from probes.measurements.attention.role_attention import roles
 from probes.measurements.attention.scored import relations, trees
 from probes.measurements.attention.texts import Texts, texts_of
@@ -28,6 +27,7 @@ from probes.measurements.views import note_of
 from probes.records.row import Place, Row
 from probes.statistics.formatting import shown
 from probes.statistics.partition import Partition
+from probes.statistics.ratios import RatioParts, estimate
 
 
 class Gathering:

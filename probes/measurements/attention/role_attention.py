@@ -17,10 +17,10 @@ from probes.extraction.views import Text, plain_text
 from probes.measurements.attention.annotation import FEWEST_WORDS
 from probes.measurements.attention.links import ROLES, Link, TextLinks, links_of, text_links
 from probes.measurements.attention.names import ROLE_DIRECTIONS
-from probes.measurements.attention.ratios import RatioParts
 from probes.measurements.attention.scored import ScoredHeads, summed_up
 from probes.measurements.attention.texts import Texts
 from probes.measurements.context import Context
+from probes.statistics.ratios import RatioParts
 
 SHORT = 12
 """Words of the sentences that Kovaleva et al. (2019) confine themselves to."""

@@ -16,9 +16,9 @@ from probes.measurements.attention.annotation import (
     best_offset,
 )
 from probes.measurements.attention.names import DIRECTIONS, TREES
-from probes.measurements.attention.ratios import RatioParts
 from probes.measurements.context import Context
 from probes.records.row import Row
+from probes.statistics.ratios import RatioParts
 from probes.statistics.sums import sparse
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats
+from probes.common.arrays import Floats, Ints
 from probes.records.values import Estimate
 from probes.statistics.bootstrap import blocks, bounds, interval, resample, summed
 from probes.statistics.partition import FEWEST, Partition
@@ -30,6 +30,17 @@ class RatioParts:
 
     sums: NDArray[np.floating[Any]]
     counts: Floats
+
+    @classmethod
+    def of_examples(cls, values: Floats, sentence: Ints, n_sentences: int) -> RatioParts:
+        """One cell, whose score is the mean over examples.
+
+        Args:
+            values: of each example. Shape (n,).
+            sentence: of each example. Shape (n,).
+        """
+        sums: Floats = np.bincount(sentence, values, n_sentences).astype(np.float64)
+        return cls(sums[:, None], np.bincount(sentence, minlength=n_sentences).astype(np.float64))
 
     @property
     def n(self) -> int:

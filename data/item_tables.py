@@ -1,0 +1,141 @@
+"""Items in tables of the user's own: minimal pairs, or facts as cloze sentences.
+
+A row of pairs has the columns ``sentence_good`` and ``sentence_bad`` (or ``good`` and ``bad``), and
+may have ``UID`` (or ``paradigm``), ``linguistics_term`` (or ``phenomenon``) and ``group``: what is
+resampled together. A row of facts (Petroni et al. 2019) has ``subject``, ``template`` and
+``object``; in the template, ``[X]`` stands for the subject and ``[Y]`` for the object. It may have
+``relation``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from probes.common.errors import UserError
+from probes.common.files import sha256
+from probes.data.items import Item, Kind, minimal_pair
+from probes.data.minimal_pairs import corpus_of
+from probes.data.sentence import Corpus
+from probes.data.sources import Source
+
+Columns = Mapping[str, Sequence[Any]]
+
+Row = Mapping[str, Any]
+"""Of one row, what each column has."""
+
+_GOOD, _BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
+_PARADIGM, _PHENOMENON = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
+_FACT = "subject", "template", "object"
+_SUBJECT, _OBJECT = "[X]", "[Y]"
+
+
+def kind_of(columns: Columns) -> Kind | None:
+    """What items a table with these columns has; None if none."""
+    if _named(columns, _GOOD) and _named(columns, _BAD):
+        return "pairs"
+    return "contexts" if all(name in columns for name in _FACT) else None
+
+
+def find_items(
+    name: str, paths: Sequence[Path], tables: Sequence[tuple[Columns, list[int]]], kind: Kind
+) -> Source:
+    """The user's files as a corpus of items.
+
+    Args:
+        name: name of the corpus in tables.
+        paths: files of items of one kind.
+        tables: the columns of each file, and the line number of each row.
+    """
+    files = {f"{kind} {i}": (path,) for i, path in enumerate(paths)}
+    return Source(
+        name=name,
+        version="",
+        licence="",
+        files=files,
+        identity={role: sha256(path) for role, (path,) in files.items()},
+        read=partial(_read, tables=tables, make=_pair if kind == "pairs" else _fact),
+        layers=frozenset((kind,)),
+        own=True,
+    )
+
+
+def _read(
+    source: Source,
+    tables: Sequence[tuple[Columns, list[int]]],
+    make: Callable[[str, Row, str], Item],
+) -> Corpus:
+    paths = [path for (path,) in source.files.values()]
+    items = [
+        item
+        for path, table in zip(paths, tables, strict=True)
+        for item in _items(path, *table, make)
+    ]
+    return corpus_of(source, items)
+
+
+def _items(
+    path: Path, columns: Columns, lines: Sequence[int], make: Callable[[str, Row, str], Item]
+) -> Iterator[Item]:
+    """An item of each row.
+
+    Raises:
+        UserError: a cell is empty, no text, or no template.
+    """
+    for i in range(len(next(iter(columns.values())))):
+        row = {name: column[i] for name, column in columns.items()}
+        try:
+            yield make(f"{path.stem}-{i + 1}", row, path.stem)
+        except ValueError as error:
+            where = f"line {lines[i]}" if lines else f"row {i + 1}"
+            raise UserError(f"{path}, {where}: {error}; correct the row.") from error
+
+
+def _pair(name: str, row: Row, of_file: str) -> Item:
+    return minimal_pair(
+        name,
+        _text(row, _PARADIGM, of_file),
+        _text(row, _GOOD),
+        _text(row, _BAD),
+        _text(row, _PHENOMENON, ""),
+        _text(row, ("group",), ""),
+    )
+
+
+def _fact(name: str, row: Row, of_file: str) -> Item:
+    subject, template, answer = (_text(row, (column,)).strip() for column in _FACT)
+    for mark in (_SUBJECT, _OBJECT):
+        if template.count(mark) != 1:
+            raise ValueError(f"the template {template!r} has not one {mark}")
+    before, after = template.replace(_SUBJECT, subject).split(_OBJECT)
+    space = " " * before.endswith(" ")
+    return Item(
+        id=name,
+        kind="contexts",
+        paradigm=_text(row, ("relation",), template),
+        texts={"object": (before.rstrip(" "), space + answer, after)},
+        target=1,
+        answers=("object",),
+        cluster=subject,
+    )
+
+
+def _text(row: Row, names: Sequence[str], otherwise: str | None = None) -> str:
+    """The text in the first of these columns that there is.
+
+    Raises:
+        ValueError: it is empty or no text, and there is nothing to take instead.
+    """
+    name = _named(row, names)
+    value = row.get(name)
+    if isinstance(value, str) and value.strip():
+        return value
+    if otherwise is not None and value in (None, ""):
+        return otherwise
+    raise ValueError(f"{name or names[0]} is empty or no text")
+
+
+def _named(columns: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((name for name in names if name in columns), "")

@@ -1,0 +1,108 @@
+"""Numbers in sentences: whether vectors tell their values (Wallace et al. 2019), made by rule.
+
+Each sentence lists five numbers, written as digits or as words. Every split has numbers of its own
+from the same range: a probe has to interpolate, and cannot remember what a word stands for. The
+value of a number tells by itself whether it is the largest of its list with a balanced accuracy of
+83.4 % (the best threshold, of numbers drawn evenly): only what is above takes a comparison.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from probes.data.sentence import Corpus, Label, Sentence
+from probes.data.sources import Column, Source
+
+NAME, VERSION, LICENCE = "numeracy", "1", "MIT"
+
+VALUE = Column("value", "word", "regression")
+LARGEST = Column("largest", "word", "classification", uneven=True)
+COLUMNS = {column.name: column for column in (VALUE, LARGEST)}
+"""The number that a word stands for, and whether it is the largest of its sentence."""
+
+END = 100
+"""All numbers are below it: one range, so that the notations differ in nothing else."""
+
+LISTED = 5
+"""Numbers of a sentence, as in the paper."""
+
+SENTENCES = {"train": 400, "dev": 100, "test": 200}
+"""Of each notation, by split."""
+
+_SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+          "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+          "nineteen")  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+
+_TEMPLATES = (
+    "The numbers are {} .",
+    "She wrote {} on the board .",
+    "They counted {} votes in the villages .",
+    "We need pages {} of the book .",
+)
+
+
+def in_words(number: int) -> str:
+    """An English number below 100 as one word, such as ``forty-two``."""
+    if number < 20:
+        return _SMALL[number]
+    tens, ones = divmod(number, 10)
+    return _TENS[tens - 2] + (f"-{_SMALL[ones]}" if ones else "")
+
+
+NOTATIONS: Mapping[str, Callable[[int], str]] = {"digits": str, "words": in_words}
+"""How a number is written, by genre; the numbers are the same."""
+
+
+def numbers_of() -> dict[str, list[int]]:
+    """The numbers from 0 to 99 of each split."""
+    mixed = random.Random(0).sample(range(END), END)
+    return {"train": mixed[:60], "dev": mixed[60:80], "test": mixed[80:]}
+
+
+def make_corpus() -> Corpus:
+    """The sentences, one of each notation after the other; always the same."""
+    splits = {}
+    for split, numbers in numbers_of().items():
+        draw = random.Random(split)
+        splits[split] = tuple(
+            _sentence(
+                f"{split}-{i + 1}-{genre}",
+                genre,
+                draw.choice(_TEMPLATES),
+                draw.sample(numbers, LISTED),
+            )
+            for i in range(SENTENCES[split])
+            for genre in NOTATIONS
+        )
+    return Corpus(NAME, VERSION, LICENCE, splits)
+
+
+def read_corpus(source: Source) -> Corpus:
+    """See `make_corpus`; there are no files."""
+    return make_corpus()
+
+
+def _sentence(name: str, genre: str, template: str, listed: list[int]) -> Sentence:
+    """A template with numbers in a list: ``17 , 4 , 8 , 61 and 90``."""
+    before, after = (part.split() for part in template.split("{}"))
+    found: list[tuple[str, int | None]] = [(word, None) for word in before]
+    for number, link in zip(listed, [*[","] * (LISTED - 2), "and", ""], strict=True):
+        found.append((NOTATIONS[genre](number), number))
+        found += [(link, None)] * bool(link)
+    found += [(word, None) for word in after]
+
+    def column(label: Callable[[int], Label]) -> tuple[Label, ...]:
+        return tuple(None if number is None else label(number) for _, number in found)
+
+    return Sentence(
+        id=name,
+        language="en",
+        words=tuple(word for word, _ in found),
+        columns={
+            VALUE.layer: column(float),
+            LARGEST.layer: column(lambda number: "yes" if number == max(listed) else "no"),
+        },
+        genre=genre,
+    )

@@ -1,0 +1,161 @@
+"""Contexts with a word to be filled in: what a model expects there.
+
+Diagnostics of Ettinger (2020), and facts as cloze sentences (Petroni et al. 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.data.items import Item
+from probes.measurements.measurement import Found, Measurement, Request
+from probes.measurements.pivots import Pivot
+from probes.records.base import Frozen
+from probes.records.record import Extent
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats
+    from probes.data.sentence import Corpus
+    from probes.extraction.collectors import Collector
+    from probes.extraction.token_scores import Scored
+    from probes.extraction.views import View
+    from probes.measurements.behaviour.items import Scale
+    from probes.measurements.context import Context
+
+DEPTHS = 1, 5, 10
+"""Among how many of the likeliest tokens an answer may be: Ettinger's, and Petroni's."""
+
+THRESHOLDS = 0.0, 0.01
+"""By how much the better word's probability has to be greater (Ettinger 2020, section 6)."""
+
+
+class Completion(Measurement):
+    """Answers among the likeliest tokens, and words that should be likelier than others.
+
+    Rows by ``paradigm``, by ``phenomenon`` and overall: ``completion_accuracy``, how often one of
+    the answers is among the ``likeliest`` so many tokens, of items with an answer of one token;
+    ``sensitivity``, how often the good word's probability is greater than that of a ``rival``, or
+    of all, by more than a ``threshold``. Words of several tokens are scored within the word, see
+    `TokenScores`.
+
+    Arrays beside the record: ``values`` (scales, items), NaN where an item does not count, in the
+    order of the facts ``scale 1`` and so on; ``cluster`` and ``stratum`` (items,).
+    """
+
+    name = "completion"
+    summary = "contexts to be completed: answers among the likeliest words, sensitivity"
+    csv_name = "cloze"
+    views = (
+        Pivot(
+            "by phenomenon, %",
+            ("completion_accuracy", "sensitivity"),
+            rows="phenomenon",
+            columns=("metric", "likeliest", "threshold"),
+            where={"paradigm": None, "rival": None},
+            note="Completion: an answer is among so many of the likeliest tokens. Sensitivity: the "
+            "better word's probability is greater than any other's, by more than the threshold.",
+        ),
+        Pivot(
+            "by paradigm, %",
+            ("completion_accuracy", "sensitivity"),
+            rows="paradigm",
+            columns=("metric", "likeliest", "threshold"),
+            where={"paradigm": ..., "rival": None},
+        ),
+    )
+    needs = ("contexts",)
+    shares_arrays = True
+    reads_head = True
+
+    def extent(self, request: Request) -> Extent:
+        """The model's answer comes after its last layer."""
+        return {request.n_layers: 1}
+
+    def view(self, corpus: Corpus, options: Frozen) -> View:
+        """All contexts with each of their words; the words are scored."""
+        from probes.measurements.behaviour.items import view_of_items
+
+        return view_of_items(corpus.items)
+
+    def collector(self, corpus: Corpus, layers: Sequence[int], options: Frozen) -> Collector:
+        """See `TokenScores`."""
+        from probes.extraction.token_scores import TokenScores
+
+        return TokenScores()
+
+    def compute(self, context: Context) -> Found:
+        """Score the words, and compare them with each other and with the whole vocabulary."""
+        from probes.extraction.token_scores import stored_scores
+        from probes.measurements.behaviour.items import accuracy_rows, strata_of
+
+        items, found = context.corpus.items, stored_scores(context.view, context.stored)
+        columns = [*_completions(items, found), *_sensitivities(items, found)]
+        scales, values = [scale for scale, _ in columns], np.stack([x for _, x in columns])
+        strata = strata_of(items)
+        asked = [item for item in items if item.answers]
+        several = sum(max(_ranks(item, found), default=-1) < 0 for item in asked)
+        facts = {f"scale {i}": scale.name for i, scale in enumerate(scales, start=1)}
+        return Found(
+            accuracy_rows(items, values.T, scales),
+            {
+                "values": values.astype(np.float32),
+                "cluster": strata.cluster.astype(np.int32),
+                "stratum": strata.stratum.astype(np.int32),
+            },
+            facts={"items": len(items), "answers_of_several_tokens": several, **facts},
+            notes=[
+                f"{several} of {len(asked)} items have no answer of one token; left out of the "
+                "first table."
+            ]
+            if several
+            else [],
+        )
+
+
+def _ranks(item: Item, found: Scored) -> list[int]:
+    """The rank of each answer; -1 for one of several tokens."""
+    from probes.measurements.behaviour.items import text_in
+
+    return [int(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
+
+
+def _completions(items: Sequence[Item], found: Scored) -> list[tuple[Scale, Floats]]:
+    from probes.measurements.behaviour.items import Scale
+
+    best = np.full(len(items), np.nan)
+    for i, item in enumerate(items):
+        if known := [rank for rank in _ranks(item, found) if rank >= 0]:
+            best[i] = min(known)
+    return [
+        (
+            Scale("completion_accuracy", {"likeliest": depth}),
+            np.where(np.isnan(best), np.nan, best < depth),
+        )
+        for depth in DEPTHS
+    ]
+
+
+def _sensitivities(items: Sequence[Item], found: Scored) -> list[tuple[Scale, Floats]]:
+    from probes.measurements.behaviour.items import Scale, text_in
+
+    rivals = dict.fromkeys(rival for item in items for rival in item.rivals)
+    margins: dict[str | None, Floats] = {}
+    for name in (None, *rivals):
+        margins[name] = np.full(len(items), np.nan)
+    for i, item in enumerate(items):
+        for rival in item.rivals:
+            words = (found.place(text_in(item, each)) for each in (item.good, rival))
+            good, other = (float(np.exp(found.within_word[place])) for place in words)
+            margins[rival][i] = good - other
+            margins[None][i] = np.fmin(margins[None][i], good - other)
+    columns = []
+    for threshold in THRESHOLDS if rivals else ():
+        for name, margin in margins.items():
+            if name is None or len(rivals) > 1:
+                right = (1 + np.sign(margin - threshold)) / 2  # ties count ½
+                axes = {"threshold": threshold} | ({"rival": name} if name else {})
+                columns.append((Scale("sensitivity", axes), right))
+    return columns

@@ -1,0 +1,161 @@
+"""The logit lens: what each layer would answer through the model's own head.
+
+Beside the probe of the same layer on the same examples: what a probe can decode need not be what
+the model could say (nostalgebraist 2020; Geva et al. 2021).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from probes.examples.examples import NotServedError
+from probes.measurements.behaviour.cloze import TASK, Forms
+from probes.measurements.chart_views import Lines
+from probes.measurements.measurement import Found, Level, Measurement
+from probes.measurements.pivots import Pivot
+from probes.records.probe_spec import ProbeSpec
+from probes.records.row import Row
+from probes.records.values import ends
+from probes.statistics.ratios import RatioParts, estimate
+from probes.tasks.task import Task
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from probes.common.arrays import Floats, Ints
+    from probes.measurements.context import Context
+
+
+class Lens(Measurement):
+    """What layers answer through the model's own head, on the test examples of a task.
+
+    Of `agreement` the answer is the likelier of the verb's two forms, where each has one token. Of
+    a task that labels words it is the label that the likeliest words mostly have in the training
+    split: a label's probability is the sum over tokens of the token's probability times the share
+    of that label among the token's occurrences as a word.
+
+    Rows by layer: ``readable`` and ``decodable``, the accuracy of the lens and of the probe on the
+    same examples; and the ``baseline`` of the commonest label. The last layer's answer is the
+    model's own.
+    """
+
+    name = "lens"
+    asks = ("scores",)
+    summary = "what each layer answers through the model's own head, beside its probe"
+    reads_head = True
+    of_twins = True
+    shares_arrays = True
+    views = (
+        Pivot("readable through the model's own head, %", ("readable",), columns=("task",)),
+        Lines(
+            "readable",
+            ("decodable", "readable"),
+            title="decodable and readable",
+            note="Readable: the answer of the layer through the model's own head; at the last "
+            "layer, the model's own.",
+        ),
+    )
+
+    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
+        """Only agreement, and tasks that label words."""
+        if task.name == TASK or (task.shape == "word" and task.kind == "classification"):
+            return ""
+        return "the lens answers only agreement, and tasks with one label for a word"
+
+    def compute(self, context: Context) -> Found:
+        """Read the test texts once more, and apply the head at every layer.
+
+        Raises:
+            NotServedError: there is nothing to ask.
+        """
+        ask = _of_forms if context.task.name == TASK else _of_labels
+        predicted, known = ask(context)
+        if not known.any():
+            raise NotServedError("no example can be answered with a single token of the model")
+        split, gold = context.examples.splits["test"], context.examples.targets("test")
+        sentence = split.sentence[known]
+
+        def row(name: str, right: NDArray[np.bool_], layer: int | None, **axes: Any) -> Row:
+            values, n = right[known].astype(float), len(split.partition.of_sentence)
+            its = RatioParts.of_examples(values, sentence, n)
+            found = estimate(its, split.partition)
+            return Row(name, found.value, layer, *ends(found.interval), n=its.n, axes=axes)
+
+        train = context.examples.targets("train")
+        commonest = np.bincount(train[train >= 0]).argmax()
+        rows = [row("readable", gold == commonest, None, baseline="majority")]
+        probes = context.predicted(context.layers)
+        for layer, its, probe in zip(context.layers, predicted, probes, strict=True):
+            rows += [
+                row("readable", its == gold, layer),
+                row("decodable", probe == gold, layer),
+            ]
+        n, of = int(known.sum()), len(known)
+        notes = [f"{context.task.name}: {of - n} of {of} examples cannot be answered."]
+        return Found(rows, facts={"examples": n}, notes=notes if n < of else ())
+
+
+def _of_forms(context: Context) -> tuple[Ints, NDArray[np.bool_]]:
+    """The number that each layer prefers (L, n), and which examples can be asked (n,)."""
+    split, forms = context.examples.splits["test"], Forms.of(context.corpus.splits["train"])
+    numbers, n = context.examples.classes, len(split.examples)
+    words = np.full((n, len(numbers)), "", dtype=object)
+    for i, (number, example) in enumerate(zip(split.sentence, split.examples, strict=True)):
+        sentence = context.corpus.splits["test"][number]
+        if sentence.lemmas and example.hide is not None:
+            other = forms.other(sentence, example.hide)
+            own = sentence.words[example.hide]
+            words[i] = [own if name == example.label else other for name in numbers]
+    answers = sorted({str(word) for word in words.ravel()} - {""})
+    found, kept = answers_at(context, [{word: 1.0} for word in answers])
+    place = {word: i for i, word in enumerate(answers) if kept[i]}
+    known = np.array([all(word in place for word in each) for each in words])
+    columns = np.array([[place.get(word, 0) for word in each] for each in words])
+    chosen = np.take_along_axis(found, columns[None], axis=2)
+    return chosen.argmax(2), known & ~_unanswered(chosen)
+
+
+def _of_labels(context: Context) -> tuple[Ints, NDArray[np.bool_]]:
+    """The label that each layer prefers (L, n), and which examples can be asked (n,)."""
+    train = context.examples.splits["train"]
+    counts: dict[str, Counter[int]] = defaultdict(Counter)
+    labels = context.examples.targets("train")
+    for text, (start, _), label in zip(train.texts, train.spans, labels, strict=True):
+        counts[text.words[start]][int(label)] += 1
+    answers: list[dict[str, float]] = [{} for _ in context.examples.classes]
+    for word, of_word in counts.items():
+        for label, count in of_word.items():
+            answers[label][word] = count / of_word.total()
+    found, _ = answers_at(context, answers)
+    return found.argmax(2), ~_unanswered(found)
+
+
+def _unanswered(found: Floats) -> NDArray[np.bool_]:
+    """Which examples (L, n, answers) lack an answer. Shape (n,)."""
+    lacking: NDArray[np.bool_] = np.asarray(np.isnan(found).any(axis=(0, 2)))
+    return lacking
+
+
+def answers_at(
+    context: Context, answers: Sequence[Mapping[str, float]]
+) -> tuple[Floats, list[bool]]:
+    """What `LensAnswers` finds at the test examples (L, n, answers), and which answers it knows."""
+    from probes.extraction.shards import kept_words, row_of_each_text
+    from probes.extraction.views import view_over
+    from probes.measurements.behaviour.lens_collector import LensAnswers
+
+    split = context.examples.splits["test"]
+    view = view_over(split.texts, context.examples.view)
+    collector = LensAnswers(context.layers, answers)
+    found = list(context.read(view, collector))
+    first = row_of_each_text([shard for shard, _ in found], kept_words(view.texts))
+    rows = [
+        first[view.index[text]] + (start - text.keep[0] if example.hide is None else 0)
+        for text, example, (start, _) in zip(split.texts, split.examples, split.spans, strict=True)
+    ]
+    parts = np.concatenate([arrays["answers"].numpy() for _, arrays in found])
+    return parts[rows].swapaxes(0, 1), collector.known

@@ -1,0 +1,102 @@
+"""Keeps what each layer would say of some words through the model's own head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+
+from probes.extraction.alignment import Pieces
+from probes.extraction.collectors import Collector, Reader, layer_states
+from probes.extraction.padding import PaddedWindows
+from probes.extraction.shards import Shard
+from probes.extraction.views import Text
+from probes.extraction.windows import Pooling, Window
+from probes.records.header import ModelRecord
+
+_ROWS = 256
+"""Predictions over the vocabulary that are in memory at once."""
+
+
+class LensAnswers(Collector):
+    """The probabilities of answers in the place of each kept word, at every layer.
+
+    The part ``answers`` (words, layers, answers) has Σ p(token) · weight over the tokens of an
+    answer, p being the softmax over the tokens of all answers, float64; NaN for a word with nothing
+    before it that a model could read from left to right. A word that has several tokens is in no
+    answer.
+
+    Args:
+        layers: which layers.
+        answers: of each answer, the words that stand for it, with their weights.
+
+    Attributes:
+        known: whether an answer has a token, known when something has been read.
+    """
+
+    name = "lens"
+    model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
+    pooling: Pooling = "first"
+    applies_head = True
+
+    def __init__(self, layers: Sequence[int], answers: Sequence[Mapping[str, float]]) -> None:
+        self.layers, self.answers = tuple(layers), answers
+        self.known: list[bool] = []
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """See `Collector`."""
+        return ("answers",)
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """See `Collector`."""
+        return 8 * shard.n_rows * len(self.layers) * len(self.answers)
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """See `Collector`."""
+        shape = shard.n_rows, len(self.layers), len(self.answers)
+        self._found = torch.full(shape, torch.nan, dtype=torch.float64)
+
+    def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
+        """The windows themselves, without words that nothing precedes in a causal model."""
+        if not self.known:
+            self._find_tokens(reader)
+        self._behind = int(reader.causal)
+        found = []
+        for window in windows:
+            read = window.place >= self._behind
+            if read.any():
+                its = window.place[read], window.owner[read], window.share[read]
+                found.append(replace(window, place=its[0], owner=its[1], share=its[2]))
+        return found
+
+    def _find_tokens(self, reader: Reader) -> None:
+        words = sorted({word for answer in self.answers for word in answer})
+        pieces = reader.split([Text((word,), (0, 1)) for word in words])
+        token = {w: int(x.ids[0]) for w, x in zip(words, pieces, strict=True) if len(x.ids) == 1}
+        places = {i: place for place, i in enumerate(sorted(set(token.values())))}
+        self._tokens = torch.tensor(list(places), dtype=torch.long)
+        self._weights = torch.zeros(len(places), len(self.answers), dtype=torch.float64)
+        for column, answer in enumerate(self.answers):
+            for word, weight in answer.items():
+                if word in token:
+                    self._weights[places[token[word]], column] += weight
+        self.known = (self._weights > 0).any(0).tolist()
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """See `Collector`."""
+        states = layer_states(output)
+        for place, layer in enumerate(self.layers):
+            flat = states[layer].reshape(-1, states[layer].shape[-1])
+            at = (windows.position - self._behind).to(flat.device)
+            for first in range(0, len(at), _ROWS):
+                rows = slice(first, first + _ROWS)
+                logits = self.head(flat[at[rows]], layer)
+                own = logits[:, self._tokens.to(logits.device)].cpu().double().softmax(1)
+                self._found[windows.word[rows], place] = own @ self._weights
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """See `Collector`."""
+        return {"answers": self._found}

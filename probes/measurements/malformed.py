@@ -1,0 +1,213 @@
+"""Malformed text: whether probes still find what a sentence lost the form of.
+
+Test sentences are read once more with their words shuffled, their second half cut off, or subjects
+and objects dropped (the Primer in BERTology, section 4.1, on Ettinger 2020). The probes whose
+scores are reported are applied, as they are, to the examples whose words remain; gold labels are
+those of the intact sentences. Predictions on the same examples in intact text are what is lost
+from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats, Ints
+from probes.data.perturbations import PERTURBATIONS, Perturbation, moved
+from probes.data.sentence import Sentence
+from probes.examples.examples import NotServedError, Split
+from probes.extraction.vectors import layer_part
+from probes.extraction.views import Text, view_over
+from probes.measurements.chart_views import Lines
+from probes.measurements.measurement import Found, Level, Measurement
+from probes.measurements.pivots import Pivot
+from probes.records.parameters import FOLDABLE, folded
+from probes.records.probe_spec import ProbeSpec
+from probes.records.row import Row
+from probes.records.values import ends
+from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
+from probes.statistics.metrics import metrics
+from probes.tasks.task import Task
+
+if TYPE_CHECKING:
+    from probes.extraction.windows import Pooling
+    from probes.measurements.context import Context
+
+NOTE = (
+    "Score on the intact text less that on the malformed one, of the same probe, test examples "
+    "and gold labels; a sentence that a change leaves as it is does not count. Intervals are over "
+    "test documents, or sentences."
+)
+
+
+class Malformed(Measurement):
+    """What the reported probes predict of malformed test sentences."""
+
+    name = "malformed"
+    asks = ("scores",)
+    summary = "scores of the same probes on shuffled, cut and incomplete sentences"
+    views = (
+        *(
+            Pivot(
+                f"drop, {name}",
+                ("malformed_drop",),
+                columns=("task",),
+                where={"perturbation": name},
+                note=NOTE * (name == next(iter(PERTURBATIONS))),
+            )
+            for name in PERTURBATIONS
+        ),
+        Lines(
+            "malformed",
+            "malformed_drop",
+            note=NOTE,
+            line="perturbation",
+            of_several={"perturbation": next(iter(PERTURBATIONS))},
+        ),
+    )
+
+    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
+        """Probes that cannot be applied again, and labels that are of whole sentences."""
+        if probe.family not in FOLDABLE:
+            return f"only {' and '.join(FOLDABLE)} probes are applied to other text"
+        whole = task.shape in ("sentence", "text")
+        return "a malformed sentence need not have the label of the whole one" if whole else ""
+
+    def compute(self, context: Context) -> Found:
+        """Read the malformed sentences, and predict and score the examples that survive.
+
+        Rows of each layer and perturbation: the score on malformed text, that of the same examples
+        in intact text, and the difference. Facts have the number of examples.
+
+        Raises:
+            NotServedError: examples are of other texts than sentences, none survives, or the
+                vectors were given.
+        """
+        split, total = context.examples.splits["test"], len(context.examples.targets("test"))
+        if context.examples.view != "plain":
+            raise NotServedError("its examples hide words or bring texts of their own")
+        if not context.model.window:
+            raise NotServedError("given vectors are of the sentences as they are")
+        every = {
+            name: survivors(context.corpus.splits["test"], split, perturb)
+            for name, perturb in PERTURBATIONS.items()
+        }
+        counts = {name: len(each.kept) for name, each in every.items()}
+        every = {name: each for name, each in every.items() if counts[name]}
+        if not every:
+            raise NotServedError("no test example survives in malformed text")
+        predicted = _predicted(context, every)
+        said = ", ".join(f"{n:,} {name}" for name, n in counts.items())
+        return Found(
+            [
+                row
+                for name, each in every.items()
+                for row in _compared(context, name, each.kept, predicted[name])
+            ],
+            facts={"test_examples": total, **counts},
+            notes=[f"{context.task.name}: of {total:,} test examples survive {said}."],
+        )
+
+
+class Survivors(NamedTuple):
+    """The test examples whose words remain side by side in malformed sentences.
+
+    Attributes:
+        kept: their numbers. Shape (m,).
+        texts: the malformed sentence that each is in.
+        spans: where the span, and any second one, of each lies in it. Shape (m, spans, 2).
+    """
+
+    kept: Ints
+    texts: Sequence[Text]
+    spans: Ints
+
+
+def survivors(sentences: Sequence[Sentence], split: Split, perturb: Perturbation) -> Survivors:
+    """The examples of a split that survive a perturbation of its sentences."""
+    orders = [perturb(sentence) or () for sentence in sentences]
+    texts = [
+        Text(tuple(sentence.words[i] for i in order), (0, len(order)))
+        for sentence, order in zip(sentences, orders, strict=True)
+    ]
+    kept, spans = [], []
+    for i, (number, example) in enumerate(zip(split.sentence, split.examples, strict=True)):
+        given = (span for span in (example.span, example.span2) if span)
+        places = [moved(span, orders[number]) for span in given]
+        if None not in places:
+            kept.append(i)
+            spans.append(places)
+    own = [texts[number] for number in split.sentence[kept]]
+    return Survivors(np.array(kept, dtype=np.int64), own, np.array(spans, dtype=np.int64))
+
+
+def _predicted(context: Context, every: dict[str, Survivors]) -> dict[str, NDArray[Any]]:
+    """What the probe of each layer predicts of the survivors of each perturbation. (L, m, …)."""
+    import torch
+
+    from probes.extraction.collectors import WordVectors
+    from probes.training.layer_probe import LayerProbe
+    from probes.training.streamed import SpanRows
+
+    parameters, data, layers = context.parameters(context.layers), context.data, context.layers
+    probes = [
+        LayerProbe.of(
+            context.spec.family,
+            context.task.kind,
+            folded(parameters, layer),
+            np.arange(data.n_outputs),
+        )
+        for layer in layers
+    ]
+    view = view_over((text for each in every.values() for text in each.texts), "own")
+    places = {
+        name: np.array([view.index[text] for text in each.texts]) for name, each in every.items()
+    }
+    intact = context.predicted(layers)
+    predicted = {name: intact[:, each.kept].copy() for name, each in every.items()}
+    collector = WordVectors(layers, cast("Pooling", context.result.pooling), "float32")
+    for shard, found in context.read(view, collector):
+        for name, each in every.items():
+            (here,) = np.isin(places[name], shard.index).nonzero()
+            if not len(here):
+                continue
+            start = shard.starts[np.searchsorted(shard.index, places[name][here])]
+            rows = (each.spans[here] + start[:, None, None]).swapaxes(0, 1)
+            spans = [SpanRows.of(of_span) for of_span in rows]
+            for row, (layer, probe) in enumerate(zip(layers, probes, strict=True)):
+                vectors = found[layer_part(layer)].cpu()
+                x = torch.cat([span.means(vectors) for span in spans], dim=1)
+                said = probe.predict(x)
+                predicted[name][row, here] = said if said.ndim == 1 else np.packbits(said > 0, 1)
+    return predicted
+
+
+def _compared(context: Context, name: str, kept: Ints, malformed: NDArray[Any]) -> Iterator[Row]:
+    """The rows of a perturbation.
+
+    Args:
+        kept: the numbers of the test examples. Shape (m,).
+        malformed: predictions on them. Shape (L, m, …).
+    """
+    gold, metric = context.scorers["test"].gold, metrics.get(context.task.metric)
+    of_kept = np.isin(np.arange(len(gold.labels)), kept)
+    gold = gold.part(of_kept)
+    both = np.concatenate([malformed, context.predicted(context.layers)[:, kept]])
+
+    def with_drops(scores: Floats) -> Floats:
+        """Scores of both (2 L, …), with their differences. Shape (3, L, …)."""
+        pair = scores.reshape(2, len(malformed), *scores.shape[1:])
+        return np.concatenate([pair, pair[1:] - pair[:1]])
+
+    values = with_drops(metric(gold, both))
+    between = np.full((*values.shape, 2), np.nan)
+    if (draws := draws_of(gold)) is not None:
+        between = interval(with_drops(replicates(metric, gold, both, draws)))
+    names = "malformed_score", "intact_score", "malformed_drop"
+    for metric_name, of_layers, ends_of_layers in zip(names, values, between, strict=True):
+        for layer, value, pair in zip(context.layers, of_layers, ends_of_layers, strict=True):
+            axes = {"perturbation": name}
+            yield Row(metric_name, value, layer, *ends(bounds(pair)), n=len(kept), axes=axes)
