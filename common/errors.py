@@ -17,6 +17,10 @@ class UserError(Exception):
         super().__init__(printable(message))
 
 
+class NoHeadError(UserError):
+    """A model has no language-model head, or none whose weights are in its files."""
+
+
 class DiskError(UserError):
     """A file cannot be written where it belongs; elsewhere it may be."""
 
