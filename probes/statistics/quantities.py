@@ -228,6 +228,7 @@ for _name, _label, _source in (
     ("readable", "readable", "nostalgebraist 2020"),
 ):
     quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
+quantities.add("lost", Quantity(percent=True, bounds=CORRELATION))
 quantities.add("decodable_less_used", Quantity(label="decodable less used", percent=True))
 quantities.add(
     "mean_of_paradigms", Quantity(percent=True, bounds=SHARE, source="Warstadt et al. 2020")

@@ -62,6 +62,27 @@ class Errors:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Standard errors of cells of which each is compared with a constant, the second of a pair.
+
+    Attributes:
+        sample: shape (cells,).
+        resamples: in each resample. Shape (cells, n).
+    """
+
+    sample: Floats
+    resamples: Floats
+
+    def of_sample(self, one: Ints, other: Ints) -> Floats:
+        """Of cells `one`. Shape (pairs,)."""
+        return self.sample[one]
+
+    def of_resamples(self, one: Ints, other: Ints) -> Floats:
+        """The same in each resample. Shape (pairs, n)."""
+        return self.resamples[one]
+
+
+@dataclass(frozen=True)
 class _Deviations:
     """Standard deviations of replicates (cells, n), the same for every resample."""
 
@@ -93,7 +114,7 @@ def borderline(p: Floats | Sequence[float] | float, n: int = MOST * RESAMPLES) -
 
 
 def max_t(
-    scores: Floats, blocks: Iterable[tuple[Floats, Errors | None]], pairs: Sequence[Pair]
+    scores: Floats, blocks: Iterable[tuple[Floats, Errors | Spread | None]], pairs: Sequence[Pair]
 ) -> Floats:
     """Two-sided p-values of differences, corrected for testing all of them.
 
@@ -147,7 +168,11 @@ def max_t(
 
 
 def _sizes(
-    scores: Floats, replicates: Floats, errors: Errors | _Deviations, one: Ints, other: Ints
+    scores: Floats,
+    replicates: Floats,
+    errors: Errors | Spread | _Deviations,
+    one: Ints,
+    other: Ints,
 ) -> Floats:
     """Differences in standard errors; NaN where a score or all replicates are undefined."""
     found = np.full(len(one), np.nan)

@@ -12,9 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from probes.common.arrays import Floats, Ints
-from probes.statistics.bootstrap import RESAMPLES, block
+from probes.statistics.bootstrap import MOST, RESAMPLES, block
 from probes.statistics.partition import FEWEST
+from probes.statistics.significance import Spread, max_t
 from probes.statistics.sums import ratio
+
+_STRATA = 1 << 20
+"""More than there are strata: blocks of resamples have seeds of their own."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +57,9 @@ class Strata:
         """
         sums = [np.zeros((RESAMPLES, values.shape[1])) for _ in groups]
         counts = [np.zeros(RESAMPLES) for _ in groups]
-        for stratum in range(int(self.stratum.max(initial=-1)) + 1):
-            own = self.stratum == stratum
-            _, place = np.unique(self.cluster[own], return_inverse=True)
-            number = np.full(len(own), -1)
-            number[own] = place
-            n_clusters = int(place.max()) + 1
-            draws = block(n_clusters, seed=stratum).astype(np.float64)
+        for number, n_clusters, draws in self._strata():
             for i, group in enumerate(groups):
-                here = group[own[group]]
+                here = group[number[group] >= 0]
                 if len(here):
                     of = number[here]
                     its = [np.bincount(of, column, n_clusters) for column in values[here].T]
@@ -72,3 +70,75 @@ class Strata:
             if len(np.unique(self.cluster[group])) < FEWEST:
                 found[:] = np.nan
             yield values[group].mean(0), found
+
+    def p_values(self, values: Floats, groups: Sequence[Ints]) -> Floats:
+        """Two-sided p-values of the means of each group against 0. Shape (groups, k).
+
+        They are corrected for testing all of them; see `probes.statistics.significance.max_t`. NaN
+        where fewer than `FEWEST` clusters have a sum that is not 0: resamples that draw few of
+        these have tiny standard errors.
+
+        Args:
+            values, groups: as of `means`.
+        """
+        means = np.stack([values[group].mean(0) for group in groups])
+        influence = np.zeros((len(values), *means.shape))
+        member = np.zeros((len(values), len(groups)))
+        for i, group in enumerate(groups):
+            member[group, i] = 1 / len(group)
+            influence[group, i] = (values[group] - means[i]) / len(group)
+        flat = influence.reshape(len(values), -1)
+        differ = np.stack(
+            [
+                (_summed(self.cluster[group], values[group]) != 0).sum(0) >= FEWEST
+                for group in groups
+            ]
+        )
+        drawn = (self._resampled(flat, member, again) for again in range(MOST))
+        blocks = (
+            (np.vstack([(means.reshape(-1, 1) + moved), np.zeros(RESAMPLES)]), errors)
+            for moved, errors in drawn
+        )
+        (tested,) = np.nonzero(differ.ravel())
+        found = np.full(means.size, np.nan)
+        if len(tested):
+            pairs = [(int(cell), means.size) for cell in tested]
+            found[tested] = max_t(np.append(means.ravel(), 0.0), blocks, pairs)
+        return found.reshape(means.shape)
+
+    def _resampled(self, influence: Floats, member: Floats, again: int) -> tuple[Floats, Spread]:
+        """How much means are moved in a block of resamples, and their standard errors.
+
+        Args:
+            influence: of each item on each mean. Shape (items, groups · k).
+            member: of each item in each group, 1 in all. Shape (items, groups).
+        """
+        moved, squares = np.zeros((2, RESAMPLES, influence.shape[1]))
+        own, size = np.zeros(influence.shape[1]), np.zeros((RESAMPLES, member.shape[1]))
+        for number, n, draws in self._strata(again):
+            here = number >= 0
+            each = _summed(number[here], influence[here])
+            size += draws @ _summed(number[here], member[here])
+            total = draws @ each
+            moved += total
+            if n > 1:
+                squares += (draws @ each**2 - total**2 / n).clip(0) * n / (n - 1)
+                own += ((each**2).sum(0) - each.sum(0) ** 2 / n).clip(0) * n / (n - 1)
+        moved /= np.repeat(size, influence.shape[1] // member.shape[1], axis=1)
+        return moved.T, Spread(np.sqrt(own), np.sqrt(squares).T)
+
+    def _strata(self, again: int = 0) -> Iterator[tuple[Ints, int, Floats]]:
+        """Of each stratum, the number of each item's cluster, -1 of others; clusters; and draws."""
+        for stratum in range(int(self.stratum.max(initial=-1)) + 1):
+            own = self.stratum == stratum
+            distinct, place = np.unique(self.cluster[own], return_inverse=True)
+            number = np.full(len(own), -1)
+            number[own] = place
+            draws = block(len(distinct), seed=stratum + again * _STRATA)
+            yield number, len(distinct), draws.astype(np.float64)
+
+
+def _summed(cluster: Ints, values: Floats) -> Floats:
+    """The sums of the rows of each cluster. Shape (clusters, k)."""
+    _, place = np.unique(cluster, return_inverse=True)
+    return np.stack([np.bincount(place, column) for column in values.T], axis=1)

@@ -191,9 +191,11 @@ def test_a_unit_that_another_run_computes_is_waited_for_and_read(
     assert "read    pos · linear · selectivity · another run has computed it" in said
 
 
-def test_evidence_is_behind_scores_and_other_questions_are_not():
-    with pytest.raises(UserError) as caught:
-        validate({"measurements": "selectivity"})
-    assert str(caught.value) == (
-        "--measurements selectivity: it stands behind scores; use --evidence."
-    )
+def test_evidence_that_is_named_as_a_measurement_comes_with_scores():
+    alone = validate({"measurements": "selectivity"})
+    assert (alone.measurements, alone.evidence) == (("probes",), ("selectivity",))
+    beside = validate({"measurements": "probes,selectivity,geometry"})
+    assert beside.measurements == ("probes", "geometry")
+    assert beside.evidence == ("standard", "selectivity")
+    quick = validate({"measurements": "selectivity", "quick": True})
+    assert quick.evidence == ("selectivity",)

@@ -111,7 +111,7 @@ def test_damage_is_reported_with_member_and_line(
 def test_a_digest_that_does_not_match(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.tar.gz", {MEMBER: GOOD})
     with pytest.raises(UserError) as raised:
-        read_skeletons(path, "0" * 64)
+        read_skeletons(path, members_of("0" * 64))
     message = str(raised.value)
     assert str(path) in message
     assert digest({MEMBER: GOOD}) in message

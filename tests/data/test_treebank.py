@@ -32,7 +32,7 @@ def test_a_right_to_left_script():
 def test_a_language_without_spaces():
     corpus = load("UD_Japanese-Probe")
     assert corpus.splits["test"][1].words == ("古い", "町", "に", "着い", "た", "。")
-    assert corpus.layers == {"upos", "heads", "deprels"}
+    assert corpus.layers == {"upos", "heads", "deprels", "lemmas"}
 
 
 def test_multiword_tokens():

@@ -48,8 +48,8 @@ _CELLS = {
 class Cloze(Measurement):
     """What the model fills in for a hidden verb, beside what probes read from its place.
 
-    Rows of test: ``cloze_accuracy`` overall, of the ``baseline`` of the commoner number, by the
-    ``group`` of attractors and by the verb's number; for the examples
+    Rows of test: ``cloze_accuracy`` overall, by the ``group`` of attractors and by the verb's
+    number, each also of the ``baseline`` of the commoner number; for the examples
     whose two forms have one token each, with ``tokens`` 1. By layer: ``decodable``, the accuracy of
     the probe on the same examples; the shares ``both``, ``decodable_only``, ``used_only`` and
     ``neither``; and ``decodable_less_used`` with p, corrected over layers.
@@ -122,15 +122,19 @@ class Cloze(Measurement):
 
         gold, train = (context.examples.targets(name) for name in ("test", "train"))
         commonest = gold == np.bincount(train[train >= 0]).argmax()
+        majority = commonest[own].astype(float)
         rows = [
             row("cloze_accuracy", parts(preferred)),
-            row("cloze_accuracy", parts(commonest[own].astype(float)), baseline="majority"),
+            row("cloze_accuracy", parts(majority), baseline="majority"),
         ]
         asked_of = [x for x, kept in zip(split.examples, own, strict=True) if kept]
         groups = [(*x.groups, f"verb {x.label}") for x in asked_of]
         for name in sorted({name for each in groups for name in each}):
             some = np.array([name in each for each in groups])
-            rows.append(row("cloze_accuracy", parts(preferred, some), group=name))
+            rows += [
+                row("cloze_accuracy", parts(preferred, some), group=name),
+                row("cloze_accuracy", parts(majority, some), group=name, baseline="majority"),
+            ]
         if one_token.any():
             rows.append(row("cloze_accuracy", parts(preferred, one_token), tokens=1))
         right = (context.predicted(context.layers) == gold)[:, own]

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.data.items import Item
-from probes.measurements.measurement import Found, Measurement, Request
+from probes.measurements.behaviour.items import (
+    Column,
+    OfItems,
+    Scale,
+    malformed_table,
+    text_in,
+)
 from probes.measurements.pivots import Pivot
-from probes.records.base import Frozen
-from probes.records.record import Extent
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
-    from probes.data.sentence import Corpus
-    from probes.extraction.collectors import Collector
     from probes.extraction.token_scores import Scored
-    from probes.extraction.views import View
-    from probes.measurements.behaviour.items import Scale
-    from probes.measurements.context import Context
 
 DEPTHS = 1, 5, 10
 """Among how many of the likeliest tokens an answer may be: Ettinger's, and Petroni's."""
@@ -32,17 +31,14 @@ THRESHOLDS = 0.0, 0.01
 """By how much the better word's probability has to be greater (Ettinger 2020, section 6)."""
 
 
-class Completion(Measurement):
+class Completion(OfItems):
     """Answers among the likeliest tokens, and words that should be likelier than others.
 
     Rows by ``paradigm``, by ``phenomenon`` and overall: ``completion_accuracy``, how often one of
     the answers is among the ``likeliest`` so many tokens, of items with an answer of one token;
     ``sensitivity``, how often the good word's probability is greater than that of a ``rival``, or
     of all, by more than a ``threshold``. Words of several tokens are scored within the word, see
-    `TokenScores`.
-
-    Arrays beside the record: ``values`` (scales, items), NaN where an item does not count, in the
-    order of the facts ``scale 1`` and so on; ``cluster`` and ``stratum`` (items,).
+    `TokenScores`. See `OfItems` for arrays.
     """
 
     name = "completion"
@@ -54,7 +50,7 @@ class Completion(Measurement):
             ("completion_accuracy", "sensitivity"),
             rows="phenomenon",
             columns=("metric", "likeliest", "threshold"),
-            where={"paradigm": None, "rival": None},
+            where={"paradigm": None, "rival": None, "perturbation": None},
             note="Completion: an answer is among so many of the likeliest tokens. Sensitivity: the "
             "better word's probability is greater than any other's, by more than the threshold.",
         ),
@@ -63,68 +59,34 @@ class Completion(Measurement):
             ("completion_accuracy", "sensitivity"),
             rows="paradigm",
             columns=("metric", "likeliest", "threshold"),
-            where={"paradigm": ..., "rival": None},
+            where={"paradigm": ..., "rival": None, "perturbation": None},
+        ),
+        malformed_table(
+            "completion_accuracy", ("of", "likeliest", "threshold"), "sensitivity", rival=None
         ),
     )
     needs = ("contexts",)
-    shares_arrays = True
-    reads_head = True
 
-    def extent(self, request: Request) -> Extent:
-        """The model's answer comes after its last layer."""
-        return {request.n_layers: 1}
+    def columns(self, items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
+        """Answers, then comparisons of words."""
+        return [*_completions(items, found), *_sensitivities(items, found)]
 
-    def view(self, corpus: Corpus, options: Frozen) -> View:
-        """All contexts with each of their words; the words are scored."""
-        from probes.measurements.behaviour.items import view_of_items
-
-        return view_of_items(corpus.items)
-
-    def collector(self, corpus: Corpus, layers: Sequence[int], options: Frozen) -> Collector:
-        """See `TokenScores`."""
-        from probes.extraction.token_scores import TokenScores
-
-        return TokenScores()
-
-    def compute(self, context: Context) -> Found:
-        """Score the words, and compare them with each other and with the whole vocabulary."""
-        from probes.extraction.token_scores import stored_scores
-        from probes.measurements.behaviour.items import accuracy_rows, strata_of
-
-        items, found = context.corpus.items, stored_scores(context.view, context.stored)
-        columns = [*_completions(items, found), *_sensitivities(items, found)]
-        scales, values = [scale for scale, _ in columns], np.stack([x for _, x in columns])
-        strata = strata_of(items)
+    def notes(self, items: Sequence[Item], found: Scored) -> list[str]:
+        """How many items have no answer of one token."""
         asked = [item for item in items if item.answers]
         several = sum(max(_ranks(item, found), default=-1) < 0 for item in asked)
-        facts = {f"scale {i}": scale.name for i, scale in enumerate(scales, start=1)}
-        return Found(
-            accuracy_rows(items, values.T, scales),
-            {
-                "values": values.astype(np.float32),
-                "cluster": strata.cluster.astype(np.int32),
-                "stratum": strata.stratum.astype(np.int32),
-            },
-            facts={"items": len(items), "answers_of_several_tokens": several, **facts},
-            notes=[
-                f"{several} of {len(asked)} items have no answer of one token; left out of the "
-                "first table."
-            ]
-            if several
-            else [],
+        left_out = (
+            f"{several} of {len(asked)} items have no answer of one token: not in completion."
         )
+        return [left_out] if several else []
 
 
 def _ranks(item: Item, found: Scored) -> list[int]:
     """The rank of each answer; -1 for one of several tokens."""
-    from probes.measurements.behaviour.items import text_in
-
     return [int(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
 
 
-def _completions(items: Sequence[Item], found: Scored) -> list[tuple[Scale, Floats]]:
-    from probes.measurements.behaviour.items import Scale
-
+def _completions(items: Sequence[Item], found: Scored) -> list[Column]:
     best = np.full(len(items), np.nan)
     for i, item in enumerate(items):
         if known := [rank for rank in _ranks(item, found) if rank >= 0]:
@@ -138,9 +100,7 @@ def _completions(items: Sequence[Item], found: Scored) -> list[tuple[Scale, Floa
     ]
 
 
-def _sensitivities(items: Sequence[Item], found: Scored) -> list[tuple[Scale, Floats]]:
-    from probes.measurements.behaviour.items import Scale, text_in
-
+def _sensitivities(items: Sequence[Item], found: Scored) -> list[Column]:
     rivals = dict.fromkeys(rival for item in items for rival in item.rivals)
     margins: dict[str | None, Floats] = {}
     for name in (None, *rivals):

@@ -2,42 +2,168 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
 
 from probes.common.arrays import Floats, Ints
 from probes.data.items import Item
 from probes.extraction.views import Text, View, view_over
+from probes.measurements.measurement import Found, Measurement, Request
+from probes.measurements.pivots import Pivot
+from probes.records.base import Frozen
+from probes.records.record import Extent
 from probes.records.row import Place, Row
+from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, interval
 from probes.statistics.partition import FEWEST
 from probes.statistics.strata import Strata
 
+if TYPE_CHECKING:
+    from probes.data.sentence import Corpus
+    from probes.extraction.collectors import Collector
+    from probes.extraction.token_scores import Scored
+    from probes.measurements.context import Context
 
-def text_of_regions(regions: tuple[str, ...], target: int | None = None) -> Text:
-    """Regions as a text, of which all are scored, or the target alone."""
-    keep = (0, len(regions)) if target is None else (target, target + 1)
-    return Text(regions, keep, written=True)
+
+class ItemOptions(Frozen):
+    """What can be set of a measurement of items."""
+
+    malformed: bool = Field(
+        default=False,
+        description="also with the words of texts shuffled, and with texts cut: true or false",
+    )
 
 
-def view_of_items(items: Sequence[Item]) -> View:
-    """The texts of all conditions, each once; of contexts, the word that is filled in is scored."""
-    texts = (text_in(item, condition) for item in items for condition in item.texts)
-    return view_over(texts, "written")
+class OfItems(Measurement):
+    """A measurement of what a model says of items, under its own language-model head.
+
+    Arrays beside the record: ``values`` (scales, items), NaN where an item does not count, in the
+    order of the facts ``scale 1`` and so on; ``cluster`` and ``stratum`` (items,), what is
+    resampled; ``phenomenon`` (items,). Of malformed texts there are the same rows with the axis ``perturbation``, and
+    ``lost``, by how much the value of the same items is less.
+    """
+
+    options = ItemOptions
+    shares_arrays = True
+    reads_head = True
+    mean_metric: ClassVar[str] = ""
+    """Of the mean over paradigms, which counts each alike; empty for none."""
+
+    @abstractmethod
+    def columns(self, items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
+        """The scales, with the value of each item."""
+
+    def notes(self, items: Sequence[Item], found: Scored) -> list[str]:
+        """What tables are followed by."""
+        return []
+
+    def extent(self, request: Request) -> Extent:
+        """The model's answer comes after its last layer."""
+        return {request.n_layers: 1}
+
+    def view(self, corpus: Corpus, options: ItemOptions) -> View:
+        """The texts of all conditions, each once; of contexts the word filled in is scored."""
+        every = [*corpus.items]
+        for change in PERTURBED if options.malformed else ():
+            every += filter(None, (malformed(item, change) for item in corpus.items))
+        texts = (text_in(item, condition) for item in every for condition in item.texts)
+        return view_over(texts, "written")
+
+    def collector(self, corpus: Corpus, layers: Sequence[int], options: ItemOptions) -> Collector:
+        """See `TokenScores`."""
+        from probes.extraction.token_scores import TokenScores
+
+        return TokenScores()
+
+    def compute(self, context: Context) -> Found:
+        """Score all texts, and what is predicted of them."""
+        from probes.extraction.token_scores import stored_scores
+
+        items, found = context.corpus.items, stored_scores(context.view, context.stored)
+        columns = self.columns(items, found, context.model.causal)
+        intact = [values for _, values in columns]
+        for change in PERTURBED if context.options.malformed else ():
+            changed = [malformed(item, change) for item in items]
+            there = np.array([item is not None for item in changed])
+            if there.any():
+                its = self.columns([x for x in changed if x], found, context.model.causal)
+                columns += _compared(its, intact, there, change)
+        values = np.stack([column for _, column in columns])
+        facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
+        return Found(
+            accuracy_rows(items, values.T, [scale for scale, _ in columns], self.mean_metric),
+            {"values": values.astype(np.float32), **arrays_of(items)},
+            facts={"items": len(items), "ties": int((intact[0] == 0.5).sum()), **facts},
+            notes=self.notes(items, found),
+        )
+
+
+def _compared(
+    its: Sequence[Column], intact: Sequence[Floats], there: NDArray[np.bool_], change: str
+) -> Iterator[Column]:
+    """The values of malformed items, and how much less they are than those of the intact ones."""
+    for (scale, values), before in zip(its, intact, strict=True):
+        column = np.full(len(there), np.nan)
+        column[there] = values
+        axes = {**scale.axes, "perturbation": change}
+        yield Scale(scale.metric, axes), column
+        yield Scale("lost", {**axes, "of": scale.metric}), before - column
+
+
+PERTURBED = "shuffled", "cut"
+"""How texts are made malformed: words in random order; the first half of them, or of the context of
+a word that is filled in the last two (Ettinger 2020, section 7.1)."""
+
+
+def malformed(item: Item, change: str) -> Item | None:
+    """A malformed item: its texts of as many words change alike; None if it has several regions."""
+    if item.kind == "pairs" and any(len(regions) > 1 for regions in item.texts.values()):
+        return None
+
+    def changed(text: str, *, context: bool) -> str:
+        words = text.split(" ")
+        if change == "shuffled":
+            seed = sha256(f"{item.id} {len(words)}".encode()).digest()
+            order = np.random.default_rng(list(seed)).permutation(len(words))
+            return " ".join(words[i] for i in order)
+        return " ".join(words[-2:] if context else words[: (len(words) + 1) // 2])
+
+    texts = {}
+    for condition, regions in item.texts.items():
+        target = item.target if item.kind == "contexts" else 1
+        before = changed("".join(regions[:target]), context=item.kind == "contexts")
+        texts[condition] = (before, *regions[target:])
+    return replace(item, texts=texts, target=1 if item.kind == "contexts" else 0)
 
 
 def text_in(item: Item, condition: str) -> Text:
     """What a model reads of an item under a condition."""
-    target = item.target if item.kind == "contexts" else None
-    return text_of_regions(item.texts[condition], target)
+    regions, start = item.texts[condition], item.target
+    keep = (start, start + 1) if item.kind == "contexts" else (0, len(regions))
+    return Text(regions, keep, written=True)
 
 
 def strata_of(items: Sequence[Item]) -> Strata:
     """Clusters within paradigms."""
     clusters = [item.cluster or item.id for item in items]
     return Strata.of(clusters, [item.paradigm for item in items])
+
+
+def arrays_of(items: Sequence[Item]) -> dict[str, NDArray[np.generic]]:
+    """What lies beside the values of items: ``cluster``, ``stratum`` and ``phenomenon``."""
+    strata = strata_of(items)
+    return {
+        "cluster": strata.cluster.astype(np.int32),
+        "stratum": strata.stratum.astype(np.int32),
+        "phenomenon": np.array([item.phenomenon for item in items], dtype=str),
+    }
 
 
 @dataclass(frozen=True)
@@ -51,6 +177,10 @@ class Scale:
     def name(self) -> str:
         """In words, for facts."""
         return ", ".join([self.metric, *(f"{axis} {place}" for axis, place in self.axes.items())])
+
+
+Column = tuple[Scale, Floats]
+"""A scale, and the value of each item on it. Shape (items,)."""
 
 
 def accuracy_rows(
@@ -76,7 +206,7 @@ def accuracy_rows(
             )
             if "paradigm" in axes:
                 replicates.append((value[0], resampled[:, 0]))
-        if mean and len(replicates) > 1:
+        if mean and len(replicates) > 1 and scale.metric != "lost":
             each, of_resamples = (np.stack(x) for x in zip(*replicates, strict=True))
             n = len(each)
             yield _row(mean, float(each.mean()), of_resamples.mean(0), n, dict(scale.axes))
@@ -101,7 +231,23 @@ def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, Place], Ints]]:
 
 
 def _row(metric: str, value: float, resampled: Floats, n: int, axes: Mapping[str, Place]) -> Row:
-    pair = bounds(interval(resampled))
-    low, high = pair or (None, None)
-    why = "" if pair else f"fewer than {FEWEST} items or groups of them"
+    pair, why = bounds(interval(resampled)), ""
+    if pair is None:
+        why = f"fewer than {FEWEST} items or groups of them"
+    elif pair[0] == pair[1]:  # resamples know nothing of what never happened
+        pair, why = None, "all items, or nearly all, have the same value"
+    low, high = ends(pair)
     return Row(metric, value, None, low, high, n=n, why=why, axes=dict(axes))
+
+
+def malformed_table(metric: str, columns: tuple[str, ...], *others: str, **where: Place) -> Pivot:
+    """What is lost of some metrics where texts are malformed."""
+    of = [metric, *others]
+    return Pivot(
+        "lost on malformed text, %",
+        ("lost",),
+        rows="perturbation",
+        columns=columns,
+        where={"paradigm": None, "phenomenon": None, "of": of, **where},
+        note="On intact texts less on malformed ones, of the same items.",
+    )
