@@ -57,7 +57,7 @@ RUN = [
     ("--model MODEL --revision main", "--revision main: tiny-bert does not come from the hub."),
     ("--model MODEL --device tpu --output OUT", "--device tpu: give auto, cpu, cuda, cuda:N, mps or map."),
     ("--model MODEL --device cpu:7 --output OUT", "--device cpu:7: give auto, cpu, cuda, cuda:N, mps or map."),
-    ("--model MODEL --corpus FILE", "--corpus FILE: give its label column with --task-from, e.g. ner_tags; or, if its rows are texts, --text and --label."),
+    ("--model MODEL --corpus FILE", "--corpus FILE: give its label column with --task-from, e.g. ner_tags; if its rows are texts, --text and --label; minimal pairs have the columns sentence_good and sentence_bad, facts subject, template and object."),
     ("--model m --corpus FILE --text x", "--text x: name the column of its labels with --label."),
     ("--model m --corpus FILE --label y", "--label y: of texts, whose column --text names; labels of words, or of sentences given as tokens, are named by --task-from."),
     ("--model m --corpus FILE --text x --label y --task-from z", "--task-from z: with --text, use --label."),

@@ -8,7 +8,6 @@ import pytest
 from tiny_runs import files_of, found_in, run
 
 from probes.cli.main import main
-from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, locked
 from probes.engines.config import RunConfig
 from probes.engines.settings import validate
