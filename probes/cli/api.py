@@ -61,7 +61,7 @@ def run_probes(
             _refuse_workers(config, "a corpus")
             source = in_memory(corpus, config.limit, config.drop_overlap, config.split_by)
             config = config.model_copy(update={"corpus": (source.name,)})
-        models = _models(model, tokenizer, name, config)
+        models = models_of(model, tokenizer, name, config)
         if corpus is None:
             source = find_corpus(*config.corpus, **config.corpus_request)
         # Of a model in memory, the type is its own.
@@ -85,7 +85,7 @@ run_probes.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 
 
-def _models(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> list[LazyModel]:
+def models_of(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> list[LazyModel]:
     """The models of a run, with the random twins of those that are named.
 
     Raises:

@@ -198,6 +198,10 @@ class WordTokenizer:
             found.append(pieces)
         return found
 
+    def tokens(self, ids: Ints) -> list[str]:
+        """Tokens as the vocabulary writes them."""
+        return [self._backend.id_to_token(int(i)).removeprefix(_NONCHARACTER) for i in ids]
+
     def require_pieces(self, texts: Sequence[Text]) -> None:
         """Check that every distinct word yields a piece, before any text is encoded.
 

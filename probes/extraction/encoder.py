@@ -136,7 +136,7 @@ class Encoder:
         self.info = ModelRecord(
             name=name,
             revision=revision,
-            digest=digest or digest_of_loaded(self.model, tokenizer),
+            digest=digest or digest_of_loaded(self._language_model or self.model, tokenizer),
             architecture=type(self.model).__name__,
             n_layers=n_layers,
             hidden_size=hidden_size,

@@ -38,7 +38,7 @@ FAMILIES = {
 
 
 def whole(*texts):
-    return [Text((text,), (0, 1), whole=True) for text in texts]
+    return [Text((text,), (0, 1), written=True) for text in texts]
 
 
 def ours(encoder, texts, batch_tokens=512):

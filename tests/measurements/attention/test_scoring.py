@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_rel
 
-from probes.measurements.attention.ratios import (
+from probes.statistics.partition import Partition, by_sentence
+from probes.statistics.ratios import (
     RatioParts,
     difference,
     estimate,
     intervals,
     p_values,
 )
-from probes.statistics.partition import Partition, by_sentence
 from probes.statistics.significance import ALPHA
 
 PAIRS, CLUSTERS = 4, 25
