@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from probes.boards.behaviour import of_items, paired_tables
 from probes.boards.comparison import Comparison, compare
 from probes.boards.layer_tables import stored_like, with_stored, with_twins
 from probes.boards.paired import LayerScore, layer_scores
@@ -13,6 +14,7 @@ from probes.engines.model_run import ModelRun
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.files import has_arrays
 from probes.records.result import Result
+from probes.records.table import Table
 from probes.rendering.folder import numbers_path, write_numbers, write_tables
 
 
@@ -70,6 +72,12 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Comparison]:
         return score
 
     return compare([result for run in runs for result in run.results.values()], score_of)
+
+
+def answers_compared(runs: Sequence[ModelRun]) -> list[Table]:
+    """What the models of a run say of items, beside the first of them."""
+    found = {run.path_of(name): record for run in runs for name, record in run.others.items()}
+    return list(paired_tables(of_items(found)))
 
 
 def next_step(runs: Sequence[ModelRun]) -> str:

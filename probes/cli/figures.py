@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
-from probes.boards.groups import Group, group, model_labels
+from probes.boards.groups import Group, group, model_key, model_labels
 from probes.boards.separability import separability
 from probes.boards.training_steps import steps
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import listed
-from probes.measurements.measurement import corpus_measurements
+from probes.measurements.measurement import Measurement, corpus_measurements, probe_measurements
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.charts import Chart, models_of
 from probes.records.record import Record
@@ -28,7 +28,8 @@ GRIDS = {"separability": lambda group: separability(group.paths), "steps": steps
 
 def figure_names() -> list[str]:
     """The names of all figures of results and records."""
-    charts = dict.fromkeys(name for each in corpus_measurements() for name in each.figure_names)
+    every = (*corpus_measurements(), *probe_measurements())
+    charts = dict.fromkeys(name for each in every for name in each.figure_names)
     return [*KINDS, *GRIDS, *charts]
 
 
@@ -39,6 +40,7 @@ def chosen_figure(
     where: str,
     probe: str = "linear",
     measurement: str = "",
+    task: str = "",
 ) -> Group | Chart:
     """What the figure of a name shows.
 
@@ -47,6 +49,7 @@ def chosen_figure(
         where: what error messages call these.
         probe: the family of a figure of scores.
         measurement: whose figure it is; may be empty if only one of those that have it was made.
+        task: of evidence, whose; may be empty if there is one.
 
     Raises:
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
@@ -59,7 +62,38 @@ def chosen_figure(
         return _one_group(results, where, probe)
     if kind in GRIDS:
         return _drawable(GRIDS[kind](_one_group(results, where, probe)), kind, where)
+    for evidence in probe_measurements():
+        if kind in evidence.figure_names:
+            return _of_task(evidence, kind, results, where, probe, task)
     return _one_chart(results, others, where, kind, measurement)
+
+
+def _of_task(
+    evidence: Measurement,
+    name: str,
+    results: Mapping[Path, Result],
+    where: str,
+    family: str,
+    task: str,
+) -> Chart:
+    """A chart of the evidence behind the scores of one task, on one corpus."""
+    having = {
+        path: r
+        for path, r in results.items()
+        if r.probe.family == family and r.found(evidence.name) and task in ("", r.task.name)
+    }
+    if not having:
+        raise UserError(
+            f"{where}: no {evidence.name} of {task or 'any task'}; measure it with --evidence "
+            f"{evidence.name}."
+        )
+    tasks = list(dict.fromkeys(r.task.name for r in having.values()))
+    if len(tasks) > 1:
+        raise UserError(f"{name} is of one task: give --task {' or '.join(tasks)}.")
+    _one_group(having, where, family)  # what cannot stand together is refused
+    labels = model_labels(having)
+    charts = evidence.charts({labels[model_key(r)]: r for r in having.values()})
+    return _drawable({chart.name: chart for chart in charts}.get(name), name, where)
 
 
 def _one_chart(

@@ -11,6 +11,7 @@ from probes.boards.evidence import tables_of
 from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
 from probes.cli.closing import (
+    answers_compared,
     compare_models,
     next_step,
     write_corpus_tables,
@@ -147,7 +148,7 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
     _write(runs)
     for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):
         sweep_locks(folder)
-    comparisons = compare_models(runs)
+    comparisons, answers = compare_models(runs), answers_compared(runs)
     # Printed last, when everything is on disk: standard output may be closed.
     _print(runs)
     with tolerate_broken_output():
@@ -162,6 +163,8 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
             for name, record in run.others.items():
                 for table in get_measurement(name).tables([record]):
                     print_table(table, console)
+        for table in answers:
+            print_table(table, console)
     found = any(run.results or run.others for run in runs)
     if found:
         omissions.failed |= omissions.unserved

@@ -136,7 +136,9 @@ class Pivot:
             " · ".join(filter(None, [title, own])),
             (self.rows, *heads.values()),
             tuple(lines),
-            notes=tuple(filter(None, [self.note, *notes, *_reasons(shown), meaning])),
+            notes=tuple(
+                filter(None, [self.note, *notes, *_reasons(shown, (self.rows, *columns)), meaning])
+            ),
             repeated=1,
         )
 
@@ -242,14 +244,18 @@ def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:
     return isinstance(place, str) or columns == (name,)
 
 
-def _reasons(frame: pd.DataFrame) -> Iterator[str]:
-    """Why numbers or intervals are missing, each reason once: ``NMI, AMI of senses: no lemmas``."""
+def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
+    """Why numbers or intervals are missing, each reason once: ``NMI, AMI of senses: no lemmas``.
+
+    Args:
+        axes: those whose places the table shows.
+    """
     for why, those in frame[frame["why"] != ""].groupby("why", sort=False):
         labels = ", ".join(map(label_of, those["metric"].unique()))
         places = [
             place if isinstance(place, str) else f"{name.replace('_', ' ')} {place}"
-            for name in ("task", *axes_of(frame))
-            if 0 < those[name].nunique() < frame[name].nunique()
+            for name in dict.fromkeys(("task", *axes))
+            if name not in ("metric", "layer") and 0 < those[name].nunique() < frame[name].nunique()
             for place in those[name].dropna().unique()
         ]
         of = f" of {', '.join(places)}" if places else ""

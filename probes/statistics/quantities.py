@@ -226,6 +226,7 @@ for _name, _label, _source in (
     ("used_only", "used only", GOLDBERG_2019),
     ("neither", "neither", GOLDBERG_2019),
     ("readable", "readable", "nostalgebraist 2020"),
+    ("used", "used", GOLDBERG_2019),
 ):
     quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
 quantities.add("lost", Quantity(percent=True, bounds=CORRELATION))

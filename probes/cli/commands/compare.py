@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from probes.boards.behaviour import of_items, paired_tables
 from probes.boards.board import Candidate, make_boards, named
 from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import names, place
-from probes.cli.load_results import results_below
+from probes.cli.load_results import records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.measurements.joined_results import find_results
+from probes.measurements.joined_results import find_results, joined
 from probes.records.files import or_published
+from probes.records.record import Record
+from probes.records.table import Table
+from probes.records.titles import model_title
 from probes.records.unique import identity
 from probes.rendering.printing import print_tables
 
@@ -48,7 +53,13 @@ def run(options: argparse.Namespace) -> int:
     """
     if len(dict.fromkeys(options.model)) < 2:
         raise UserError("compare: name two or more models.")
-    candidates, models = find(options.model, options.results)
+    folders = [Path(name) for name in options.model if _is_folder(name)]
+    others = [options.results] * (len(folders) < len(options.model))
+    records = records_below([*others, *folders])
+    found = [] if options.task else answers(records, options)
+    candidates = named(joined(records))
+    # Models may have been asked for their answers alone.
+    models = find(options.model, options.results, candidates) if candidates or not found else []
     left = [
         c
         for c in candidates
@@ -58,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         and (not options.task or c.result.task.name in options.task)
     ]
     boards = make_boards(left, together=True)
-    found = [table for board in boards for table in side_by_side_tables(board, models)]
+    found = [table for board in boards for table in side_by_side_tables(board, models)] + found
     if not found:
         raise UserError(
             f"{', '.join(models)}: no corpus and task in common, for {options.probe} probes and "
@@ -68,15 +79,24 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
-    """All candidates, and the names of the models to compare.
+def answers(records: Mapping[Path, Record], options: argparse.Namespace) -> list[Table]:
+    """What the models say of items, beside the first of them."""
+    asked = {
+        path: record
+        for name in options.model
+        for path, record in of_items(records).items()
+        if name == model_title(record) or (_is_folder(name) and path.is_relative_to(name))
+        if not options.corpus or record.corpus.name in options.corpus
+    }
+    return list(paired_tables(asked))
+
+
+def find(asked: list[str], results: Path, candidates: Sequence[Candidate]) -> list[str]:
+    """The names of the models to compare, among those of all candidates.
 
     Raises:
         UserError: a name has no results, or a folder has results of several models.
     """
-    folders = [Path(name) for name in asked if _is_folder(name)]
-    others = [results] * (len(folders) < len(asked))
-    candidates = named(results_below([*others, *folders]))
     known = sorted({c.name for c in candidates})
     models: list[str] = []
     for name in asked:
@@ -93,7 +113,7 @@ def find(asked: list[str], results: Path) -> tuple[list[Candidate], list[str]]:
         else:
             hint = did_you_mean(name, known)
             raise UserError(f"{name}: no results in {results}{or_published(results)}. {hint}")
-    return candidates, list(dict.fromkeys(models))
+    return list(dict.fromkeys(models))
 
 
 def _is_folder(name: str) -> bool:

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--fonts", type=Path, metavar="DIR", help="a folder with more fonts than the system's")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add("--measurement", default="", metavar="M", help="whose, if several have a figure of a name")
+    add("--task", default="", metavar="T", help="of evidence: whose scores it is behind")
     add("--sentence", type=int, metavar="N", help=f"of {TREE}: which test sentence, from 1")
     add("--corpus", nargs="+", default=(), metavar="C", help=f"of {TREE}: where its words are from")
     add_places(parser)
@@ -82,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
             ", ".join(map(str, options.folders)),
             options.probe,
             options.measurement,
+            options.task,
         )
     # The drawing library is imported once there is something to draw.
     from probes.rendering.drawing import figures

@@ -7,18 +7,21 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from probes.boards.behaviour import behaviour_tables, of_items
 from probes.boards.board import make_boards, named
 from probes.boards.ranking import Ranking
 from probes.boards.ranking_tables import CSV_HEADS, csv_rows, ranking_tables
 from probes.cli.arguments import names, place
-from probes.cli.load_results import results_below
+from probes.cli.load_results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.measurements.joined_results import joined
 from probes.records.csv_text import csv_line
+from probes.records.record import Record
 from probes.records.result import Result
 from probes.rendering.printing import print_tables
 
-SUMMARY = "Rank models by their best layers, task by task and overall."
+SUMMARY = "Rank models by their best layers, task by task and overall, and by their answers."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +57,13 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: there are no results that pass the filters.
     """
-    candidates = named(chosen(results_below(options.results), options))
-    boards = make_boards(candidates, together=options.together)
+    records = records_below(options.results)
+    found: dict[Path, Record] = {**joined(records), **of_items(records)}
+    if not found:
+        raise no_results(options.results)
+    left = chosen(found, options)
+    results = {path: x for path, x in left.items() if isinstance(x, Result)}
+    boards = make_boards(named(results), together=options.together)
     ranking = Ranking()
     if options.format == "csv":
         print(csv_line(CSV_HEADS), end="")
@@ -64,30 +72,31 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for board in boards:
         print_tables(ranking_tables(board, ranking), options.format)
+    print_tables(behaviour_tables(of_items(left)), options.format)
     return 0
 
 
-def chosen(found: Mapping[Path, Result], options: argparse.Namespace) -> dict[Path, Result]:
-    """The results that pass the filters.
+def chosen(found: Mapping[Path, Record], options: argparse.Namespace) -> dict[Path, Record]:
+    """The records that pass the filters.
 
     Raises:
         UserError: no result has a name that a filter asks for, or no result passes all filters.
     """
     for flag, asked, known in (
         ("--corpus", options.corpus, {r.corpus.name for r in found.values()}),
-        ("--task", options.task, {r.task.name for r in found.values()}),
-        ("--probe", options.probe, {r.probe.family for r in found.values()}),
+        ("--task", options.task, {r.task.name for r in found.values() if r.task}),
+        ("--probe", options.probe, {r.probe.family for r in found.values() if r.probe}),
     ):
         for name in asked or ():
             if name not in known:
                 raise UserError(f"{flag} {name}: no results. {did_you_mean(name, sorted(known))}")
     left = {
-        path: result
-        for path, result in found.items()
-        if (not options.corpus or result.corpus.name in options.corpus)
-        and (not options.task or result.task.name in options.task)
-        and (not options.probe or result.probe.family in options.probe)
-        and (options.max_parameters is None or result.model.parameters <= options.max_parameters)
+        path: r
+        for path, r in found.items()
+        if (not options.corpus or r.corpus.name in options.corpus)
+        and (not options.task or (r.task and r.task.name in options.task))
+        and (not options.probe or (r.probe and r.probe.family in options.probe))
+        and (options.max_parameters is None or r.model.parameters <= options.max_parameters)
     }
     if not left:
         raise UserError("No result passes all of these filters; drop one.")

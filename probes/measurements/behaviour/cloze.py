@@ -84,7 +84,7 @@ class Cloze(Measurement):
         Lines(
             "decodable_and_used",
             "decodable",
-            title="agreement: decodable by layer",
+            title="agreement: decodable in layers, and used",
             note="The level is the model's own answer on the same verbs.",
             levels={"used": "cloze_accuracy"},
         ),

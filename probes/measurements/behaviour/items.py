@@ -46,8 +46,8 @@ class OfItems(Measurement):
 
     Arrays beside the record: ``values`` (scales, items), NaN where an item does not count, in the
     order of the facts ``scale 1`` and so on; ``cluster`` and ``stratum`` (items,), what is
-    resampled; ``phenomenon`` (items,). Of malformed texts there are the same rows with the axis ``perturbation``, and
-    ``lost``, by how much the value of the same items is less.
+    resampled; ``phenomenon`` (items,). Of malformed texts there are the same rows with the axis
+    ``perturbation``, and ``lost``, by how much the value of the same items is less.
     """
 
     options = ItemOptions
@@ -198,18 +198,19 @@ def accuracy_rows(
             continue
         chosen = [items[i] for i in known.tolist()]
         groups = list(groups_of(chosen))
-        found = strata_of(chosen).means(column[known, None], [own for _, own in groups])
-        replicates = []
+        strata = strata_of(chosen)
+        found = strata.means(column[known, None], [own for _, own in groups], fewest=1)
+        paradigms, n_clusters = [], 0
         for (axes, own), (value, resampled) in zip(groups, found, strict=True):
-            yield _row(
-                scale.metric, float(value[0]), resampled[:, 0], len(own), {**axes, **scale.axes}
-            )
+            n_clusters = strata.n_clusters(own)  # in the end that of all
+            its = float(value[0]), resampled[:, 0], n_clusters
+            yield _row(scale.metric, *its, n=len(own), axes={**axes, **scale.axes})
             if "paradigm" in axes:
-                replicates.append((value[0], resampled[:, 0]))
-        if mean and len(replicates) > 1 and scale.metric != "lost":
-            each, of_resamples = (np.stack(x) for x in zip(*replicates, strict=True))
-            n = len(each)
-            yield _row(mean, float(each.mean()), of_resamples.mean(0), n, dict(scale.axes))
+                paradigms.append(its)
+        if mean and len(paradigms) > 1 and scale.metric != "lost":
+            values_of, resamples = zip(*(its[:2] for its in paradigms), strict=True)
+            its = float(np.mean(values_of)), np.mean(resamples, axis=0), n_clusters
+            yield _row(mean, *its, n=len(paradigms), axes=scale.axes)
 
 
 def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, Place], Ints]]:
@@ -230,9 +231,18 @@ def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, Place], Ints]]:
                 yield axes, np.array(own)
 
 
-def _row(metric: str, value: float, resampled: Floats, n: int, axes: Mapping[str, Place]) -> Row:
+def _row(
+    metric: str,
+    value: float,
+    resampled: Floats,
+    n_clusters: int,
+    *,
+    n: int,
+    axes: Mapping[str, Place],
+) -> Row:
     pair, why = bounds(interval(resampled)), ""
-    if pair is None:
+    if n_clusters < FEWEST or pair is None:
+        pair = None
         why = f"fewer than {FEWEST} items or groups of them"
     elif pair[0] == pair[1]:  # resamples know nothing of what never happened
         pair, why = None, "all items, or nearly all, have the same value"

@@ -39,8 +39,8 @@ class Lens(Measurement):
     of that label among the token's occurrences as a word.
 
     Rows by layer: ``readable`` and ``decodable``, the accuracy of the lens and of the probe on the
-    same examples; and the ``baseline`` of the commonest label. The last layer's answer is the
-    model's own.
+    same examples; the ``baseline`` of the commonest label; of agreement ``used``, the model's own
+    answers, which are those of the last layer.
     """
 
     name = "lens"
@@ -54,9 +54,10 @@ class Lens(Measurement):
         Lines(
             "readable",
             ("decodable", "readable"),
-            title="decodable and readable",
-            note="Readable: the answer of the layer through the model's own head; at the last "
-            "layer, the model's own.",
+            title="{task}: decodable and readable",
+            note="Readable: the answer of the layer through the model's own head; used: that of "
+            "the last layer, which is the model's own.",
+            levels={"used": "used"},
         ),
     )
 
@@ -94,6 +95,8 @@ class Lens(Measurement):
                 row("readable", its == gold, layer),
                 row("decodable", probe == gold, layer),
             ]
+            if layer == context.model.n_layers and context.task.name == TASK:
+                rows.append(row("used", its == gold, None))
         n, of = int(known.sum()), len(known)
         notes = [f"{context.task.name}: {of - n} of {of} examples cannot be answered."]
         return Found(rows, facts={"examples": n}, notes=notes if n < of else ())
