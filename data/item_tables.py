@@ -9,6 +9,7 @@ resampled together. A row of facts (Petroni et al. 2019) has ``subject``, ``temp
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -68,18 +69,26 @@ def _read(
     make: Callable[[str, Row, str], Item],
 ) -> Corpus:
     paths = [path for (path,) in source.files.values()]
+    stems = Counter(path.stem for path in paths)
     items = [
         item
-        for path, table in zip(paths, tables, strict=True)
-        for item in _items(path, *table, make)
+        for number, (path, table) in enumerate(zip(paths, tables, strict=True), start=1)
+        for item in _items(path, f"{number}-" * (stems[path.stem] > 1), *table, make)
     ]
     return corpus_of(source, items)
 
 
 def _items(
-    path: Path, columns: Columns, lines: Sequence[int], make: Callable[[str, Row, str], Item]
+    path: Path,
+    number: str,
+    columns: Columns,
+    lines: Sequence[int],
+    make: Callable[[str, Row, str], Item],
 ) -> Iterator[Item]:
     """An item of each row.
+
+    Args:
+        number: what tells ids apart from those of a file of the same name.
 
     Raises:
         UserError: a cell is empty, no text, or no template.
@@ -87,7 +96,7 @@ def _items(
     for i in range(len(next(iter(columns.values())))):
         row = {name: column[i] for name, column in columns.items()}
         try:
-            yield make(f"{path.stem}-{i + 1}", row, path.stem)
+            yield make(f"{number}{path.stem}-{i + 1}", row, path.stem)
         except ValueError as error:
             where = f"line {lines[i]}" if lines else f"row {i + 1}"
             raise UserError(f"{path}, {where}: {error}; correct the row.") from error
@@ -105,11 +114,12 @@ def _pair(name: str, row: Row, of_file: str) -> Item:
 
 
 def _fact(name: str, row: Row, of_file: str) -> Item:
-    subject, template, answer = (_text(row, (column,)).strip() for column in _FACT)
+    subject, template, answer = (_text(row, (column,)) for column in _FACT)
     for mark in (_SUBJECT, _OBJECT):
         if template.count(mark) != 1:
             raise ValueError(f"the template {template!r} has not one {mark}")
-    before, after = template.replace(_SUBJECT, subject).split(_OBJECT)
+    # The subject may hold the mark of the object.
+    before, after = (part.replace(_SUBJECT, subject) for part in template.split(_OBJECT))
     space = " " * before.endswith(" ")
     return Item(
         id=name,
@@ -123,15 +133,16 @@ def _fact(name: str, row: Row, of_file: str) -> Item:
 
 
 def _text(row: Row, names: Sequence[str], otherwise: str | None = None) -> str:
-    """The text in the first of these columns that there is.
+    """The text in the first of these columns that there is, without spaces around it.
 
     Raises:
         ValueError: it is empty or no text, and there is nothing to take instead.
     """
     name = _named(row, names)
     value = row.get(name)
-    if isinstance(value, str) and value.strip():
-        return value
+    text = value.strip() if isinstance(value, str) else ""
+    if text:
+        return text
     if otherwise is not None and value in (None, ""):
         return otherwise
     raise ValueError(f"{name or names[0]} is empty or no text")

@@ -21,6 +21,9 @@ CLAMS = Members(
     folder="clams",
 )
 
+MERGED = {"s-selection": "argument_structure"}
+"""Terms in BLiMP's files that its paper counts to another (Warstadt et al. 2020, table 4)."""
+
 LANGUAGES = ("en", "de", "fr", "he", "ru")
 """Those of CLAMS."""
 
@@ -44,7 +47,7 @@ def read_blimp(source: Source) -> Corpus:
                     row = json.loads(line)
                     uid = row["UID"]
                     pair = row["sentence_good"], row["sentence_bad"]
-                    of = row["linguistics_term"]
+                    of = MERGED.get(row["linguistics_term"], row["linguistics_term"])
                     items.append(minimal_pair(f"{uid}-{row['pairID']}", uid, *pair, of))
     except (OSError, zipfile.BadZipFile, zlib.error, ValueError, KeyError) as error:
         raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error

@@ -93,3 +93,25 @@ LONG_COLUMNS = (
     "key",
 )
 """Columns of `measurements.csv`, which has the numbers that have no column in `leaderboard.csv`."""
+
+BEHAVIOUR_COLUMNS = (
+    "model",
+    "revision",
+    "random",
+    "corpus",
+    "limit",
+    "measurement",
+    "metric",
+    "phenomenon",
+    "scoring",
+    "per",
+    "likeliest",
+    "threshold",
+    "rival",
+    "value",
+    "low",
+    "high",
+    "n",
+    "key",
+)
+"""Columns of `behaviour.csv`: answers to items, overall and by phenomenon."""

@@ -1,7 +1,8 @@
 """`leaderboard.csv`: tidy rows, one per model, corpus, task, probe and layer.
 
 Scores give the rows, evidence further columns of theirs. Evidence on request, and what plug-ins
-measure, go to `measurements.csv`, one row per number.
+measure, go to `measurements.csv`, one row per number; answers to items, overall and by phenomenon,
+to `behaviour.csv`, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.leaderboard_columns import COLUMNS, INTEGERS, LONG_COLUMNS, ORDER
+from probes.boards.leaderboard_columns import (
+    BEHAVIOUR_COLUMNS,
+    COLUMNS,
+    INTEGERS,
+    LONG_COLUMNS,
+    ORDER,
+)
 from probes.boards.record_index import indexed
 from probes.boards.record_lines import Line, RecordLines, lines_of
 from probes.common.files import published
@@ -34,7 +41,7 @@ def tidy(results: Iterable[Result]) -> pd.DataFrame:
 
 
 def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:
-    """Rebuild `<output>/leaderboard.csv`, and `measurements.csv` if anything belongs there.
+    """Rebuild `<output>/leaderboard.csv`, and the other files if anything belongs there.
 
     Args:
         read: reads a record that is not in the index of the folder yet.
@@ -45,9 +52,12 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
         found = _without_duplicates(indexed(output, read).values())
         rows = sorted(_leaderboard(found), key=lambda row: tuple(row[name] for name in ORDER))
         _write(path, COLUMNS, rows)
-        long, others = [x for lines in found for x in lines.long], output / "measurements.csv"
-        if long or others.exists():
-            _write(others, LONG_COLUMNS, long)
+        for name, columns, lines in (
+            ("measurements.csv", LONG_COLUMNS, [x for each in found for x in each.long]),
+            ("behaviour.csv", BEHAVIOUR_COLUMNS, [x for each in found for x in each.behaviour]),
+        ):
+            if lines or (output / name).exists():
+                _write(output / name, columns, lines)
     return path
 
 

@@ -35,8 +35,7 @@ class Place:
     @property
     def text(self) -> str:
         """`3`, or `1–2` where it may have several."""
-        text = f"{self.first}" if self.first == self.last else f"{self.first}–{self.last}"
-        return text + " (borderline)" * self.borderline
+        return place_text(self.first, self.last, borderline=self.borderline)
 
 
 @dataclass(frozen=True)
@@ -127,6 +126,12 @@ class Ranking:
         if path not in self._known:
             (self._known[path],) = readable_layer_scores(result, path, [result.best_layer])
         return self._known[path]
+
+
+def place_text(first: int, last: int, *, borderline: bool = False) -> str:
+    """`3`, or `1–2` where it may be several."""
+    text = f"{first}" if first == last else f"{first}–{last}"
+    return text + " (borderline)" * borderline
 
 
 def interval_of(candidate: Candidate) -> Interval:

@@ -27,7 +27,7 @@ from probes.records.record import SCHEMA_VERSION, Record
 INDEX = ".leaderboard-index.json"
 """Its name, in the folder of results."""
 
-_VERSION = f"{__version__} schema {SCHEMA_VERSION} index 3"
+_VERSION = f"{__version__} schema {SCHEMA_VERSION} index 4"
 """An index of another version is not used; to be raised when the same record gives other lines."""
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import Field
 
+from probes.boards.behaviour import HEADLINES
 from probes.boards.comparable import probe_digest
-from probes.boards.leaderboard_columns import COLUMNS
+from probes.boards.leaderboard_columns import BEHAVIOUR_COLUMNS, COLUMNS
 from probes.examples.scoring import control_metric
 from probes.measurements.joined_results import as_result, require_possible, subject
 from probes.measurements.measurement import EVIDENCE
@@ -17,6 +18,7 @@ from probes.measurements.plugin_keys import in_words
 from probes.records.base import Frozen
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
+from probes.records.row import Row
 from probes.records.titles import limit_of, short_digest
 from probes.records.unique import identity
 
@@ -42,6 +44,8 @@ class RecordLines(Frozen):
     """Of scores and evidence: further columns for a layer, or, with None, for all."""
     long: list[Line] = Field(default_factory=list)
     """Of what has no columns in `leaderboard.csv`: one row per number."""
+    behaviour: list[Line] = Field(default_factory=list)
+    """Of answers to items: one row per number, overall and by phenomenon."""
 
 
 def lines_of(record: Record, path: Path = Path()) -> RecordLines:
@@ -72,6 +76,7 @@ def lines_of(record: Record, path: Path = Path()) -> RecordLines:
         header=header,
         layers=layers,
         long=_long_lines(record),
+        behaviour=_behaviour_lines(record) if name in HEADLINES else [],
     )
 
 
@@ -183,3 +188,19 @@ def _long_lines(record: Record) -> list[Line]:
         }
         for number in record.rows
     ]
+
+
+def _behaviour_lines(record: Record) -> list[Line]:
+    """The numbers overall and by phenomenon, of texts as they are."""
+    header = {
+        "model": record.model.name,
+        "revision": record.model.revision,
+        "random": record.model.random_seed is not None,
+        "corpus": record.corpus.name,
+        "limit": limit_of(record),
+        "measurement": record.measurement,
+        "key": short_digest(record.key, 8),
+    }
+    lines = ({**header, **row._asdict(), **row.axes} for row in record.rows)
+    known = {*BEHAVIOUR_COLUMNS, *Row._fields}
+    return [{x: line.get(x) for x in BEHAVIOUR_COLUMNS} for line in lines if line.keys() <= known]

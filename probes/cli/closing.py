@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from probes.boards.behaviour import of_items, paired_tables
+from probes.boards.behaviour import of_items
+from probes.boards.behaviour_tables import paired_tables
 from probes.boards.comparison import Comparison, compare
 from probes.boards.layer_tables import stored_like, with_stored, with_twins
 from probes.boards.paired import LayerScore, layer_scores

@@ -28,6 +28,7 @@ from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
 from probes.records.parameters import write_parameters
 from probes.records.record import Extent, Record
+from probes.records.result import Result
 from probes.tasks.validation import TaskError
 
 
@@ -143,7 +144,7 @@ def _compute_once(prepared: Prepared, unit: Unit, wait: bool) -> Ending:
 
 def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> Record | None:
     """The record of a unit, written; None if the corpus does not serve its task after all."""
-    context = _context(prepared, unit, extent)
+    context = _context(prepared, unit, extent, prepared.run.scores_behind(unit))
     if context is None:
         return None
     clock = time.perf_counter()
@@ -163,14 +164,18 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> Record | None:
     return record
 
 
-def _context(prepared: Prepared, unit: Unit, extent: Extent) -> Context | None:
-    """What a unit is measured in; None if the corpus does not serve its task after all."""
-    probing = None
+def _context(
+    prepared: Prepared, unit: Unit, extent: Extent, scores: Result | None = None
+) -> Context | None:
+    """What a unit is measured in; None if the corpus does not serve its task after all.
+
+    Args:
+        scores: those that are known of its task and probe.
+    """
+    run, probing = prepared.run, None
     if unit.task is not None and unit.probe is not None:
-        run = prepared.run
         if (data := prepared.task(unit.task)) is None:
             return None
-        scores = run.scores_behind(unit)
         probing = Probing(
             data,
             unit.probe,
@@ -182,6 +187,10 @@ def _context(prepared: Prepared, unit: Unit, extent: Extent) -> Context | None:
     of_base = None
     if prepared.base is not None and unit.its.of_two_models:
         of_base = _base_context(prepared.base, unit, extent)
+    results = []
+    for each in run.units_behind(unit) if unit.its.of_results else ():
+        if known := run.results.get(each.of):
+            results.append(_context(prepared, each, dict.fromkeys(known.layers, 1), known))
     place = prepared.place(unit)
     return Context(
         corpus=prepared.run.corpus.value,
@@ -195,6 +204,7 @@ def _context(prepared: Prepared, unit: Unit, extent: Extent) -> Context | None:
         title=unit.title,
         of_base=of_base,
         probing=probing,
+        of_results=tuple(filter(None, results)),
     )
 
 

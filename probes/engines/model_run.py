@@ -166,6 +166,9 @@ class ModelRun:
                             "plug_ins": digests(plug_ins_of(task, family)),
                         },
                     )
+        elif its.of_results:
+            keys = sorted(each.key for each in self.units(SCORES, self.families[0]))
+            yield unit(None, None, {"scores": tuple(keys)})
         elif not its.of_two_models:
             yield unit(None, None, {})
         elif self.base is not None:
@@ -315,7 +318,9 @@ class ModelRun:
         return self.results.get(unit.of) if unit.its.is_evidence else None
 
     def units_behind(self, unit: Unit) -> list[Unit]:
-        """The unit of the scores that a unit of evidence stands behind; none of others."""
+        """The units of the scores that a unit needs: of evidence, those that it stands behind."""
+        if unit.its.of_results:
+            return self.units(SCORES, self.families[0])
         if not unit.its.is_evidence:
             return []
         return [each for each in self.units(SCORES) if each.of == unit.of]
@@ -328,9 +333,8 @@ class ModelRun:
         Raises:
             UserError: they cannot be read.
         """
-        known = self.scores_behind(unit)
         for other in self.units_behind(unit):
-            record = self.stored(other)
+            known, record = self.results.get(other.of), self.stored(other)
             if record is not None and (known is None or record.extent != known.extent):
                 self.keep(other, record)
 

@@ -121,19 +121,21 @@ def _require_measurements(config: RunConfig) -> None:
 
 
 def _with_named_evidence(config: RunConfig) -> RunConfig:
-    """Evidence that `--measurements` names, as probes with that evidence.
+    """Evidence that `--measurements` names, and what needs all scores, as probes with these.
 
     Without "probes" beside it, it is all the evidence that is asked for, unless `--evidence` says
     more.
     """
     evidence = [x.name for x in probe_measurements()]
-    if not (named := [name for name in config.measurements if name in evidence]):
-        return config
+    named = [name for name in config.measurements if name in evidence]
     others = [name for name in config.measurements if name not in (*named, "probes")]
+    if not named and not any(get_measurement(name).of_results for name in others):
+        return config
     given = [name for name in config.evidence if name != "none"]
     if "probes" not in config.measurements and "evidence" not in config.model_fields_set:
         given = []
-    changed = {"measurements": ("probes", *others), "evidence": (*given, *named)}
+    every = (*given, *named) or ("none",)
+    changed = {"measurements": ("probes", *others), "evidence": every}
     return config.model_copy(update=changed)
 
 

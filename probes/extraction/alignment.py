@@ -200,7 +200,8 @@ class WordTokenizer:
 
     def tokens(self, ids: Ints) -> list[str]:
         """Tokens as the vocabulary writes them."""
-        return [self._backend.id_to_token(int(i)).removeprefix(_NONCHARACTER) for i in ids]
+        names = (self._backend.id_to_token(int(i)) or "" for i in ids)
+        return [name.removeprefix(_NONCHARACTER) for name in names]
 
     def require_pieces(self, texts: Sequence[Text]) -> None:
         """Check that every distinct word yields a piece, before any text is encoded.

@@ -56,6 +56,8 @@ class Context:
         title: what progress bars call it.
         of_base: the same of the base; None unless the measurement asks for it.
         probing: a task and its probes; None unless the measurement asks for examples.
+        of_results: the same of each task that was scored; none unless the measurement asks for the
+            results.
     """
 
     corpus: Corpus
@@ -69,6 +71,7 @@ class Context:
     title: str = ""
     of_base: Context | None = None
     probing: Probing | None = None
+    of_results: tuple[Context, ...] = ()
 
     @property
     def layers(self) -> tuple[int, ...]:

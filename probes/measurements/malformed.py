@@ -24,7 +24,7 @@ from probes.extraction.views import Text, view_over
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement
 from probes.measurements.pivots import Pivot
-from probes.records.parameters import FOLDABLE, folded
+from probes.measurements.stored_probes import StoredProbes, why_not
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
@@ -71,8 +71,8 @@ class Malformed(Measurement):
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
         """Probes that cannot be applied again, and labels that are of whole sentences."""
-        if probe.family not in FOLDABLE:
-            return f"only {' and '.join(FOLDABLE)} probes are applied to other text"
+        if why := why_not(probe):
+            return why
         whole = task.shape in ("sentence", "text")
         return "a malformed sentence need not have the label of the whole one" if whole else ""
 
@@ -146,22 +146,10 @@ def survivors(sentences: Sequence[Sentence], split: Split, perturb: Perturbation
 
 def _predicted(context: Context, every: dict[str, Survivors]) -> dict[str, NDArray[Any]]:
     """What the probe of each layer predicts of the survivors of each perturbation. (L, m, …)."""
-    import torch
-
     from probes.extraction.collectors import WordVectors
-    from probes.training.layer_probe import LayerProbe
-    from probes.training.streamed import SpanRows
 
-    parameters, data, layers = context.parameters(context.layers), context.data, context.layers
-    probes = [
-        LayerProbe.of(
-            context.spec.family,
-            context.task.kind,
-            folded(parameters, layer),
-            np.arange(data.n_outputs),
-        )
-        for layer in layers
-    ]
+    layers = context.layers
+    probes = StoredProbes(context, layers)
     view = view_over((text for each in every.values() for text in each.texts), "own")
     places = {
         name: np.array([view.index[text] for text in each.texts]) for name, each in every.items()
@@ -175,13 +163,10 @@ def _predicted(context: Context, every: dict[str, Survivors]) -> dict[str, NDArr
             if not len(here):
                 continue
             start = shard.starts[np.searchsorted(shard.index, places[name][here])]
-            rows = (each.spans[here] + start[:, None, None]).swapaxes(0, 1)
-            spans = [SpanRows.of(of_span) for of_span in rows]
-            for row, (layer, probe) in enumerate(zip(layers, probes, strict=True)):
-                vectors = found[layer_part(layer)].cpu()
-                x = torch.cat([span.means(vectors) for span in spans], dim=1)
-                said = probe.predict(x)
-                predicted[name][row, here] = said if said.ndim == 1 else np.packbits(said > 0, 1)
+            spans = each.spans[here] + start[:, None, None]
+            for row, layer in enumerate(layers):
+                said = probes.predict(layer, found[layer_part(layer)], spans)
+                predicted[name][row, here] = said
     return predicted
 
 

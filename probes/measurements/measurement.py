@@ -47,9 +47,10 @@ M = TypeVar("M", bound="Measurement")
 Level = Literal["standard", "full"]
 """How much evidence is asked for."""
 
-Ask = Literal["examples", "scores", "base"]
+Ask = Literal["examples", "scores", "results", "base"]
 """What a measurement asks for: a task's examples, to which probes are fitted; the scores that it is
-evidence behind, and with them the examples; or the base, the first model of the run, with which
+evidence behind, and with them the examples; the scores of all tasks of the run together, of one
+probe family; or the base, the first model of the run, with which
 each other one is compared, random twins among them. Records of a comparison belong to the other
 model and name the base."""
 
@@ -189,12 +190,17 @@ class Measurement(ABC):
     @property
     def of_tasks(self) -> bool:
         """Whether it is made for each task and probe family, instead of the corpus as a whole."""
-        return bool(self.asks) and not self.of_two_models
+        return bool(self.asks) and not self.of_two_models and not self.of_results
 
     @property
     def is_evidence(self) -> bool:
         """Whether it stands behind scores, with which its records are shown."""
         return "scores" in self.asks
+
+    @property
+    def of_results(self) -> bool:
+        """Whether it is about all tasks that were scored."""
+        return "results" in self.asks
 
     @property
     def of_two_models(self) -> bool:

@@ -48,6 +48,8 @@ class Inputs(Frozen):
     probe: ProbeSpec | None = None
     fit_dtype: str = ""
     project: int | None = None
+    scores: tuple[str, ...] = ()
+    """Keys of the scores of all tasks that are measured together; none for others."""
     plug_ins: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of the sources of plug-ins; see `probes.measurements.plugin_keys.digests`."""
 
@@ -56,8 +58,9 @@ class Inputs(Frozen):
         """SHA-256 of the inputs and the version of the numerics."""
         content = self.model_dump(mode="json")
         kind = content.pop("kind")
-        if not self.base:
-            del content["base"]
+        for name in ("base", "scores"):
+            if not content[name]:
+                del content[name]
         if self.probe is not None:
             content["numerics"] = numerics_version(kind, self.probe.family)
             content["resampling"] = RESAMPLING

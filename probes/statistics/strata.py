@@ -45,11 +45,17 @@ class Strata:
             stratum = np.zeros_like(stratum)
         return cls(cluster, stratum)
 
-    def means(self, values: Floats, groups: Sequence[Ints]) -> Iterator[tuple[Floats, Floats]]:
+    def n_clusters(self, group: Ints) -> int:
+        """How many clusters the items of a group are in."""
+        return len(np.unique(self.cluster[group]))
+
+    def means(
+        self, values: Floats, groups: Sequence[Ints], fewest: int = FEWEST
+    ) -> Iterator[tuple[Floats, Floats]]:
         """The means of each group of items, and in each resample. Shapes (k,) and (resamples, k).
 
-        Replicates are NaN with fewer than `FEWEST` clusters. The first n clusters of a stratum are
-        drawn alike whatever is measured, so that differences are paired.
+        Replicates of a group are NaN with fewer than `fewest` clusters. The clusters of a stratum
+        are drawn alike whatever is measured, so that differences are paired.
 
         Args:
             values: shape (items, k).
@@ -67,7 +73,7 @@ class Strata:
                     counts[i] += draws @ np.bincount(of, minlength=n_clusters)
         for group, total, n in zip(groups, sums, counts, strict=True):
             found = ratio(total, n[:, None])
-            if len(np.unique(self.cluster[group])) < FEWEST:
+            if self.n_clusters(group) < fewest:
                 found[:] = np.nan
             yield values[group].mean(0), found
 

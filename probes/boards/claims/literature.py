@@ -1,12 +1,22 @@
 """What "A Primer in BERTology" says about vectors, attention heads and layers.
 
-Rogers et al. 2020, arXiv 2002.12327v1, in our words and in the order of its sections: 3, 4.1, 5.1,
-5.2 and 7.1; and one sentence of the abstract of Ethayarajh 2019 that it leaves out. Statements that
-nothing here can test are listed in docs/method.md.
+Rogers et al. 2020, arXiv 2002.12327v1, in our words and in the order of its sections: 3, 4, 5.1,
+5.2 and 7.1; and of other studies a sentence of the abstract of Ethayarajh 2019 that it leaves out,
+and two on what models say themselves. Statements that nothing here can test are listed in
+docs/method.md.
 """
 
 from __future__ import annotations
 
+from probes.boards.claims.answers import (
+    acceptable_is_likelier,
+    decodable_not_used,
+    fills_in,
+    negation_is_ignored,
+    readable_later,
+    roles_are_told,
+    scope_is_harder,
+)
 from probes.boards.claims.bands import higher, late_middle, lower, middle
 from probes.boards.claims.claim import Claim
 from probes.boards.claims.head_predicates import (
@@ -94,6 +104,78 @@ CLAIMS = (
         "UD trees, theirs Stanford Dependencies of the Penn Treebank; much is more than "
         "neighbours, which says less than the study does",
         trees_above_chain,
+    ),
+    Claim(
+        "agreement-filled-in",
+        "The model itself takes the agreement of subject and verb into account when it fills in a "
+        "hidden verb",
+        "4.1",
+        "Goldberg 2019",
+        "verbs of real text that have a form of the other number in train, against the commoner "
+        "number; theirs are present-tense verbs of Wikipedia, against no baseline",
+        fills_in(),
+    ),
+    Claim(
+        "agreement-across-attractors",
+        "It does so even if nouns of the other number stand between subject and verb",
+        "4.1",
+        "Goldberg 2019",
+        "at least one noun of the other number, as by Linzen et al. 2016; theirs by how many, and "
+        "on made sentences too",
+        fills_in("1+ attractors"),
+    ),
+    Claim(
+        "npi-scope-harder",
+        "Words that allow negative polarity items are told better than violations of their scope",
+        "4.1",
+        "Warstadt et al. 2019",
+        "minimal pairs of BLiMP with *only* and with *not*, by likelihood; theirs are classifiers "
+        "and other pairs",
+        scope_is_harder,
+    ),
+    Claim(
+        "negation-ignored",
+        "Negation is not understood: the same word stays likelier with *not* as without it",
+        "4.1",
+        "Ettinger 2020",
+        "an exact test of each half of NEG-136-SIMP; theirs counts items",
+        negation_is_ignored,
+    ),
+    Claim(
+        "decodable-not-used",
+        "That syntax is encoded does not mean that the model relies on it",
+        "4.1",
+        "Ettinger 2020",
+        "the number of a hidden verb: at some layer a probe, which learns from labels, is right "
+        "more often than the model that fills the verb in; theirs changes the input",
+        decodable_not_used,
+    ),
+    Claim(
+        "roles-known",
+        "There is some knowledge of semantic roles",
+        "4.2",
+        "Ettinger 2020",
+        "ROLE-88, the better word above that of the reversed roles in more than half; theirs "
+        "reports shares without a test",
+        roles_are_told,
+    ),
+    Claim(
+        "acceptable-likelier",
+        "Language models find the acceptable sentence of a minimal pair likelier",
+        "",
+        "Warstadt et al. 2020; Salazar et al. 2020",
+        "within-word l2r for masked models (Kauf & Ivanova 2023), theirs pseudo-log-likelihood; "
+        "more than half of all pairs, which says less than the studies do",
+        acceptable_is_likelier,
+    ),
+    Claim(
+        "readable-later",
+        "What a probe decodes at a layer becomes readable through the model's own head only later",
+        "",
+        "nostalgebraist 2020",
+        "the number of a hidden verb; theirs are next words of GPT-2, without a probe beside them. "
+        "The head has learned to read the last layer alone",
+        readable_later,
     ),
     Claim(
         "trees-middle",

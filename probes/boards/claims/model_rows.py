@@ -20,7 +20,7 @@ from probes.statistics.replicates import Replicates
 
 T = TypeVar("T")
 
-_READ = ["value", "layer", "low", "high", "why"]
+_READ = ["value", "layer", "low", "high", "n", "p", "why"]
 
 
 class ModelRows:
@@ -78,7 +78,7 @@ class ModelRows:
     def rows(
         self, measurement: str, metric: str, task: str | None = None, **where: Any
     ) -> list[Row]:
-        """The rows of a metric, with value, interval and reason.
+        """The rows of a metric, with value, interval, n, p and reason.
 
         Args:
             task: None for a measurement of the corpus.
@@ -89,9 +89,7 @@ class ModelRows:
         axes = set(frame.columns) - {*HEADER, *Row._fields}
         found = chosen(frame, [metric], {**dict.fromkeys(axes), "task": task, **where})[_READ]
         plain = found.astype(object).where(found.notna(), None).itertuples(index=False, name=None)
-        return [
-            Row(metric, value, layer, low, high, why=why) for value, layer, low, high, why in plain
-        ]
+        return [Row(metric, **dict(zip(_READ, values, strict=True))) for values in plain]
 
     def _by_layer(
         self, measurement: str, metric: str, task: str | None = None, **where: Any

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from probes.boards.behaviour import of_items, paired_tables
+from probes.boards.behaviour import of_items
+from probes.boards.behaviour_tables import paired_tables
 from probes.boards.board import Candidate, make_boards, named
 from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import names, place

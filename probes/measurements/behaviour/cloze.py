@@ -71,7 +71,7 @@ class Cloze(Measurement):
             "the model's own answers, %",
             ("cloze_accuracy",),
             rows="group",
-            columns=("tokens",),
+            columns=("baseline", "tokens"),
             places={1: "forms of one token"},
             note="Share of verbs whose right form the model finds likelier than its other number.",
         ),

@@ -67,7 +67,8 @@ def _operand(tokens: _Tokens, surprisals: Surprisals) -> tuple[float, _Tokens]:
     if condition:
         try:
             regions = surprisals[condition]
-            return (sum(regions) if region == "*" else regions[int(region) - 1]), rest
+            value = sum(regions) if region == "*" else (0.0, *regions)[int(region) or len(text)]
+            return value, rest
         except (KeyError, IndexError):
             raise ValueError(f"there is no {text}") from None
     if text in "([":

@@ -153,7 +153,7 @@ def answers_at(
 
     split = context.examples.splits["test"]
     view = view_over(split.texts, context.examples.view)
-    collector = LensAnswers(context.layers, answers)
+    collector = LensAnswers(context.layers, answers, after=context.examples.view == "cut")
     found = list(context.read(view, collector))
     first = row_of_each_text([shard for shard, _ in found], kept_words(view.texts))
     rows = [

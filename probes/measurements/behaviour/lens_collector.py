@@ -25,12 +25,14 @@ class LensAnswers(Collector):
 
     The part ``answers`` (words, layers, answers) has Σ p(token) · weight over the tokens of an
     answer, p being the softmax over the tokens of all answers, float64; NaN for a word with nothing
-    before it that a model could read from left to right. A word that has several tokens is in no
-    answer.
+    before it that a model could read from left to right. A word that has several tokens, or the
+    unknown one, is in no answer.
 
     Args:
         layers: which layers.
         answers: of each answer, the words that stand for it, with their weights.
+        after: whether they are answers to what comes after each kept word, as in texts that are cut
+            before a hidden one, instead of in its place.
 
     Attributes:
         known: whether an answer has a token, known when something has been read.
@@ -38,11 +40,13 @@ class LensAnswers(Collector):
 
     name = "lens"
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
-    pooling: Pooling = "first"
     applies_head = True
 
-    def __init__(self, layers: Sequence[int], answers: Sequence[Mapping[str, float]]) -> None:
-        self.layers, self.answers = tuple(layers), answers
+    def __init__(
+        self, layers: Sequence[int], answers: Sequence[Mapping[str, float]], *, after: bool = False
+    ) -> None:
+        self.layers, self.answers, self._after = tuple(layers), answers, after
+        self.pooling: Pooling = "last" if after else "first"
         self.known: list[bool] = []
 
     @property
@@ -63,7 +67,7 @@ class LensAnswers(Collector):
         """The windows themselves, without words that nothing precedes in a causal model."""
         if not self.known:
             self._find_tokens(reader)
-        self._behind = int(reader.causal)
+        self._behind = int(reader.causal and not self._after)
         found = []
         for window in windows:
             read = window.place >= self._behind
@@ -75,7 +79,9 @@ class LensAnswers(Collector):
     def _find_tokens(self, reader: Reader) -> None:
         words = sorted({word for answer in self.answers for word in answer})
         pieces = reader.split([Text((word,), (0, 1)) for word in words])
-        token = {w: int(x.ids[0]) for w, x in zip(words, pieces, strict=True) if len(x.ids) == 1}
+        # The unknown token stands for any word.
+        known = ((w, x) for w, x in zip(words, pieces, strict=True) if not x.unknown)
+        token = {w: int(x.ids[0]) for w, x in known if len(x.ids) == 1}
         places = {i: place for place, i in enumerate(sorted(set(token.values())))}
         self._tokens = torch.tensor(list(places), dtype=torch.long)
         self._weights = torch.zeros(len(places), len(self.answers), dtype=torch.float64)

@@ -1,0 +1,107 @@
+"""Models compared by what they get right of the same items, and ranked by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from probes.boards.behaviour import HEADLINES, Answers, answers, overall_of
+from probes.boards.corpus_groups import CorpusGroup, corpus_groups
+from probes.boards.groups import model_labels
+from probes.boards.ranking import place_text
+from probes.measurements.cells import score_cell
+from probes.records.record import Record
+from probes.records.table import NOTHING, Table, TableRow
+from probes.statistics.formatting import shown
+from probes.statistics.metrics import label_of
+from probes.statistics.significance import all_pairs, borderline, rank_ranges
+
+_PAIRED = (
+    "Of the items that count for all models. Less the first: with a 95 % interval over items, or "
+    "groups of them, drawn within paradigms; p is corrected by max-T over this table, and is not "
+    "given where two models differ on fewer than 20."
+)
+
+_RANKED = (
+    "± half a 95 % interval over items, or groups of them, drawn within paradigms. Ranks are the "
+    "places that a model may have by paired tests of {} on the same items (max-T over all pairs, "
+    ".05); random twins have none: they are the floor."
+)
+
+
+def paired_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
+    """All models beside the first of them, overall and by phenomenon.
+
+    Args:
+        found: as of `of_items`.
+    """
+    order = list(found)
+    for group in corpus_groups(found, model_labels(found))[0]:
+        models = sorted(group.paths, key=lambda label: order.index(group.paths[label]))
+        for metric in HEADLINES[group.measurement.name]:
+            if its := answers(group, metric, models):
+                yield _paired(group, its)
+
+
+def _paired(group: CorpusGroup, its: Answers) -> Table:
+    differences = its.differences([(0, other) for other in range(1, len(its.models))])
+    rows = []
+    for name, own in its.groups.items():
+        scores = [shown(x, its.metric) for x in its.values[own].mean(0)]
+        cells = [name or "all", f"{len(own):,}", scores[0]]
+        for score, difference in zip(scores[1:], differences[name], strict=True):
+            cells += [score, *difference.texts]
+        rows.append(TableRow.of(*cells, ends_section=not name))
+    heads = ["phenomenon", "n", its.models[0]]
+    for model in its.models[1:]:
+        heads += [model, "less the first", "p"]
+    title = f"{group.title} · {group.measurement.title} · {label_of(its.metric)}, models compared"
+    return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,), repeated=1)
+
+
+def behaviour_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
+    """Models ranked by what they get right overall, a table for each measurement and corpus.
+
+    Args:
+        found: as of `of_items`.
+    """
+    for group in corpus_groups(found, model_labels(found))[0]:
+        metrics = list(HEADLINES[group.measurement.name])
+        overall = {
+            label: [overall_of(record, metric) for metric in metrics]
+            for label, record in group.records.items()
+        }
+        twins = {x for x, record in group.records.items() if record.model.random_seed is not None}
+        models = sorted(overall, key=lambda x: (x in twins, -(overall[x][-1].value or 0.0)))
+        ranks = _ranks(group, metrics[-1], [x for x in models if x not in twins])
+        rows = [
+            TableRow.of(
+                ranks.get(label, NOTHING),
+                label,
+                *(score_cell(row.value, row.interval, row.metric) for row in overall[label]),
+                faint=label in twins,
+            )
+            for label in models
+        ]
+        whys = [f"{x}, {label_of(y.metric)}: {y.why}." for x in models for y in overall[x] if y.why]
+        notes = (_RANKED.format(label_of(metrics[-1])), *whys)
+        heads = ("rank", "model", *map(label_of, metrics))
+        yield Table(f"{group.title} · {group.measurement.title}", heads, tuple(rows), 2, notes)
+
+
+def _ranks(group: CorpusGroup, metric: str, models: Sequence[str]) -> dict[str, str]:
+    """The places that models may have; of those without arrays none."""
+    its = answers(group, metric, models)
+    if its is None:
+        return dict.fromkeys(models, "1") if len(models) == 1 else {}
+    pairs = all_pairs(len(its.models))
+    tests = [difference.p for difference in its.differences(pairs)[""]]
+    p_values = np.array(tests, dtype=np.float64)
+    unclear = {pairs[k][end] for k in np.flatnonzero(borderline(p_values)) for end in (0, 1)}
+    ranges = rank_ranges(its.values.mean(0), pairs, p_values).tolist()
+    return {
+        model: place_text(*ends, borderline=place in unclear)
+        for place, (model, ends) in enumerate(zip(its.models, ranges, strict=True))
+    }

@@ -1,0 +1,61 @@
+"""The probes whose scores are reported, applied to vectors that are read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Ints
+from probes.records.parameters import FOLDABLE, folded
+from probes.records.probe_spec import ProbeSpec
+
+if TYPE_CHECKING:
+    import torch
+
+    from probes.measurements.context import Context
+
+
+def why_not(probe: ProbeSpec) -> str:
+    """Why probes of a family cannot be applied; empty if they can."""
+    can = probe.family in FOLDABLE
+    return "" if can else f"only {' and '.join(FOLDABLE)} probes are applied to other text"
+
+
+class StoredProbes:
+    """The first fit of some layers of a task.
+
+    Args:
+        context: of the task and its scores.
+        layers: whose probes are applied.
+    """
+
+    def __init__(self, context: Context, layers: Sequence[int]) -> None:
+        from probes.training.layer_probe import LayerProbe
+
+        parameters, family = context.parameters(layers), context.spec.family
+        outputs = np.arange(context.data.n_outputs)
+        kind = context.task.kind
+        self._probes = {
+            layer: LayerProbe.of(family, kind, folded(parameters, layer), outputs)
+            for layer in layers
+        }
+
+    def predict(self, layer: int, vectors: torch.Tensor, spans: Ints) -> NDArray[Any]:
+        """What is predicted, in the form that scorers score. Shape (n, …).
+
+        Args:
+            vectors: of words. Shape (words, H).
+            spans: the first and end row of each example's span, and of any second one. Shape
+                (n, spans, 2).
+        """
+        import torch
+
+        from probes.training.streamed import SpanRows
+
+        own = vectors.cpu()
+        parts = [SpanRows.of(rows).means(own) for rows in spans.swapaxes(0, 1)]
+        said: NDArray[Any] = self._probes[layer].predict(torch.cat(parts, dim=1))
+        return said if said.ndim == 1 else np.packbits(said > 0, 1)

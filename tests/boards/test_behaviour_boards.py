@@ -1,0 +1,314 @@
+"""Models compared by their own answers, and claims about these, on records made for them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from corpus_records import corpus_record
+from results_by_hand import evidence_record, make_result
+from scipy.stats import binomtest
+
+from probes.__main__ import main
+from probes.boards.behaviour_tables import behaviour_tables, paired_tables
+from probes.boards.claims.claim import beside_twin, p_above
+from probes.boards.claims.literature import CLAIMS
+from probes.boards.claims.model_rows import ModelRows
+from probes.boards.leaderboard_csv import write_leaderboard
+from probes.records.files import write_record
+from probes.records.row import Row
+from probes.statistics.strata import Strata
+
+BY_NAME = {claim.name: claim for claim in CLAIMS}
+AXES = {"scoring": "within-word l2r", "per": "text"}
+CAUSAL = {"scoring": "left to right", "per": "text"}
+
+
+def put(folder, model, right, axes=AXES, phenomena=("agreement", "islands"), **more):
+    """Write a record of `pairs` on as many items of each phenomenon, a paradigm each."""
+    n = len(right) // len(phenomena)
+    phenomenon = np.repeat(phenomena, n)
+    rows = [
+        Row(
+            "pair_accuracy",
+            right[phenomenon == name].mean(),
+            n=n,
+            axes={"phenomenon": name, **axes},
+        )
+        for name in phenomena
+    ]
+    mean = float(right.mean())
+    ends = {"low": mean - 0.1, "high": mean + 0.1}
+    rows += [Row(x, mean, axes=axes, **ends) for x in ("pair_accuracy", "mean_of_paradigms")]
+    scale = ", ".join(["pair_accuracy", *(f"{x} {y}" for x, y in axes.items())])
+    arrays = {
+        "values": np.stack([np.zeros(len(right)), right]),
+        "cluster": np.arange(len(right)),
+        "stratum": np.repeat(range(len(phenomena)), n),
+        "phenomenon": phenomenon,
+    }
+    facts = {"scale 1": "pair_accuracy, scoring another", "scale 2": scale}
+    record = corpus_record(
+        "pairs", rows, 2, model=model, digest=model, facts=facts, arrays=tuple(arrays), **more
+    )
+    path = folder / model.replace(":", "-") / "c" / "pairs-00000000.json"
+    path.parent.mkdir(parents=True)
+    write_record(path, record, arrays)
+    return {path: record}
+
+
+def answered(wrong, n=60):
+    """Of two phenomena of n items, so many of the first ones wrong."""
+    right = np.ones(2 * n)
+    for k, count in enumerate(wrong):
+        right[k * n : k * n + count] = 0
+    return right
+
+
+def test_the_difference_of_two_models_item_by_item(tmp_path):
+    found = {
+        **put(tmp_path, "one", answered((40, 10))),
+        **put(tmp_path, "two", answered((10, 12)), CAUSAL),
+    }
+    (table,) = paired_tables(found)
+    assert table.title == "c 1 · pairs · accuracy, models compared"
+    assert table.heads == ("phenomenon", "n", "one", "two", "less the first", "p")
+    every, agreement, islands = table.texts
+    # 30 of 60 items are gained: .5 with a standard error of √(.25 / 60) = .0645; 1.96 of these are
+    # .127. Of both 28 of 120: .233, ± 1.96 · √(.25 + .0322) / √60 / 2 = .067.
+    assert agreement[:4] == ("agreement", "60", "33.3", "83.3")
+    assert every[:4] == ("all", "120", "58.3", "81.7")
+    for text, value, half in ((agreement[4], 50.0, 12.7), (every[4], 23.3, 6.7)):
+        difference, low, high = (
+            float(x) for x in text.replace("[", "").replace(",", "").rstrip("]").split()
+        )
+        assert difference == value
+        assert low == pytest.approx(value - half, abs=1.5)
+        assert high == pytest.approx(value + half, abs=1.5)
+    assert agreement[5] == every[5] == "<.001"
+    # Two items differ: too few for a test.
+    assert islands[4].startswith("−3.3 [")
+    assert islands[5] == "–"
+
+
+def test_a_model_against_itself_has_no_difference_and_no_p(tmp_path):
+    right = answered((30, 30))
+    (table,) = paired_tables({**put(tmp_path, "one", right), **put(tmp_path, "same", right)})
+    assert [row[4:] for row in table.texts] == [("0.0", "–")] * 3
+
+
+def test_other_texts_are_not_compared(tmp_path):
+    one = put(tmp_path, "one", answered((9, 9)))
+    ((path, record),) = put(tmp_path, "two", answered((9, 9))).items()
+    corpus = record.corpus.model_copy(update={"fingerprint": "e" * 64})
+    assert not list(paired_tables({**one, path: record.model_copy(update={"corpus": corpus})}))
+
+
+def test_items_that_do_not_count_for_all_are_left_out(tmp_path):
+    some = answered((30, 30))
+    some[:5] = np.nan
+    found = {**put(tmp_path, "one", answered((30, 30))), **put(tmp_path, "two", some)}
+    (table,) = paired_tables(found)
+    # 55 of agreement are left, of which 30 − 5 are wrong.
+    assert table.texts[1] == ("agreement", "55", "54.5", "54.5", "0.0", "–")
+
+
+def test_p_values_of_strata_are_those_of_a_t_test_if_there_is_one():
+    from scipy.stats import ttest_1samp
+
+    rng = np.random.default_rng(0)
+    values = rng.choice([-1.0, 0.0, 1.0], 200, p=(0.2, 0.5, 0.3))
+    strata = Strata(np.arange(200), np.zeros(200, dtype=np.int64))
+    (p,) = strata.p_values(values[:, None], [np.arange(200)])[0]
+    assert p == pytest.approx(ttest_1samp(values, 0).pvalue, abs=0.02)
+
+
+def test_strata_are_no_noise():
+    # Paradigms differ by 1 and hardly vary: their mean is 0, whose error is that within them.
+    values = np.concatenate([np.full(40, -0.5), np.full(40, 0.6)])
+    values[::4] += 0.2
+    strata = Strata(np.arange(80), np.repeat([0, 1], 40))
+    within = np.std(values[:40], ddof=1) * np.sqrt(2 / 40) / 2
+    assert values.mean() / within > 8
+    assert strata.p_values(values[:, None], [np.arange(80)])[0, 0] < 0.001
+    mixed = Strata(np.arange(80), np.zeros(80, dtype=np.int64))
+    assert mixed.p_values(values[:, None], [np.arange(80)])[0, 0] > 0.1
+
+
+def test_models_are_ranked_and_the_twin_is_the_floor(tmp_path):
+    found = {
+        **put(tmp_path, "worst", answered((40, 30))),
+        **put(tmp_path, "best", answered((5, 5))),
+        **put(tmp_path, "near", answered((6, 4))),
+        **put(tmp_path, "random:best", answered((0, 0)), result={"random_seed": 0}),
+    }
+    (table,) = behaviour_tables(found)
+    assert table.heads == ("rank", "model", "mean of paradigms", "accuracy")
+    assert table.texts == [
+        ("1–2", "best", "91.7 ± 10.0", "91.7 ± 10.0"),
+        ("1–2", "near", "91.7 ± 10.0", "91.7 ± 10.0"),
+        ("3", "worst", "41.7 ± 10.0", "41.7 ± 10.0"),
+        ("–", "random:best", "100.0 ± 10.0", "100.0 ± 10.0"),
+    ]
+    assert [row.faint for row in table.rows] == [False] * 3 + [True]
+
+
+def test_commands_and_the_csv_file(tmp_path, capsys):
+    put(tmp_path, "one", answered((40, 10)))
+    put(tmp_path, "two", answered((10, 12)))
+    write_leaderboard(tmp_path)
+    frame = pd.read_csv(tmp_path / "behaviour.csv")
+    assert len(frame) == 8
+    its = frame[(frame.model == "one") & (frame.phenomenon == "agreement")].iloc[0]
+    assert (its.metric, its.scoring, its.per, its.n) == (
+        "pair_accuracy", "within-word l2r", "text", 60,
+    )  # fmt: skip
+    assert its.value == pytest.approx(20 / 60, abs=1e-5)
+    assert main(["leaderboard", str(tmp_path), "--format", "md"]) == 0
+    assert "| 1 | two | 81.7 ± 10.0 | 81.7 ± 10.0 |" in capsys.readouterr().out
+    assert main(["compare", "two", "one", "--results", str(tmp_path), "--format", "md"]) == 0
+    assert "| agreement | 60 | 83.3 | 33.3 | −50.0 [" in capsys.readouterr().out
+
+
+# Claims.
+
+
+def row(metric, value, half=0.05, layer=None, n=100, p=None, **axes):
+    ends = (None, None) if half is None else (value - half, value + half)
+    return Row(metric, value, layer, *ends, n=n, p=p, axes=axes)
+
+
+def on_corpus(name, measurement, *rows, corpus="blimp"):
+    record = corpus_record(measurement, rows, 2)
+    named = record.corpus.model_copy(update={"name": corpus})
+    return BY_NAME[name].on(ModelRows([record.model_copy(update={"corpus": named})]))
+
+
+def on_task(name, measurement, *rows):
+    result = make_result("agreement", (0.1, 0.2, 0.3))
+    evidence = evidence_record(result, measurement, rows)
+    return BY_NAME[name].on(ModelRows([result.with_evidence(evidence)]))
+
+
+@pytest.mark.parametrize(
+    ("own", "baseline", "verdict"),
+    [(0.9, 0.7, "supported"), (0.75, 0.7, "undecided"), (0.5, 0.7, "contradicted")],
+)
+def test_agreement_is_filled_in(own, baseline, verdict):
+    rows = [
+        row("cloze_accuracy", value, **group, **rule)
+        for group in ({}, {"group": "1+ attractors"})
+        for value, rule in ((own, {}), (baseline, {"baseline": "majority"}))
+    ]
+    for name in ("agreement-filled-in", "agreement-across-attractors"):
+        found = on_task(name, "cloze", *rows)
+        assert found.verdict == verdict
+    lower, upper = sorted((own, baseline))
+    assert found.p == pytest.approx(
+        p_above((lower - 0.05, lower + 0.05), (upper - 0.05, upper + 0.05))
+    )
+    few = [x._replace(low=None, high=None) for x in rows]
+    assert on_task("agreement-across-attractors", "cloze", *few).verdict == "not tested"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ((0.9, 0.5, 0.9, 0.5), "supported"),
+        ((0.9, 0.5, 0.55, 0.5), "undecided"),
+        ((0.9, 0.5, 0.3, 0.5), "contradicted"),
+    ],
+)
+def test_scope_of_polarity_items(values, verdict):
+    names = [
+        f"{x}_npi_{y}"
+        for x in ("only", "sentential_negation")
+        for y in ("licensor_present", "scope")
+    ]
+    rows = [
+        row("pair_accuracy", x, paradigm=name, phenomenon="npi_licensing", **AXES)
+        for name, x in zip(names, values, strict=True)
+    ]
+    assert on_corpus("npi-scope-harder", "pairs", *rows).verdict == verdict
+
+
+def test_acceptable_sentences_of_blimp():
+    for value, verdict in ((0.6, "supported"), (0.52, "undecided"), (0.4, "contradicted")):
+        for axes in (AXES, CAUSAL):
+            found = on_corpus("acceptable-likelier", "pairs", row("pair_accuracy", value, **axes))
+            assert found.verdict == verdict
+    given = row("pair_accuracy", 0.6, **AXES)
+    other = on_corpus("acceptable-likelier", "pairs", given, corpus="syntaxgym")
+    assert (other.verdict, other.why) == ("not tested", "the corpus is not blimp")
+    found = on_corpus("acceptable-likelier", "pairs", given)
+    assert beside_twin(found, found).verdict == "not specific to training"
+
+
+@pytest.mark.parametrize(
+    ("right", "verdict", "p"),
+    [
+        ((18, 0), "supported", 2 * 0.5**18),
+        ((18, 18), "contradicted", 2 * 0.5**18),
+        ((18, 4), "supported", binomtest(4, 18).pvalue),
+        ((18, 5), "undecided", binomtest(5, 18).pvalue),
+        ((9, 0), "undecided", 1.0),
+    ],
+)
+def test_negation(right, verdict, p):
+    rows = [
+        row(
+            "sensitivity",
+            k / 18,
+            None,
+            n=18,
+            threshold=0.0,
+            phenomenon="NEG-136-SIMP",
+            paradigm=f"NEG-136-SIMP, {x}",
+        )
+        for k, x in zip(right, ("affirmative", "negative"), strict=True)
+    ]
+    found = on_corpus("negation-ignored", "completion", *rows)
+    assert (found.verdict, found.p) == (verdict, pytest.approx(p))
+    assert len(json.loads(json.dumps(found.numbers))) == 2
+
+
+def test_roles():
+    for value, verdict in ((0.8, "supported"), (0.5, "undecided"), (0.2, "contradicted")):
+        given = row("sensitivity", value, 0.1, threshold=0.0, phenomenon="ROLE-88")
+        assert on_corpus("roles-known", "completion", given).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("differences", "p_values", "verdict"),
+    [
+        ((-0.3, 0.1, 0.2), (0.001, 0.2, 0.01), "supported"),
+        ((-0.3, 0.1, 0.2), (0.001, 0.2, None), "undecided"),
+        ((-0.3, -0.1, -0.2), (0.001, 0.01, 0.001), "contradicted"),
+    ],
+)
+def test_decodable_is_not_used(differences, p_values, verdict):
+    rows = [
+        row("decodable_less_used", x, layer=layer, p=p)
+        for layer, (x, p) in enumerate(zip(differences, p_values, strict=True))
+    ]
+    assert on_task("decodable-not-used", "cloze", *rows).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("decodable", "readable", "verdict"),
+    [
+        ((0.5, 0.9, 0.9), (0.5, 0.5, 0.9), "supported"),
+        # The last layer has none above it.
+        ((0.5, 0.5, 0.9), (0.5, 0.5, 0.5), "undecided"),
+        # Nothing becomes readable.
+        ((0.5, 0.9, 0.9), (0.5, 0.5, 0.5), "undecided"),
+        ((0.5, 0.5, 0.5), (0.7, 0.8, 0.9), "contradicted"),
+    ],
+)
+def test_readable_later(decodable, readable, verdict):
+    rows = [
+        row(name, x, layer=layer)
+        for name, values in (("decodable", decodable), ("readable", readable))
+        for layer, x in enumerate(values)
+    ]
+    assert on_task("readable-later", "lens", *rows).verdict == verdict

@@ -1,0 +1,524 @@
+"""Readers of what language models are asked, on tiny archives and tables made by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tarfile
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import probes.data.minimal_pairs as minimal_pairs
+import probes.data.syntaxgym as syntaxgym
+from probes.common.errors import UserError
+from probes.data.archive_members import digest_of
+from probes.data.diagnostics import read_diagnostics
+from probes.data.find import find_corpus
+from probes.data.items import WHOLE, Item, first_of_each, minimal_pair
+from probes.data.registered import corpora
+from probes.data.sentence import SPLITS, Corpus
+from probes.data.sources import Source
+
+
+def source_of(**files: Path) -> Source:
+    found = {role: (path,) for role, path in files.items()}
+    return Source("made", "1", "MIT", found, {}, lambda source: None)  # type: ignore[arg-type, return-value]
+
+
+def tar(path: Path, members: Mapping[str, str]) -> Path:
+    with tarfile.open(path, "w:xz") as packed:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content.encode())
+            packed.addfile(member, io.BytesIO(content.encode()))
+    return path
+
+
+def digest(members: Mapping[str, str]) -> str:
+    return digest_of({name: content.encode() for name, content in members.items()})
+
+
+# -- BLiMP --------------------------------------------------------------------------------
+
+
+def blimp_line(uid: str, number: int, good: str, bad: str, term: str = "binding") -> str:
+    row = {"sentence_good": good, "sentence_bad": bad, "UID": uid, "pairID": str(number)}
+    return json.dumps({**row, "linguistics_term": term, "simple_LM_method": True})
+
+
+def blimp(path: Path, **files: str) -> Path:
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, content in files.items():
+            packed.writestr(f"data/{name}.jsonl", content)
+        packed.writestr("__MACOSX/data/._x.jsonl", "no JSON")
+        packed.writestr("readme.txt", "no JSON")
+    return path
+
+
+def test_blimp_is_read_in_alphabetical_order(tmp_path: Path) -> None:
+    second = blimp_line("npi", 0, "Even Ann ever ran.", "Even Ann ran ever.", "s-selection")
+    first = [blimp_line("anaphor", i, f"He {i} saw himself.", f"He {i} saw it.") for i in (0, 1)]
+    archive = blimp(tmp_path / "b.zip", npi=second + "\n", anaphor="\n".join(first) + "\n")
+    corpus = minimal_pairs.read_blimp(source_of(archive=archive))
+    assert [item.id for item in corpus.items] == ["anaphor-0", "anaphor-1", "npi-0"]
+    assert corpus.items[1] == Item(
+        id="anaphor-1",
+        kind="pairs",
+        paradigm="anaphor",
+        texts={"good": ("He 1 saw himself.",), "bad": ("He 1 saw it.",)},
+        phenomenon="binding",
+        predictions=("(*;%good%) < (*;%bad%)",),
+    )
+    assert corpus.items[2].phenomenon == "argument_structure"
+    assert corpus.layers == {"pairs"}
+    assert [corpus.splits[split] for split in SPLITS] == [(), (), ()]
+    assert list(corpus) == []
+
+
+@pytest.mark.parametrize("content", ["{", '{"UID": "x"}'])
+def test_a_damaged_blimp_is_named(content: str, tmp_path: Path) -> None:
+    archive = blimp(tmp_path / "b.zip", npi=content)
+    with pytest.raises(UserError, match=r"b\.zip: cannot be read \(.*\); fetch it again"):
+        minimal_pairs.read_blimp(source_of(archive=archive))
+    archive.write_bytes(b"PK no zip")
+    with pytest.raises(UserError, match=r"b\.zip: cannot be read"):
+        minimal_pairs.read_blimp(source_of(archive=archive))
+
+
+# -- CLAMS --------------------------------------------------------------------------------
+
+CLAMS = {
+    "fr_evalset/simple_agrmt.txt": "True\tl'auteur rit\nFalse\tl'auteur rient\n",
+    "de_evalset/subj_rel.txt": (
+        "True\tder Autor , der rennt , lacht\nFalse\tder Autor , der rennt , lachen\n"
+        "True\tdie Autoren , die rennen , lachen\nFalse\tdie Autoren , die rennen , lacht\n"
+    ),
+}
+
+
+def clams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: Mapping[str, str], **more: Any
+) -> Corpus:
+    known = replace(minimal_pairs.CLAMS, digest=digest(members))
+    monkeypatch.setattr(minimal_pairs, "CLAMS", known)
+    packed = {f"clams-36b5/{name}": content for name, content in members.items()}
+    archive = tar(tmp_path / "clams.tar.xz", {**packed, "clams-36b5/README.md": "no pairs"})
+    return minimal_pairs.read_clams(source_of(archive=archive), **more)
+
+
+def test_clams_by_language_and_construction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = clams(tmp_path, monkeypatch, CLAMS)
+    assert [(x.id, x.paradigm, x.phenomenon) for x in corpus.items] == [
+        ("de.subj_rel-0", "de.subj_rel", "de"),
+        ("de.subj_rel-1", "de.subj_rel", "de"),
+        ("fr.simple_agrmt-0", "fr.simple_agrmt", "fr"),
+    ]
+    assert corpus.items[1].texts == {
+        "good": ("die Autoren , die rennen , lachen",),
+        "bad": ("die Autoren , die rennen , lacht",),
+    }
+    (french,) = clams(tmp_path, monkeypatch, CLAMS, languages=("fr",)).items
+    assert french.texts["bad"] == ("l'auteur rient",)
+
+
+def test_a_clams_file_without_pairs_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = "True\ta\nFalse\tb\nFalse\tc\nTrue\td\n"
+    with pytest.raises(UserError, match=r"clams\.tar\.xz: de_evalset/x\.txt, line 3: no pair"):
+        clams(tmp_path, monkeypatch, {"de_evalset/x.txt": content})
+    archive = tar(tmp_path / "other.tar.xz", {"de_evalset/x.txt": content + "True\te\nFalse\tf\n"})
+    with pytest.raises(UserError, match="the content of its 1 files has digest"):
+        minimal_pairs.read_clams(source_of(archive=archive))
+
+
+# -- SyntaxGym ----------------------------------------------------------------------------
+
+
+def suite(formulas: Sequence[str], *items: Mapping[str, Sequence[tuple[int, str]]]) -> str:
+    """A suite; regions are given with their numbers, which order them."""
+    return json.dumps(
+        {
+            "predictions": [{"type": "formula", "formula": formula} for formula in formulas],
+            "items": [
+                {
+                    "item_number": number,
+                    "conditions": [
+                        {
+                            "condition_name": condition,
+                            "regions": [{"region_number": n, "content": x} for n, x in regions],
+                        }
+                        for condition, regions in conditions.items()
+                    ],
+                }
+                for number, conditions in enumerate(items, start=1)
+            ],
+        }
+    )
+
+
+def test_syntaxgym_s_regions_are_written_with_a_space_before_each_but_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gap = [(1, "I know"), (3, ""), (2, " who "), (4, "slept"), (10, "."), (9, "here  now")]
+    first = [(1, ""), (2, "Slept"), (3, "well")]
+    members = {
+        "fgd_x.json": suite(["(2;%gap%) > 3", "(1;%gap%) = (1;%no%)"], {"gap": gap, "no": first}),
+        "npi_x.json": suite(["(*;%a%) < (*;%b%)"], {"a": [(1, "x")], "b": [(1, "y")]}, {}),
+    }
+    known = replace(syntaxgym.MEMBERS, digest=digest(members))
+    monkeypatch.setattr(syntaxgym, "MEMBERS", known)
+    packed = {f"sg-1/test_suites/json/{name}": content for name, content in members.items()}
+    archive = tar(tmp_path / "s.tar.xz", {**packed, "sg-1/other/json/z.json": "{}"})
+    corpus = syntaxgym.read_suites(source_of(archive=archive))
+    assert [(x.id, x.paradigm, x.phenomenon) for x in corpus.items] == [
+        ("fgd_x-1", "fgd_x", "Long-distance dependencies"),
+        ("npi_x-1", "npi_x", "Licensing"),
+        ("npi_x-2", "npi_x", "Licensing"),
+    ]
+    assert corpus.items[0].texts == {
+        "gap": ("I know", " who", "", " slept", " here now", " ."),
+        "no": ("", "Slept", " well"),
+    }
+    # That two surprisals are equal cannot come true.
+    assert corpus.items[0].predictions == ("(2;%gap%) > 3",)
+    assert corpus.notes == {"predictions that surprisals are equal, left out": 1}
+
+
+# -- Ettinger's diagnostics ---------------------------------------------------------------
+
+TABLES = {
+    "cprag": [
+        ["item", "context_s1", "context_s2", "expected", "within_category", "between_category", "constraint"],
+        ["0", "He lost. ", "She played ", "chess", "monopoly", "football", "H"],
+        ["1", "He won.", "She played", "golf", "tennis", "chess", "L"],
+    ],
+    "role": [
+        ["item", "context", "expected", "exp_cloze", "target", "tgt_cloze", "tgt_cloze(strict)"],
+        ["61-b", "who the star had ", "avoided|met", "0.1", "interviewed", "0.06", "0"],
+        ["61-a", "who the press had", "interviewed", "0.5", "interviewed", "0.5", "0.5"],
+        ["7-a", "which bee the boy had", "seen", "0.5", "stung", "0", "0"],
+        ["7-b", "which boy the bee had", "stung", "0.9", "stung", "0.9", "0.9"],
+    ],
+    "neg-simp": [
+        ["item", "context_aff", "context_neg", "target_aff", "target_neg"],
+        ["0", "An ant is (a|an)", "An ant is not (a|an)", "insect", "vegetable"],
+    ],
+    "neg-nat": [
+        ["item", "context_aff", "context_neg", "target_aff", "target_neg", "licensing"],
+        ["4", "Diving is very", "Diving isn't very", "safe", "dangerous", "Y"],
+        ["5", "It is very", "It isn't really", "cold", "warm", "N"],
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def diagnostics(tmp_path: Path) -> dict[str, Item]:
+    files = {}
+    for role, rows in TABLES.items():
+        files[role] = tmp_path / f"{role.upper()}.tsv"
+        with files[role].open("w", newline="") as file:
+            csv.writer(file, delimiter="\t").writerows(rows)
+    items = read_diagnostics(source_of(**files)).items
+    assert len({item.id for item in items}) == len(items) == 2 + 4 + 2 + 2 + 4
+    assert {item.kind for item in items} == {"contexts"}
+    assert {item.target for item in items} == {1}
+    return {item.id: item for item in items}
+
+
+def test_expected_words_have_two_rivals(diagnostics: dict[str, Item]) -> None:
+    item = diagnostics["CPRAG-0"]
+    assert item.texts == {
+        "expected": ("He lost. She played", " chess", "."),
+        "within category": ("He lost. She played", " monopoly", "."),
+        "between category": ("He lost. She played", " football", "."),
+    }
+    assert (item.paradigm, item.phenomenon) == ("CPRAG, high constraint", "CPRAG")
+    assert diagnostics["CPRAG-1"].paradigm == "CPRAG, low constraint"
+    assert item.answers == (item.good,) == ("expected",)
+    assert item.rivals == ("within category", "between category")
+
+
+def test_roles_are_completed_and_compared_where_the_target_is_usual(
+    diagnostics: dict[str, Item],
+) -> None:
+    several = diagnostics["ROLE-61-b"]
+    assert several.answers == ("avoided", "met")
+    assert several.texts == {x: ("who the star had", f" {x}", ".") for x in ("avoided", "met")}
+    assert (several.good, several.rivals) == ("", ())
+    # The context that people complete with the target more often, whichever comes first.
+    for number, usual, other, target in (
+        ("61", "who the press had", "who the star had", "interviewed"),
+        ("7", "which boy the bee had", "which bee the boy had", "stung"),
+    ):
+        pair = diagnostics[f"ROLE-{number}"]
+        assert pair.texts == {
+            "usual": (usual, f" {target}", "."),
+            "reversed": (other, f" {target}", "."),
+        }
+        assert (pair.good, pair.rivals, pair.answers) == ("usual", ("reversed",), ())
+        # Both completions and the comparison are about the same two contexts.
+        clusters = {diagnostics[f"ROLE-{number}-{x}"].cluster for x in "ab"}
+        assert clusters == {pair.cluster or pair.id}
+
+
+def test_negation_turns_what_is_true_and_the_article_fits(diagnostics: dict[str, Item]) -> None:
+    affirmative = diagnostics["NEG-SIMP-0-affirmative"]
+    negative = diagnostics["NEG-SIMP-0-negative"]
+    assert affirmative.texts == {
+        "true": ("An ant is an", " insect", "."),
+        "false": ("An ant is a", " vegetable", "."),
+    }
+    assert negative.texts == {
+        "true": ("An ant is not a", " vegetable", "."),
+        "false": ("An ant is not an", " insect", "."),
+    }
+    assert {x.cluster for x in (affirmative, negative)} == {"NEG-SIMP-0"}
+    assert [x.paradigm for x in (affirmative, negative)] == [
+        "NEG-SIMP, affirmative",
+        "NEG-SIMP, negative",
+    ]
+    natural = diagnostics["NEG-NAT-4-negative"]
+    assert natural.paradigm == "NEG-NAT, negative, natural"
+    assert natural.texts["true"] == ("Diving isn't very", " dangerous", ".")
+    assert natural.texts["false"] == ("Diving isn't very", " safe", ".")
+    assert diagnostics["NEG-NAT-5-affirmative"].paradigm == "NEG-NAT, affirmative, less natural"
+
+
+# -- the user's own tables ----------------------------------------------------------------
+
+
+def test_pairs_in_csv_and_json_lines_are_the_same(tmp_path: Path) -> None:
+    rows = [
+        {"sentence_good": "Cats, dogs sleep.", "sentence_bad": " Cats, dogs sleeps. ", "UID": "number",
+         "linguistics_term": "agreement", "group": "g1"},
+        {"sentence_good": 'A "cat" sleeps.', "sentence_bad": 'A "cat" sleep.', "UID": "",
+         "linguistics_term": "", "group": ""},
+    ]  # fmt: skip
+    (tmp_path / "csv").mkdir()
+    with (tmp_path / "csv" / "mine.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = [
+        find_corpus(str(path)) for path in (tmp_path / "csv" / "mine.csv", tmp_path / "mine.jsonl")
+    ]
+    assert [source.items for source in found] == ["pairs", "pairs"]
+    one, other = (source.load() for source in found)
+    assert one.items == other.items
+    assert one.items == (
+        # Spaces around a sentence would be scored.
+        minimal_pair("mine-1", "number", "Cats, dogs sleep.", "Cats, dogs sleeps.", "agreement", "g1"),
+        minimal_pair("mine-2", "mine", 'A "cat" sleeps.', 'A "cat" sleep.'),
+    )  # fmt: skip
+    assert one.items[0].predictions == (WHOLE,)
+    assert one.notes == {"items": 2, "paradigms": 2}
+
+
+def test_facts_are_written_from_their_templates(tmp_path: Path) -> None:
+    rows = [
+        {"subject": "Oslo", "template": "[X] is in [Y] .", "object": " Norway", "relation": "in"},
+        {"subject": " Oslo ", "template": "[Y] contains [X].", "object": "Norway"},
+        {"subject": "T[Y]x", "template": "[X] is the ([Y])!", "object": "film"},
+    ]
+    (tmp_path / "f.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    source = find_corpus(str(tmp_path / "f.jsonl"))
+    assert source.items == "contexts"
+    items = source.load().items
+    assert [item.texts["object"] for item in items] == [
+        ("Oslo is in", " Norway", " ."),
+        ("", "Norway", " contains Oslo."),
+        ("T[Y]x is the (", "film", ")!"),
+    ]
+    assert [item.paradigm for item in items] == ["in", "[Y] contains [X].", "[X] is the ([Y])!"]
+    assert [item.cluster for item in items] == ["Oslo", "Oslo", "T[Y]x"]
+    assert {(item.target, item.answers, item.good, item.rivals) for item in items} == {
+        (1, ("object",), "", ())
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", 'good,bad\nA b.,A c.\n"Two\nlines.",Two.\nx,\n', "line 5: bad is empty or no text"),
+        ("a.jsonl", '{"good":"a","bad":"b"}\n\n{"good":"a","bad":3}\n', "line 3: bad is empty or no text"),
+        ("a.jsonl", '{"good":"a","bad":"b"}\n{"good":"a"}\n', "line 2: bad is empty or no text"),
+        ("a.csv", "good,bad,group\na,b,  \n", "line 2: group is empty or no text"),
+        ("a.json", '[{"good":"a","bad":"b"},{"good":" ","bad":"b"}]', "row 2: good is empty or no text"),
+        ("a.csv", "subject,template,object\nO,[X] is.,N\n", r"line 2: the template '\[X\] is.' has not one \[Y\]"),
+        ("a.csv", "subject,template,object\nO,[Y] [Y] [X],N\n", r"line 2: the template .* has not one \[Y\]"),
+        ("a.csv", "subject,template,object\nO,is [Y],N\n", r"line 2: the template 'is \[Y\]' has not one \[X\]"),
+        ("a.csv", "subject,template,object\n,[X] [Y],N\n", "line 2: subject is empty or no text"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_with_file_and_line(
+    name: str, content: str, says: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(UserError, match=says) as error:
+        find_corpus(str(path)).load()
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_items_go_with_no_labels_or_splits_and_with_no_other_kind(tmp_path: Path) -> None:
+    pairs, facts, other = (tmp_path / name for name in ("p.csv", "f.csv", "o.csv"))
+    pairs.write_text("good,bad\na,b\n")
+    facts.write_text("subject,template,object\na,[X] [Y],b\n")
+    other.write_text("text,label\na,b\n")
+    with pytest.raises(UserError, match="--group: does not apply to --corpus"):
+        find_corpus(str(pairs), group="x")
+    with pytest.raises(UserError, match="some files hold pairs, others facts; give one kind"):
+        find_corpus(str(pairs), str(facts)).load()
+    with pytest.raises(UserError, match="minimal pairs have the columns sentence_good"):
+        find_corpus(str(pairs), str(other))
+
+
+def test_files_of_one_name_have_items_of_their_own(tmp_path: Path) -> None:
+    paths = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        paths.append(tmp_path / folder / "p.csv")
+        paths[-1].write_text(f"good,bad\nA {folder}.,B {folder}.\nC {folder}.,D.\n")
+    items = find_corpus(*map(str, paths)).load().items
+    assert [item.texts["good"][0] for item in items] == ["A one.", "C one.", "A two.", "C two."]
+    assert len({item.id for item in items}) == 4  # else they would be resampled together
+    assert {item.paradigm for item in items} == {"p"}
+
+
+# -- what all corpora of items share ------------------------------------------------------
+
+
+def test_a_limit_is_of_each_paradigm(tmp_path: Path) -> None:
+    lines = [f"{p} {i},x,{p}" for i in range(4) for p in "abc"]
+    path = tmp_path / "p.csv"
+    path.write_text("\n".join(["good,bad,paradigm", *lines, "d 0,x,d"]))
+    whole, some = (find_corpus(str(path), limit=limit).load() for limit in (None, 2))
+    assert [item.texts["good"][0] for item in some.items] == [
+        *("a 0", "b 0", "c 0", "a 1", "b 1", "c 1", "d 0")
+    ]
+    assert (len(whole.items), whole.limited, some.limited) == (13, False, True)
+    assert some.notes == {"items": 7, "paradigms": 4}
+    # The limit is part of what identifies a source.
+    assert find_corpus(str(path), limit=2).digest != find_corpus(str(path)).digest
+    assert not find_corpus(str(path), limit=4).load().limited
+    assert list(first_of_each(whole.items, 9)) == list(whole.items)
+
+
+def test_any_change_of_an_item_changes_the_fingerprint() -> None:
+    item = Item("1", "pairs", "p", {"good": ("a", "b"), "bad": ("c",)}, "ph", (WHOLE,))
+    none: dict[str, Any] = dict.fromkeys(SPLITS, ())
+
+    def fingerprint(*items: Item) -> str:
+        return Corpus("c", "1", "MIT", none, items=items).fingerprint
+
+    changes: list[dict[str, Any]] = [
+        {},
+        {"id": "2"},
+        {"kind": "contexts"},
+        {"paradigm": "q"},
+        {"texts": {"good": ("ab",), "bad": ("c",)}},
+        {"texts": {"bad": ("c",), "good": ("a", "b")}},
+        {"phenomenon": ""},
+        {"predictions": ()},
+        {"target": 1},
+        {"answers": ("good",)},
+        {"good": "good"},
+        {"rivals": ("bad",)},
+        {"cluster": "1"},
+    ]
+    found = [fingerprint(replace(item, **change)) for change in changes]
+    found += [fingerprint(item, item), fingerprint()]
+    assert len(set(found)) == len(found)
+    assert fingerprint(replace(item)) == found[0]
+
+
+# -- the real ones ------------------------------------------------------------------------
+
+
+@pytest.mark.real_data
+def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
+    source = find_corpus("blimp", data_dir=real_data, cache_dir=tmp_path, offline=True)
+    corpus = source.load()
+    counts = Counter(item.paradigm for item in corpus.items)
+    assert (len(counts), set(counts.values()), len(corpus.items)) == (67, {1000}, 67_000)
+    phenomena = Counter({item.paradigm: item.phenomenon for item in corpus.items}.values())
+    assert phenomena == {  # Warstadt et al. 2020, table 4
+        "anaphor_agreement": 2,
+        "argument_structure": 9,
+        "binding": 7,
+        "control_raising": 5,
+        "determiner_noun_agreement": 8,
+        "ellipsis": 2,
+        "filler_gap_dependency": 7,
+        "irregular_forms": 2,
+        "island_effects": 8,
+        "npi_licensing": 7,
+        "quantifiers": 4,
+        "subject_verb_agreement": 6,
+    }
+    texts = [(x.texts["good"][0], x.texts["bad"][0]) for x in corpus.items]
+    assert sum(good == bad for good, bad in texts) == 7
+    assert sum(len(good.split()) != len(bad.split()) for good, bad in texts) == 3945
+    assert len(replace(source, limit=3).load().items) == 201
+
+
+@pytest.mark.real_data
+def test_syntaxgym_itself(real_data: Path, tmp_path: Path) -> None:
+    from probes.measurements.behaviour.formulas import truth
+
+    source = find_corpus("syntaxgym", data_dir=real_data, cache_dir=tmp_path, offline=True)
+    corpus = source.load()
+    circuits = {item.paradigm: item.phenomenon for item in corpus.items}
+    assert len(circuits) == 34
+    assert Counter(circuits.values()) == {
+        "Agreement": 3,
+        "Licensing": 10,
+        "Garden-path effects": 7,
+        "Gross syntactic state": 4,
+        "Center embedding": 2,
+        "Long-distance dependencies": 8,
+    }
+    # All formulas can be read, and none holds where all surprisals are equal.
+    for item in corpus.items:
+        assert item.predictions
+        even = {condition: [1.0] * len(texts) for condition, texts in item.texts.items()}
+        assert {truth(formula, even) for formula in item.predictions} <= {0.0, 0.5}
+
+
+@pytest.mark.real_data
+def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -> None:
+    places = {"data_dir": real_data, "cache_dir": tmp_path, "offline": True}
+    whole = find_corpus("clams", **places).load()
+    counts = Counter(item.phenomenon for item in whole.items)
+    assert counts == {"en": 157_346, "fr": 49_360, "de": 47_820, "he": 40_820, "ru": 40_120}
+    russian = find_corpus("clams-ru", **places).load()
+    assert russian.items == tuple(item for item in whole.items if item.phenomenon == "ru")
+    items = find_corpus("lm-diagnostics", **places).load().items
+    answered = Counter(item.phenomenon for item in items if item.answers)
+    compared = Counter(item.phenomenon for item in items if item.rivals)
+    assert answered == {"CPRAG-102": 34, "ROLE-88": 88, "NEG-136-SIMP": 36, "NEG-136-NAT": 32}
+    assert compared == {"CPRAG-102": 34, "ROLE-88": 44, "NEG-136-SIMP": 36, "NEG-136-NAT": 32}
+    articles = {item.texts["true"][0].split()[-1] for item in items if "SIMP" in item.paradigm}
+    assert articles == {"a", "an"}
+
+
+def test_all_of_them_are_registered_as_items() -> None:
+    kinds = {name: set(corpora.get(name).layers) for name in corpora}
+    assert [name for name in kinds if kinds[name] == {"contexts"}] == ["lm-diagnostics"]
+    languages = {f"clams-{x}" for x in ("en", "de", "fr", "he", "ru")}
+    assert {name for name in kinds if kinds[name] == {"pairs"}} == {
+        *("blimp", "clams", "syntaxgym"),
+        *languages,
+    }

@@ -1,0 +1,492 @@
+"""Scores of pieces against one plain forward pass for each, and against known probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from grammar_models import END, grammar_models
+from grammar_pairs import minimal_pairs
+from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
+from tiny_models import build
+from tiny_readings import files_below, small_shards
+from tokenizers import Tokenizer, processors
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+)
+
+from probes.common.errors import NoHeadError, UserError
+from probes.extraction.alignment import WordTokenizer, stretch_of_pieces
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import Reading, collected, read
+from probes.extraction.loading import load_encoder
+from probes.extraction.model_files import find_model
+from probes.extraction.store import shard_folders
+from probes.extraction.token_scores import Scored, TokenScores, scored, stored_scores
+from probes.extraction.views import Text, View
+
+CLASSES = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
+WINDOW = 64
+TEXTS = [
+    *(pair["sentence_good"] for pair in minimal_pairs(2, seed=3)),
+    "The cooks near the witnesses don't unbox kayaks; who knows?",
+    "zigzagging",
+    "  Two spaces  and none before the end ",
+]
+REGIONS = ("The cooks near the", " witness", "", " watched two kayaks", ".")
+
+
+class Scores(NamedTuple):
+    """Of the pieces of one text."""
+
+    log_p: np.ndarray
+    within_word: np.ndarray
+    rank: np.ndarray
+
+
+def whole(text: str) -> Text:
+    return Text((text,), (0, 1), written=True)
+
+
+def view_of(texts: Sequence[Text | str]) -> View:
+    return View("written", tuple(whole(x) if isinstance(x, str) else x for x in texts))
+
+
+def read_scores(encoder: Encoder, view: View, batch_tokens: int = 1024) -> Scored:
+    found = list(read(view, TokenScores(), encoder, batch_tokens))
+    arrays = [{name: x.numpy() for name, x in parts.items()} for _, parts in found]
+    return scored(view, [shard for shard, _ in found], arrays)
+
+
+def by_piece(
+    encoder: Encoder, texts: Sequence[Text | str], batch_tokens: int = 1024
+) -> list[Scores]:
+    """The scores of all kept pieces of each text, in the order of texts."""
+    view = view_of(texts)
+    found: dict[int, Scores] = {}
+    for shard, parts in read(view, TokenScores(), encoder, batch_tokens):
+        stretches = np.cumsum([text.keep[1] - text.keep[0] for text in shard.texts])
+        ends = np.cumsum(parts["pieces"].numpy())[stretches - 1]
+        split = [np.split(parts[name].numpy(), ends[:-1]) for name in Scores._fields]
+        found |= dict(zip(shard.index.tolist(), map(Scores, *split), strict=True))
+    return [found[i] for i in range(len(view.texts))]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return grammar_models(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
+    """As transformers loads them."""
+    return {
+        kind: (CLASSES[kind].from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
+        for kind, path in folders.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def encoders(folders: dict[str, Path]) -> dict[str, Encoder]:
+    return {
+        kind: load_encoder(find_model(str(path)), device="cpu", lm_head=True)
+        for kind, path in folders.items()
+    }
+
+
+@pytest.fixture(scope="module", params=["masked", "causal"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
+    """Log-probabilities of all tokens at all positions."""
+    with torch.no_grad():
+        found = model(input_ids=torch.tensor([list(ids)])).logits[0].double().log_softmax(-1)
+    return np.asarray(found)
+
+
+# -- against a plain pass for each piece --------------------------------------------------
+
+
+def test_masked_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
+    found, several = by_piece(encoders["masked"], TEXTS), 0
+    for text, its in zip(TEXTS, found, strict=True):
+        alone = pseudo_log_likelihood(*plain["masked"], text)
+        later = within_word_l2r(*plain["masked"], text)
+        np.testing.assert_allclose(its.log_p, alone, atol=1e-4)
+        np.testing.assert_allclose(its.within_word, later, atol=1e-4)
+        several += int((np.abs(its.log_p - its.within_word) > 1e-3).sum())
+    assert several > 10  # words of several pieces, whose later pieces give them away
+
+
+def test_causal_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
+    for text, its in zip(TEXTS, by_piece(encoders["causal"], TEXTS), strict=True):
+        np.testing.assert_allclose(its.log_p, left_to_right(*plain["causal"], text), atol=1e-4)
+        np.testing.assert_array_equal(its.within_word, its.log_p)
+
+
+def test_a_start_token_is_read_once_whoever_puts_it_there(encoders: Any, plain: Any) -> None:
+    model, tokenizer = plain["causal"]
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{END} $A", pair=f"{END} $A $B", special_tokens=[(END, tokenizer.bos_token_id)]
+    )
+    adding = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=END, eos_token=END)
+    encoder = Encoder(model, adding, name="adding", device="cpu")
+    assert encoder.words.prefix == [tokenizer.bos_token_id]
+    both = by_piece(encoder, TEXTS), by_piece(encoders["causal"], TEXTS)
+    for text, its, other in zip(TEXTS, *both, strict=True):
+        np.testing.assert_allclose(its.log_p, left_to_right(model, adding, text), atol=1e-4)
+        np.testing.assert_allclose(its.log_p, other.log_p, atol=1e-5)
+
+
+def test_without_any_start_token_the_first_piece_is_not_scored(plain: Any) -> None:
+    model, tokenizer = plain["causal"]
+    bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
+    encoder = Encoder(model, bare, name="bare", device="cpu")
+    for text, its in zip(TEXTS, by_piece(encoder, TEXTS), strict=True):
+        ids = bare(text)["input_ids"]
+        of_next = distribution(model, ids)
+        expected = [of_next[i, token] for i, token in enumerate(ids[1:])]
+        assert np.isnan(its.log_p[0])
+        assert its.rank[0] == -1
+        np.testing.assert_allclose(its.log_p[1:], expected, atol=1e-4)
+    found = read_scores(encoder, view_of(TEXTS[:1]))
+    n = len(bare(TEXTS[0])["input_ids"])
+    assert found.pieces.tolist() == [n - 1]
+    assert found.log_p[0] == pytest.approx(float(its_sum(encoder, TEXTS[0])), abs=1e-6)
+
+
+def its_sum(encoder: Encoder, text: str) -> np.floating:
+    (its,) = by_piece(encoder, [text])
+    return np.nansum(its.log_p.astype(np.float64))
+
+
+def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, plain: Any) -> None:
+    model, tokenizer = plain[kind]
+    seen = set()
+    for text, its in zip(TEXTS, by_piece(encoders[kind], TEXTS), strict=True):
+        ids = tokenizer(text)["input_ids"]
+        if kind == "causal":
+            ids = [tokenizer.bos_token_id, *ids]
+            of = {i: distribution(model, ids)[i - 1] for i in range(1, len(ids))}
+        else:
+            mask = tokenizer.mask_token_id
+            hidden = {i: [*ids[:i], mask, *ids[i + 1 :]] for i in range(1, len(ids) - 1)}
+            of = {i: distribution(model, given)[i] for i, given in hidden.items()}
+        ranks = [
+            np.argsort(-log_p, kind="stable").tolist().index(ids[i]) for i, log_p in of.items()
+        ]
+        assert its.rank.tolist() == ranks
+        seen |= set(ranks)
+    assert 0 in seen
+    assert len(seen) > 10
+
+
+# -- what must not matter -----------------------------------------------------------------
+
+
+def test_neither_batches_nor_other_texts_change_scores(kind: str, encoders: Any) -> None:
+    encoder = encoders[kind]
+    whole_view = by_piece(encoder, TEXTS)
+    for found in (by_piece(encoder, TEXTS, 8), [by_piece(encoder, [x])[0] for x in TEXTS]):
+        for its, other in zip(found, whole_view, strict=True):
+            np.testing.assert_allclose(its.log_p, other.log_p, atol=1e-5)
+            np.testing.assert_allclose(its.within_word, other.within_word, atol=1e-5)
+            assert its.rank.tolist() == other.rank.tolist()
+
+
+def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(
+    kind: str, encoders: Any
+) -> None:
+    encoder, n = encoders[kind], len(REGIONS)
+    spans = [(0, n), *((i, j) for i in range(n) for j in range(i + 1, n + 1) if (i, j) != (0, n))]
+    texts = [Text(REGIONS, span, written=True) for span in spans]
+    found = read_scores(encoder, view_of(texts))
+    every = {name: getattr(found, name)[:n] for name in ("pieces", "log_p", "within_word", "rank")}
+    for text, (start, end) in zip(texts, spans, strict=True):
+        own = slice(found.place(text), found.place(text) + end - start)
+        np.testing.assert_allclose(found.log_p[own], every["log_p"][start:end], atol=1e-5)
+        np.testing.assert_allclose(
+            found.within_word[own], every["within_word"][start:end], atol=1e-5
+        )
+        assert found.pieces[own].tolist() == every["pieces"][start:end].tolist()
+        assert found.rank[own].tolist() == every["rank"][start:end].tolist()
+    assert (every["pieces"] > 0).tolist() == [True, True, False, True, True]
+    # The sum over stretches is that over the text as one.
+    as_one = read_scores(encoder, view_of(["".join(REGIONS)]))
+    assert as_one.log_p[0] == pytest.approx(every["log_p"].sum(), abs=1e-4)
+    assert as_one.within_word[0] == pytest.approx(every["within_word"].sum(), abs=1e-4)
+    assert as_one.pieces[0] == every["pieces"].sum()
+
+
+def test_a_stretch_without_pieces_has_none_and_the_rank_is_that_of_a_single_piece(
+    kind: str, encoders: Any
+) -> None:
+    text = Text(REGIONS, (0, len(REGIONS)), written=True)
+    found = read_scores(encoders[kind], view_of([text]))
+    assert (found.pieces[2], found.log_p[2], found.within_word[2], found.rank[2]) == (0, 0, 0, -1)
+    assert found.rank[0] == -1  # of several pieces
+    assert found.rank[4] >= 0  # the full stop
+    (its,) = by_piece(encoders[kind], [text])
+    assert found.rank[4] == its.rank[-1]
+    assert found.surprisal("within_word")[4] == pytest.approx(-its.within_word[-1], abs=1e-6)
+
+
+# -- longer than the window ---------------------------------------------------------------
+
+
+def window_starts(n: int, room: int) -> list[int]:
+    return [*range(0, n - room, room // 2), n - room]
+
+
+def window_of(piece: int, starts: Sequence[int], room: int) -> int:
+    """Where the piece is farthest from an edge; the earlier of two."""
+    here = [start for start in starts if start <= piece < start + room]
+    return max(here, key=lambda s: (min(piece - s, s + room - 1 - piece), -s))
+
+
+def test_pieces_of_long_texts_are_each_scored_once_in_a_window(
+    kind: str, encoders: Any, plain: Any
+) -> None:
+    model, tokenizer = plain[kind]
+    long = " ".join(TEXTS[:10] * 2)
+    long_and_short = [TEXTS[0], long, TEXTS[1]]
+    ids = tokenizer(long, add_special_tokens=False)["input_ids"]
+    assert len(ids) > 1.5 * WINDOW
+    found = by_piece(encoders[kind], long_and_short)
+    room = WINDOW - (2 if kind == "masked" else 1)
+    starts = window_starts(len(ids), room)
+    assert len(starts) > 2
+    expected = []
+    for piece, token in enumerate(ids):
+        start = window_of(piece, starts, room)
+        place, part = piece - start + 1, ids[start : start + room]
+        if kind == "masked":
+            given = [tokenizer.cls_token_id, *part, tokenizer.sep_token_id]
+            given[place] = tokenizer.mask_token_id
+            expected.append(distribution(model, given)[place, token])
+        else:
+            given = [tokenizer.bos_token_id, *part]
+            expected.append(distribution(model, given)[place - 1, token])
+    np.testing.assert_allclose(found[1].log_p, expected, atol=1e-4)
+    assert np.isfinite(found[1].within_word).all()
+    for short, its in zip((TEXTS[0], TEXTS[1]), (found[0], found[2]), strict=True):
+        (alone,) = by_piece(encoders[kind], [short])
+        np.testing.assert_allclose(its.log_p, alone.log_p, atol=1e-5)
+
+
+def test_a_text_that_just_fits_is_one_window(kind: str, encoders: Any, plain: Any) -> None:
+    _, tokenizer = plain[kind]
+    room = WINDOW - (2 if kind == "masked" else 1)
+    slow = pseudo_log_likelihood if kind == "masked" else left_to_right
+    text = " the" * room
+    assert len(tokenizer(text, add_special_tokens=False)["input_ids"]) == room
+    (its,) = by_piece(encoders[kind], [text])
+    np.testing.assert_allclose(its.log_p, slow(*plain[kind], text), atol=1e-4)
+
+
+# -- known probabilities ------------------------------------------------------------------
+
+
+def unigram(kind: str, tokenizer: Any) -> tuple[Any, np.ndarray]:
+    """A model that gives each token a probability of its own, whatever the context."""
+    n = len(tokenizer)
+    p = np.random.default_rng(0).dirichlet(np.ones(n))
+    log_p = torch.tensor(np.log(p), dtype=torch.float32)
+    torch.manual_seed(0)
+    sizes = {"vocab_size": n, "tie_word_embeddings": False}
+    if kind == "causal":
+        config = GPT2Config(n_embd=16, n_layer=2, n_head=2, n_positions=32, **sizes)
+        model: Any = GPT2LMHeadModel(config).eval()
+        with torch.no_grad():
+            model.transformer.ln_f.weight.zero_()
+            model.transformer.ln_f.bias.copy_(torch.eye(16)[0])
+            model.lm_head.weight.zero_()[:, 0] = log_p
+    else:
+        config = BertConfig(
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=32,
+            **sizes,
+        )
+        model = BertForMaskedLM(config).eval()
+        with torch.no_grad():
+            model.cls.predictions.decoder.weight.zero_()
+            model.cls.predictions.decoder.bias.copy_(log_p)
+    return model, np.log(p)
+
+
+def test_known_probabilities_are_found_exactly(kind: str, plain: Any) -> None:
+    _, tokenizer = plain[kind]
+    model, log_p = unigram(kind, tokenizer)
+    encoder = Encoder(model, tokenizer, name="unigram", device="cpu")
+    assert encoder.info.causal == (kind == "causal")
+    order = np.argsort(np.argsort(-log_p))
+    for text, its in zip(TEXTS, by_piece(encoder, TEXTS), strict=True):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        np.testing.assert_allclose(its.log_p, log_p[ids], atol=2e-6)
+        np.testing.assert_allclose(its.within_word, log_p[ids], atol=2e-6)
+        assert its.rank.tolist() == order[ids].tolist()
+    found = read_scores(encoder, view_of(TEXTS))
+    sums = [log_p[tokenizer(x, add_special_tokens=False)["input_ids"]].sum() for x in TEXTS]
+    np.testing.assert_allclose(found.log_p, sums, atol=1e-4)
+
+
+# -- in a store ---------------------------------------------------------------------------
+
+
+def reading_of(cache: Path, encoder: Encoder, view: View) -> Reading:
+    return Reading(cache, encoder.info, "float32", view, TokenScores())
+
+
+def test_stored_scores_are_those_that_were_read(
+    kind: str, encoders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    regions = Text(REGIONS, (0, len(REGIONS)), written=True)
+    view = view_of([*TEXTS[:4], regions, *TEXTS[4:], Text(REGIONS, (1, 4), written=True)])
+    direct = read_scores(encoders[kind], view)
+    small_shards(monkeypatch, 30)
+    reading = reading_of(tmp_path, encoders[kind], view)
+    assert len(reading.shards) > 3
+    found = stored_scores(view, collected(reading, encoders[kind], 64))
+    assert found.pieces.tolist() == direct.pieces.tolist()
+    assert found.rank.tolist() == direct.rank.tolist()
+    for part in ("log_p", "within_word"):
+        np.testing.assert_allclose(getattr(found, part), getattr(direct, part), atol=1e-4)
+    assert found.place(view.texts[-1], 2) == 4 + len(REGIONS) + len(TEXTS[4:]) + 2
+
+
+def test_a_store_that_lacks_a_shard_is_completed_with_the_same_bytes(
+    kind: str, encoders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_shards(monkeypatch, 30)
+    view = view_of(TEXTS)
+    reading = reading_of(tmp_path, encoders[kind], view)
+    collected(reading, encoders[kind], 64)
+    before = files_below(tmp_path)
+    folders = sorted(shard_folders(reading.folder))
+    rmtree(folders[1])
+    (lost,) = (shard.number for shard in reading.missing())
+    assert folders[1].name.startswith(f"{lost:05d}")
+    collected(reading, encoders[kind], 512)  # goes on with the batches it was begun with
+    assert files_below(tmp_path) == before
+
+
+# -- what cannot be scored ----------------------------------------------------------------
+
+
+def test_models_without_a_head_or_a_mask_are_refused(tiny_bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(NoHeadError, match="its files have no weights of a language-model head"):
+        load_encoder(find_model(str(tiny_bert)), device="cpu", lm_head=True)
+    encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
+    assert not encoder.has_head
+    with pytest.raises(NoHeadError, match="--model tiny-bert: it has no language-model head"):
+        read_scores(encoder, view_of(["birds sing"]))
+    model, tokenizer = build("bert", "BertForMaskedLM")
+    assert tokenizer.mask_token
+    tokenizer.mask_token = None
+    maskless = Encoder(model, tokenizer, name="maskless", device="cpu")
+    with pytest.raises(UserError, match="has no mask token"):
+        read_scores(maskless, view_of(["the old keeper"]))
+
+
+def test_a_head_that_gives_no_number_is_refused() -> None:
+    model, tokenizer = build("gpt2", "GPT2LMHeadModel")
+    encoder = Encoder(model, tokenizer, name="broken", device="cpu")
+    with torch.no_grad():
+        model.transformer.ln_f.bias[3] = float("nan")
+    with pytest.raises(UserError, match="a probability that is not a number"):
+        read_scores(encoder, view_of(["the old keeper"]))
+
+
+# -- pieces and stretches -----------------------------------------------------------------
+
+WRITTEN = ("The café", " naïve", "", " 🙂 birds", " — touch", " it", ".", "")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "roberta", "llama-3"])
+def test_byte_level_pieces_are_of_the_stretch_that_they_spell(family: str) -> None:
+    kinds = {"gpt2": "GPT2Model", "roberta": "RobertaModel", "llama-3": "LlamaModel"}
+    _, tokenizer = build(family, kinds[family])
+    (pieces,) = WordTokenizer(tokenizer)([Text(WRITTEN, (0, len(WRITTEN)), written=True)])
+    assert len(pieces.bounds) == len(WRITTEN) + 1
+    whole_text = tokenizer("".join(WRITTEN), add_special_tokens=False)["input_ids"]
+    assert pieces.ids.tolist() == whole_text
+    alphabet = {c: b for b, c in byte_characters().items()}
+    for i, stretch in enumerate(WRITTEN):
+        own = pieces.ids[pieces.bounds[i] : pieces.bounds[i + 1]].tolist()
+        spelt = "".join(tokenizer.convert_ids_to_tokens(own))
+        assert bytes(alphabet[c] for c in spelt).decode() == stretch
+    assert np.diff(pieces.bounds)[[2, 7]].tolist() == [0, 0]
+    assert np.diff(pieces.bounds)[3] > 3  # the bytes of an emoji
+
+
+def byte_characters() -> dict[int, str]:
+    """GPT-2's printable stand-ins for the 256 bytes."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in printable]
+    return {b: chr(b) for b in printable} | {b: chr(256 + n) for n, b in enumerate(rest)}
+
+
+def test_word_pieces_are_of_the_stretch_that_they_have_alone() -> None:
+    """No piece of WordPiece goes over a space, so that stretches can be split one by one."""
+    _, tokenizer = build("bert", "BertModel")
+    (pieces,) = WordTokenizer(tokenizer)([Text(WRITTEN, (0, len(WRITTEN)), written=True)])
+    for i, stretch in enumerate(WRITTEN):
+        own = pieces.ids[pieces.bounds[i] : pieces.bounds[i + 1]].tolist()
+        assert own == tokenizer(stretch, add_special_tokens=False)["input_ids"]
+    assert np.diff(pieces.bounds)[[2, 3, 7]].tolist() == [0, 2, 0]
+    # Of " 🙂 birds" half is unknown, of " — touch" half as well; of " naïve" nothing is.
+    assert (pieces.ids == tokenizer.unk_token_id).tolist().count(True) == 2
+    assert pieces.unknown == 2
+
+
+@pytest.mark.parametrize(
+    ("stretches", "offsets", "expected"),
+    [
+        (("ab", " cd"), [(0, 2), (2, 5)], [0, 1]),  # the space before a word is in its piece
+        (("ab ", "cd"), [(0, 2), (2, 5)], [0, 1]),  # also where it is in the stretch before
+        (("ab ", "cd"), [(0, 2), (2, 3), (3, 5)], [0, 1, 1]),  # a space by itself goes with what follows
+        (("ab", "cd"), [(0, 3), (3, 4)], [0, 1]),  # a piece over a border: its first letter
+        (("ab", "cd"), [(0, 4)], [0]),
+        (("a", "", "b"), [(0, 1), (1, 2)], [0, 2]),
+        (("", "a", ""), [(0, 1)], [1]),
+        (("a", " "), [(0, 1), (1, 2)], [0, 1]),  # a space at the end
+        (("🙂", "é"), [(0, 1), (0, 1), (0, 1), (0, 1), (1, 2), (1, 2)], [0, 0, 0, 0, 1, 1]),
+        (("ab", "cd"), [], []),
+        (("whatever",), [(5, 8), (0, 5)], [0, 0]),
+    ],
+)  # fmt: skip
+def test_stretches_by_hand(
+    stretches: tuple[str, ...], offsets: list[tuple[int, int]], expected: list[int]
+) -> None:
+    assert stretch_of_pieces(offsets, stretches).tolist() == expected
+
+
+def test_pieces_out_of_order_are_refused() -> None:
+    with pytest.raises(UserError, match=r"pieces of 'abcd' are out of order"):
+        stretch_of_pieces([(2, 4), (0, 2)], ("ab", "cd"))
+
+
+def test_a_text_that_leaves_no_piece_is_the_unknown_token(encoders: Any, plain: Any) -> None:
+    model, tokenizer = plain["masked"]
+    (its,) = by_piece(encoders["masked"], ["\u200b"])
+    around = tokenizer.cls_token_id, tokenizer.mask_token_id, tokenizer.sep_token_id
+    expected = distribution(model, around)[1, tokenizer.unk_token_id]
+    assert its.log_p.tolist() == pytest.approx([expected], abs=1e-4)
