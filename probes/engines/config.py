@@ -245,9 +245,9 @@ class RunConfig(Frozen):
 
     @property
     def reads_head(self) -> bool:
-        """Whether a measurement asks for the probabilities of tokens."""
-        named = (*self.about_corpus, *self.evidence_names)
-        return any(get_measurement(name).reads_head for name in named)
+        """Whether a measurement needs, or uses, the probabilities of tokens."""
+        named = map(get_measurement, (*self.about_corpus, *self.evidence_names))
+        return any(its.reads_head or its.uses_head for its in named)
 
     @property
     def corpus_request(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from probes.engines.unit import Unit, layers_of
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
+from probes.extraction.sites import sites_of
 from probes.measurements.context import Context
 from probes.measurements.measurement import Found, as_found, measurements
 from probes.measurements.probing import Probing
@@ -199,6 +200,8 @@ def _context(
         view=prepared.view(place),
         stored=prepared.stored(place),
         read=prepared.read,
+        read_changed=prepared.read_changed,
+        sites=lambda: sites_of(prepared.run.model.encoder.model),
         device=prepared.device,
         options=unit.options,
         title=unit.title,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,11 +30,13 @@ from probes.extraction.encoding import (
     collect,
     collected,
     read,
+    read_changed,
     require_space,
     text_vectors,
     vectors_of,
     word_vectors,
 )
+from probes.extraction.interventions import Intervention
 from probes.extraction.shards import Shard
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
@@ -218,6 +220,13 @@ class Prepared:
         """What a collector finds in each shard of a view; nothing is stored."""
         with self._explained(collector) as (encoder, batch_tokens):
             yield from read(view, collector, encoder, batch_tokens)
+
+    def read_changed(
+        self, view: View, collector: Collector, changes: Sequence[Sequence[Intervention]]
+    ) -> Iterator[tuple[int, Arrays]]:
+        """What a collector finds in a view under interventions; nothing is stored."""
+        with self._explained(collector) as (encoder, batch_tokens):
+            yield from read_changed(view, collector, encoder, changes, batch_tokens)
 
     def reading(self, place: Place) -> Reading:
         """How the model reads what `place` names: the layers needed so far."""

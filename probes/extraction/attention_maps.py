@@ -25,7 +25,16 @@ Way = Literal["in the model", "returned by the model"]
 Take = Callable[[int, torch.Tensor, torch.Tensor], None]
 """See `AttentionCollector.take`."""
 
+Change = Callable[[int, torch.Tensor, torch.Tensor], torch.Tensor]
+"""Of what `Take` is given, the maps that the block uses."""
+
 _NAME = "probes_attention"
+
+observed: list[Any] = []
+"""The models whose maps are being taken."""
+
+_seeing: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = []
+"""What sees and changes the maps of the pass that is running, one after the other."""
 
 
 class AttentionCollector(Collector):
@@ -94,46 +103,60 @@ def maps_taken(model: Any, way: Way, take: Take) -> Iterator[None]:
         UserError: in the block, if a map has not a row and a column for each token.
     """
 
-    def take_square(block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+    def take_square(block: int, maps: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
         if maps.shape[2:] != visible.shape[1:]:
             raise _not_observed(model)
         take(block, maps, visible)
+        return maps
 
-    reading = _within if way == "in the model" else _returned
-    with reading(model, take_square):
-        yield
+    with (maps_changed if way == "in the model" else _returned)(model, take_square):
+        observed.append(model)
+        try:
+            yield
+        finally:
+            observed.remove(model)
 
 
 @contextmanager
-def _within(model: Any, take: Take) -> Iterator[None]:
-    """Compute attention here, with masks as for "eager"."""
+def maps_changed(model: Any, change: Change) -> Iterator[None]:
+    """Compute attention here, with masks as for "eager" and the maps that `change` returns.
+
+    What is entered last sees them last.
+    """
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
 
     block = 0
 
+    def see(maps: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+        nonlocal block
+        block += 1
+        return change(block, maps, visible)
+
     def begin(*_: Any) -> None:
         nonlocal block
         block = 0
+        _seeing.append(see)
 
-    def attend(module: Any, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, None]:
-        nonlocal block
-        block += 1
-        output, maps, visible = attention(*args, **kwargs)
-        take(block, maps, visible)
-        return output, None
+    def end(*_: Any) -> None:
+        _seeing.clear()
 
-    AttentionInterface.register(_NAME, attend)
+    AttentionInterface.register(_NAME, attention)
     AttentionMaskInterface.register(_NAME, eager_mask)
-    hook = model.register_forward_pre_hook(begin)
+    hooks = (
+        model.register_forward_pre_hook(begin),
+        model.register_forward_hook(end, always_call=True),
+    )
     try:
         with _implementation(model, _NAME):
             yield
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()
 
 
 def attention(
+    module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -142,7 +165,7 @@ def attention(
     softcap: float | None = None,
     position_bias: torch.Tensor | None = None,
     **_: Any,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, None]:
     """Scaled dot-product attention, of as many heads as there are queries.
 
     Args:
@@ -154,8 +177,7 @@ def attention(
         position_bias: added to scores.
 
     Returns:
-        the output (windows, length, heads, size), and maps and visible as of
-        `AttentionCollector.take`.
+        the output (windows, length, heads, size).
     """
     shared = query.shape[1] // key.shape[1]
     if shared > 1:
@@ -174,12 +196,13 @@ def attention(
         seen = attention_mask > torch.finfo(attention_mask.dtype).min / 2
         visible = seen[:, 0].expand(n_windows, length, length)
     maps = scores.softmax(-1, dtype=torch.float32)
-    output = (maps.to(value.dtype) @ value).transpose(1, 2).contiguous()
-    return output, maps, visible
+    for see in _seeing:
+        maps = see(maps, visible)
+    return (maps.to(value.dtype) @ value).transpose(1, 2).contiguous(), None
 
 
 @contextmanager
-def _returned(model: Any, take: Take) -> Iterator[None]:
+def _returned(model: Any, take: Change) -> Iterator[None]:
     """Ask the model for its maps."""
 
     def ask(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -62,6 +62,8 @@ class Encoder:
         capacity: subwords that fit into its window with the special tokens.
         specials: number of special tokens around each window.
         pad_id: the token that fills windows up.
+        way_to_read_attention: how its maps are read; None until they are.
+        pieces: which tokens of the pass that is running are pieces of words.
         notes: what its records say of it beside its description: that code from its own folder
             ran in it, that weights were not used.
 
@@ -94,7 +96,8 @@ class Encoder:
         embeddings = input_embeddings(self.model, name)
         self.device = self._place(model, device)
         self._pass_tokens: int | None = None
-        self._way_to_read_attention: Way | None = None
+        self.way_to_read_attention: Way | None = None
+        self.pieces: torch.Tensor | None = None
         self._read_with: Lens | None = None
         self.notes: dict[str, str] = {}
         if runs_remote_code(model, tokenizer):
@@ -276,12 +279,8 @@ class Encoder:
         if self._language_model is None:
             raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
         if self._read_with is None:
-            ids = [*self.words.prefix, *range(min(8, self.capacity)), *self.words.suffix]
-            inputs = {"input_ids": torch.tensor([ids])}
-            inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-            given, n_layers = (lambda: self.states(inputs)), self.info.n_layers
             try:
-                self._read_with = Lens.of(self._language_model, self.model, given, n_layers)
+                self._read_with = Lens.of(self._language_model, self.model)
             except UserError as error:
                 raise UserError(f"--model {self.info.name}: {error}") from error
         return self._read_with
@@ -292,14 +291,14 @@ class Encoder:
         Raises:
             UserError: in no way.
         """
-        if self._way_to_read_attention is None:
+        if self.way_to_read_attention is None:
             try:
-                self._way_to_read_attention = way_to_read(
+                self.way_to_read_attention = way_to_read(
                     self.model, lambda: self.states(windows.inputs)[-1], self.info.n_layers
                 )
             except UserError as error:
                 raise UserError(f"--model {self.info.name}: {error}") from error
-        return self._way_to_read_attention
+        return self.way_to_read_attention
 
     def _padded(self, windows: Sequence[Window]) -> PaddedWindows:
         words = self.words
@@ -314,6 +313,7 @@ class Encoder:
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, as far as the language-model head if the collector reads logits."""
+        self.pieces = windows.pieces
         if not collector.reads_logits:
             return self._forward(windows.inputs, collector.model_arguments)
         if self._language_model is None:

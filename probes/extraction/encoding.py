@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from probes.common.errors import UserError
@@ -31,6 +32,8 @@ from probes.extraction.collectors import (
     WordVectors,
 )
 from probes.extraction.encoder import Encoder
+from probes.extraction.interventions import Intervention, intervened
+from probes.extraction.prefixes import Prefixes
 from probes.extraction.shard_files import ShardWriter, drop_shards
 from probes.extraction.shards import Shard, shards_of, words_per_shard
 from probes.extraction.store import (
@@ -251,6 +254,36 @@ def read(
             with exact_products():
                 found = encoder.encode(shard, encoder.split(shard.texts), tokens, collector)
             yield shard, found
+
+
+def read_changed(
+    view: View,
+    collector: Collector,
+    encoder: Encoder,
+    changes: Sequence[Sequence[Intervention]],
+    batch_tokens: int | None = None,
+) -> Iterator[tuple[int, Arrays]]:
+    """What a collector finds in a view under interventions, in one shard; nothing is stored.
+
+    Blocks below all that is changed are computed once.
+
+    Args:
+        changes: what is changed in each of several readings, which are numbered from 0.
+        batch_tokens: see `collect`.
+
+    Raises:
+        UserError: see `Encoder.encode` and `intervened`.
+        NoHeadError: the collector reads logits, and the model has no head.
+    """
+    tokens = batch_tokens or default_batch_tokens(encoder.device.type)
+    shard = Shard(0, np.arange(len(view.texts)), view.texts)
+    pieces, prefixes = encoder.split(view.texts), Prefixes(encoder.model)
+    total = len(view.texts) * len(changes)
+    with progress.bar(f"reading {encoder.info.name}", total=total, unit="text"):
+        for number, interventions in enumerate(changes):
+            with exact_products(), intervened(encoder, interventions, prefixes):
+                found = encoder.encode(shard, pieces, tokens, collector)
+            yield number, found
 
 
 @exact_products()

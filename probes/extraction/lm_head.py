@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from probes.common.errors import NoHeadError, UserError
+from probes.common.errors import NoHeadError
+from probes.extraction.sites import Site, sites_of
 
 
 def has_lm_head(model: Any, base: Any) -> bool:
@@ -94,44 +95,15 @@ class Lens:
     n_layers: int
 
     @classmethod
-    def of(
-        cls, model: Any, base: Any, states: Callable[[], Sequence[torch.Tensor]], n_layers: int
-    ) -> Lens:
-        """Find the norm after the last block, by trying on one text.
-
-        Args:
-            states: a pass over the text that gives the states of all layers, the last as the head
-                reads them.
+    def of(cls, model: Any, base: Any) -> Lens:
+        """Find what comes between the last block and the head.
 
         Raises:
-            UserError: the blocks are not found, or something else than a norm comes after them.
+            UserError: the blocks are not found, or something else than a module comes after them.
         """
-        lists = (x for x in base.modules() if isinstance(x, torch.nn.ModuleList))
-        blocks = next((x for x in lists if len(x) == n_layers), None)
-        if blocks is None:
-            raise UserError(f"the blocks of {type(base).__name__} are not found; it has no lens.")
-        found: list[torch.Tensor] = []
-
-        def keep(module: Any, given: Any, output: Any) -> None:
-            found.append(output if isinstance(output, torch.Tensor) else output[0])
-
-        hook = blocks[-1].register_forward_hook(keep)
-        try:
-            last = states()[-1]
-        finally:
-            hook.remove()
-        if _alike(found[-1], last):
-            return cls(model, base, None, n_layers)
-        for module in base.modules():
-            own = getattr(module, "weight", None)
-            if "norm" in type(module).__name__.lower() and own is not None:
-                with torch.inference_mode():
-                    if own.shape == last.shape[-1:] and _alike(module(found[-1]), last):
-                        return cls(model, base, module, n_layers)
-        raise UserError(
-            f"{type(base).__name__} changes its last block's output in a way that is not known; it "
-            "has no lens."
-        )
+        sites = sites_of(base)
+        sites.require(Site("layer", len(sites.blocks)))
+        return cls(model, base, sites.norm, len(sites.blocks))
 
     def __call__(self, states: torch.Tensor, layer: int) -> torch.Tensor:
         """The logits of states of a layer. Shape (n, vocabulary).
@@ -156,8 +128,3 @@ class Lens:
             if own is not None:
                 self.base.forward = own
         return logits
-
-
-def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
-    difference = (one.float() - other.float().to(one.device)).norm()
-    return bool(difference <= 1e-3 * other.float().norm())

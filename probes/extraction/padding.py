@@ -46,6 +46,15 @@ class PaddedWindows:
     second: torch.Tensor
     n_middle: int
 
+    @property
+    def pieces(self) -> torch.Tensor:
+        """Which tokens are pieces of words. Shape (windows, length)."""
+        place = torch.arange(self.inputs["input_ids"].shape[1])
+        second = self.second[:, None]
+        middle = (second > 0) & (place >= second - self.n_middle) & (place < second)
+        end = self.n_prefix + self.n_pieces + self.n_middle * (self.second > 0)
+        return (place >= self.n_prefix) & (place < end[:, None]) & ~middle
+
 
 def pad_windows(
     windows: Sequence[Window],

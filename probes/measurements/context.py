@@ -18,7 +18,9 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.extraction.collectors import Collector
+from probes.extraction.interventions import Intervention
 from probes.extraction.shards import Shard, kept_words, row_of_each_text, shards_of
+from probes.extraction.sites import Sites
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, plain_text
@@ -51,6 +53,9 @@ class Context:
         stored: what was kept: word vectors, or what the measurement's own collector keeps.
         read: lets the model read a view once more, and gives what a collector finds in each shard;
             nothing is stored.
+        read_changed: the same under interventions, in one shard; see
+            `probes.extraction.encoding.read_changed`.
+        sites: finds where the model's passes can be changed.
         device: where to compute.
         options: the measurement's options.
         title: what progress bars call it.
@@ -66,6 +71,11 @@ class Context:
     view: View
     stored: Store
     read: Callable[[View, Collector], Iterator[tuple[Shard, Mapping[str, torch.Tensor]]]]
+    read_changed: Callable[
+        [View, Collector, Sequence[Sequence[Intervention]]],
+        Iterator[tuple[int, Mapping[str, torch.Tensor]]],
+    ]
+    sites: Callable[[], Sites]
     device: torch.device
     options: Any
     title: str = ""

@@ -156,6 +156,7 @@ class Measurement(ABC):
             other.
         n_concatenated: layers whose features one probe reads.
         reads_head: whether it needs the model's language-model head.
+        uses_head: whether it uses that head where there is one.
         of_items: name of the measurement that is made in its place where the corpus has items
             instead of sentences; empty for none.
         of_twins: of evidence, whether it is gathered for random twins too; with full evidence
@@ -175,6 +176,7 @@ class Measurement(ABC):
     reads_all_layers: ClassVar[bool] = False
     n_concatenated: ClassVar[int] = 1
     reads_head: ClassVar[bool] = False
+    uses_head: ClassVar[bool] = False
     of_items: ClassVar[str] = ""
     of_twins: ClassVar[bool] = False
 
@@ -334,6 +336,7 @@ CORPUS = {
     "attention": "probes.measurements.attention.attention:Attention",
     "attention_change": "probes.measurements.attention.change:AttentionChange",
     "pairs": "probes.measurements.behaviour.pairs:Pairs",
+    "ablation": "probes.measurements.ablation:Ablation",
     "completion": "probes.measurements.behaviour.completion:Completion",
     "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
 }

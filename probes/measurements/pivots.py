@@ -115,6 +115,9 @@ class Pivot:
         if self.mean:
             shown = averaged(shown, self.mean, self.rows)
         columns = self.columns or self._that_differ(shown)
+        # Axes of metrics of which there are no numbers.
+        lacking = [name for name in (self.rows, *columns) if name not in shown]
+        shown = shown.assign(**dict.fromkeys(lacking))
         heads: dict[Key, str] = {}
         for row in rows_in(shown):
             heads.setdefault(tuple(row[name] for name in columns), self._head(row, columns))

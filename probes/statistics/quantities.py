@@ -210,6 +210,11 @@ quantities.add("examples_left_out", Quantity(label="examples left out", digits=0
 
 quantities.add("examples", Quantity(digits=0, bounds=POSITIVE))
 
+# Ablation.
+quantities.add("ablation_drop", Quantity(label="drop", source=f"{KOVALEVA_2019}, section 4.6"))
+quantities.add("loss_increase", Quantity(label="increase of loss", unit="nats", source="−log p"))
+quantities.add("cloze_drop", Quantity(label="drop of cloze accuracy", source="Goldberg 2019"))
+
 # Behaviour.
 quantities.add(
     "pair_accuracy",

@@ -36,14 +36,21 @@ class Strata:
 
     @classmethod
     def of(cls, clusters: Sequence[str], strata: Sequence[str]) -> Strata:
-        """The same by name; if a cluster lies in several strata, there is one stratum."""
+        """The same by name; if a cluster lies in several strata, there is one stratum.
+
+        Strata of fewer than `FEWEST` clusters are made one: drawn within n clusters, a mean has
+        (n - 1) / n of its variance, and none of a single one.
+        """
         names = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
         places = {name: i for i, name in enumerate(dict.fromkeys(strata))}
         cluster = np.array([names[name] for name in clusters], dtype=np.int64)
         stratum = np.array([places[name] for name in strata], dtype=np.int64)
         if len(set(zip(clusters, strata, strict=True))) > len(names):
             stratum = np.zeros_like(stratum)
-        return cls(cluster, stratum)
+        of_cluster = stratum[np.unique(cluster, return_index=True)[1]]
+        few = np.flatnonzero(np.bincount(of_cluster, minlength=1) < FEWEST)
+        stratum = np.where(np.isin(stratum, few), few.min(initial=len(places)), stratum)
+        return cls(cluster, np.unique(stratum, return_inverse=True)[1])
 
     def n_clusters(self, group: Ints) -> int:
         """How many clusters the items of a group are in."""
@@ -135,7 +142,7 @@ class Strata:
 
     def _strata(self, again: int = 0) -> Iterator[tuple[Ints, int, Floats]]:
         """Of each stratum, the number of each item's cluster, -1 of others; clusters; and draws."""
-        for stratum in range(int(self.stratum.max(initial=-1)) + 1):
+        for stratum in np.unique(self.stratum).tolist():  # of some items only, not every number
             own = self.stratum == stratum
             distinct, place = np.unique(self.cluster[own], return_inverse=True)
             number = np.full(len(own), -1)

@@ -28,7 +28,7 @@ from probes.tasks.task import Example, Task
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from probes.common.arrays import Floats
+    from probes.common.arrays import Floats, Ints
     from probes.extraction.views import Text
     from probes.measurements.context import Context
 
@@ -110,7 +110,16 @@ class Cloze(Measurement):
         if not (questions := [x for x in asked if not isinstance(x, str)]):
             raise NotServedError("no verb of test has a form of the other number in train")
         own = np.array([not isinstance(x, str) for x in asked])
-        preferred, one_token = answers(context, questions)
+        preferred, n_tokens = answers(context, questions)
+        # A longer form is less likely for that alone: *watches* is never likelier than *watch*, its
+        # first token, to a causal model.
+        alike = (n_tokens[:, 0] == n_tokens[:, 1]) & n_tokens.all(axis=1)
+        if not alike.all():
+            reasons["with forms of different numbers of tokens"] = int((~alike).sum())
+        if not alike.any():
+            raise NotServedError("no verb of test has two forms of as many tokens")
+        own[own] = alike
+        preferred, one_token = preferred[alike], (n_tokens == 1).all(axis=1)[alike]
         part, sentence = split.partition, split.sentence[own]
 
         def parts(values: Floats, some: NDArray[np.bool_] | slice = slice(None)) -> RatioParts:
@@ -148,7 +157,7 @@ class Cloze(Measurement):
         rows += beside(parts(preferred), probes, part)
         answered = np.full(len(asked), np.nan)
         answered[own] = preferred
-        facts = {"examples": len(questions)} | {f"left out, {x}": n for x, n in reasons.items()}
+        facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
         notes = [f"{n} of {len(asked)} verbs are left out: {x}." for x, n in reasons.items()]
         if not sentences[0].written:
             notes.append(
@@ -241,8 +250,8 @@ def _paradigm(sentence: Sentence, word: int) -> tuple[Any, ...]:
     return sentence.lemmas[word], sentence.upos[word], others, contracted
 
 
-def answers(context: Context, questions: Sequence[Question]) -> tuple[Floats, NDArray[np.bool_]]:
-    """How right the model is, 1, ½ or 0, and whether both forms have one token. Each (n,)."""
+def answers(context: Context, questions: Sequence[Question]) -> tuple[Floats, Ints]:
+    """How right the model is, 1, ½ or 0 (n,), and how many tokens its forms have (n, 2)."""
     from probes.extraction.token_scores import TokenScores, scored
     from probes.extraction.views import view_over
 
@@ -253,7 +262,7 @@ def answers(context: Context, questions: Sequence[Question]) -> tuple[Floats, ND
     its = scored(view, shards, parts)
     places = np.array([[its.place(text) for text in each] for each in questions])
     right, wrong = its.within_word[places].T
-    return (1 + np.sign(right - wrong)) / 2, (its.pieces[places] == 1).all(axis=1)
+    return (1 + np.sign(right - wrong)) / 2, its.pieces[places]
 
 
 def beside(

@@ -72,13 +72,27 @@ class Completion(OfItems):
         return [*_completions(items, found), *_sensitivities(items, found)]
 
     def notes(self, items: Sequence[Item], found: Scored) -> list[str]:
-        """How many items have no answer of one token."""
+        """How many items have no answer of one token, or compare words of different lengths."""
         asked = [item for item in items if item.answers]
         several = sum(max(_ranks(item, found), default=-1) < 0 for item in asked)
-        left_out = (
-            f"{several} of {len(asked)} items have no answer of one token: not in completion."
+        compared = [
+            {int(found.pieces[found.place(text_in(item, x))]) for x in (item.good, *item.rivals)}
+            for item in items
+            if item.rivals
+        ]
+        uneven = sum(len(lengths) > 1 for lengths in compared)
+        notes = (
+            (
+                several,
+                f"{several} of {len(asked)} items have no answer of one token: not in completion.",
+            ),
+            (
+                uneven,
+                f"{uneven} of {len(compared)} items compare words of different numbers of "
+                "tokens, of which the longer is less likely for that alone.",
+            ),
         )
-        return [left_out] if several else []
+        return [note for count, note in notes if count]
 
 
 def _ranks(item: Item, found: Scored) -> list[int]:

@@ -67,8 +67,9 @@ def _operand(tokens: _Tokens, surprisals: Surprisals) -> tuple[float, _Tokens]:
     if condition:
         try:
             regions = surprisals[condition]
-            value = sum(regions) if region == "*" else (0.0, *regions)[int(region) or len(text)]
-            return value, rest
+            if region != "*" and int(region) == 0:
+                raise IndexError
+            return (sum(regions) if region == "*" else regions[int(region) - 1]), rest
         except (KeyError, IndexError):
             raise ValueError(f"there is no {text}") from None
     if text in "([":

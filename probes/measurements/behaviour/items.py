@@ -100,7 +100,7 @@ class OfItems(Measurement):
         return Found(
             accuracy_rows(items, values.T, [scale for scale, _ in columns], self.mean_metric),
             {"values": values.astype(np.float32), **arrays_of(items)},
-            facts={"items": len(items), "ties": int((intact[0] == 0.5).sum()), **facts},
+            facts={"items": len(items), **facts},
             notes=self.notes(items, found),
         )
 

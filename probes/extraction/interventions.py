@@ -1,0 +1,289 @@
+"""Changes of a forward pass, as values: a head disabled, a block skipped, a subspace erased."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from probes.common.errors import UserError
+from probes.extraction.encoder import Encoder
+from probes.extraction.inspection import base_model
+from probes.extraction.prefixes import Prefixes
+from probes.extraction.sites import Change, Site, changed, sites_of
+
+How = Literal["uniform", "zero", "mean"]
+"""Attention becomes 1/n over the n tokens that a token may attend to (Kovaleva et al. 2019); the
+output of the head becomes 0, or a given mean."""
+
+Positions = Literal["all", "pieces"]
+"""All tokens of a text, or only the pieces of its words, not the special tokens."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervention(ABC):
+    """A change of every forward pass at one site. Equal if the fingerprint is.
+
+    Attributes:
+        revision: part of the fingerprint.
+        positions: which tokens are changed.
+    """
+
+    revision: ClassVar[int] = 1
+    positions = "all"
+
+    @property
+    @abstractmethod
+    def site(self) -> Site:
+        """Where it is."""
+
+    @abstractmethod
+    def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """What is to be at the site; see `probes.extraction.sites.Change`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the class, its revision and all settings but functions."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        content = [type(self).__name__, self.revision, settings]
+        text = json.dumps(content, sort_keys=True, default=_plain)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Intervention) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+def _plain(setting: Any) -> Any:
+    if callable(setting):
+        return None
+    array = np.ascontiguousarray(setting)
+    return [str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
+
+
+class _Disable(Intervention):
+    layer: int
+    head: int | None
+    how: How
+    mean: np.ndarray | None
+
+    def __post_init__(self) -> None:
+        given = self.mean is not None
+        if self.how not in ("uniform", "zero", "mean") or given != (self.how == "mean"):
+            raise UserError(
+                f"{type(self).__name__}: how is 'uniform', 'zero', or 'mean' with mean=…; not "
+                f"{self.how!r} with{'' if given else 'out'} a mean."
+            )
+
+    @property
+    def site(self) -> Site:
+        """See `Intervention`."""
+        return Site("maps" if self.how == "uniform" else "heads", self.layer, self.head)
+
+    def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """See `Intervention`."""
+        if self.how == "uniform":
+            uniform = (other / other.sum(-1, keepdim=True).clamp(min=1)).to(states.dtype)
+            return (uniform[:, None] if self.head is None else uniform).expand_as(states)
+        mean = torch.as_tensor(0 if self.mean is None else self.mean)
+        return mean.to(states).expand_as(states)
+
+
+@dataclass(frozen=True, eq=False)
+class DisableHead(_Disable):
+    """Disable a head.
+
+    Attributes:
+        layer, head: the block and the head, counted from 1.
+        how: see `How`. An output that is set is what the linear map after the heads reads; its
+            bias stays.
+        mean: with ``how="mean"``. Shape (size of a head,).
+    """
+
+    layer: int
+    head: int
+    how: How = "uniform"
+    mean: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DisableAttention(_Disable):
+    """Disable all heads of a block; see `DisableHead`. `mean` has shape (heads, size of a head)."""
+
+    layer: int
+    how: How = "uniform"
+    mean: np.ndarray | None = None
+    head: ClassVar[None] = None
+
+
+@dataclass(frozen=True, eq=False)
+class OwnAttention(Intervention):
+    """Change nothing, but compute attention as passes with uniform heads do: their baseline.
+
+    These let our own function compute attention, which rounds differently from torch's.
+    """
+
+    site = Site("maps", 1)
+
+    def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """See `Intervention`."""
+        return states
+
+
+@dataclass(frozen=True, eq=False)
+class SkipBlock(Intervention):
+    """Let a block, counted from 1, hand on what it is given."""
+
+    layer: int
+
+    @property
+    def site(self) -> Site:
+        """See `Intervention`."""
+        return Site("block", self.layer)
+
+    def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """See `Intervention`."""
+        return other.to(states.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Erase(Intervention):
+    """Take a subspace away from a layer: x − (x − mean) · left · right.
+
+    Attributes:
+        layer: 0 to L; L after the final norm.
+        mean: shape (hidden size,).
+        left: shape (hidden size, rank).
+        right: shape (rank, hidden size).
+    """
+
+    layer: int
+    mean: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    positions: Positions = "all"
+
+    @property
+    def site(self) -> Site:
+        """See `Intervention`."""
+        return Site("layer", self.layer)
+
+    def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """See `Intervention`."""
+        wide = states.to(torch.promote_types(states.dtype, torch.float32))
+        mean, left, right = (
+            torch.as_tensor(x).to(wide) for x in (self.mean, self.left, self.right)
+        )
+        return (wide - (wide - mean) @ left @ right).to(states.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(Intervention):
+    """A change of one's own.
+
+    Attributes:
+        label, version: what the fingerprint knows of `function`; raise the version with it.
+        at: the site.
+        function: of what is there, what is to be there; a tensor of the same shape.
+    """
+
+    label: str
+    version: int
+    at: Site
+    function: Callable[[torch.Tensor], torch.Tensor]
+    positions: Positions = "all"
+
+    @property
+    def site(self) -> Site:
+        """See `Intervention`."""
+        return self.at
+
+    def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """See `Intervention`."""
+        found = self.function(states)
+        if found.shape != states.shape:
+            raise UserError(
+                f"Custom {self.label!r}: its function makes {tuple(found.shape)} of "
+                f"{tuple(states.shape)}; return a tensor of the same shape."
+            )
+        return found
+
+
+@contextmanager
+def intervened(
+    model: Any, interventions: Sequence[Intervention], prefixes: Prefixes | None = None
+) -> Iterator[None]:
+    """Let all forward passes of a model be changed; without interventions, they are as they were.
+
+    Those at one site act in the order given; if one such block is inside another, the inner one
+    acts first, but on attention maps last.
+
+    Args:
+        model: an `Encoder`, or a model of transformers with or without its head.
+        prefixes: see `Prefixes`; blocks below all changes are computed once.
+
+    Raises:
+        UserError: the model does not have a site, or cannot tell pieces from special tokens.
+    """
+    encoder = model if isinstance(model, Encoder) else None
+    base = encoder.model if encoder else base_model(model)
+    mine = [each.fingerprint for each in interventions]
+    with ExitStack() as stack:
+        try:
+            sites = sites_of(base)
+            for each in interventions:
+                if each.positions == "pieces" and (encoder is None or each.site.kind == "maps"):
+                    raise UserError(
+                        f"{sites.architecture}: {type(each).__name__} at the pieces of words needs "
+                        "an Encoder, and a site with a vector for each token."
+                    )
+            changes = [(each.site, _of_pieces(each, encoder)) for each in interventions]
+            stack.enter_context(changed(base, sites, changes))
+        except UserError as error:
+            if encoder is None:
+                raise
+            raise UserError(f"--model {encoder.info.name}: {error}") from error
+        if encoder:
+            encoder.way_to_read_attention = sites.way  # which a changed pass might not show
+        if prefixes:
+            after = ("layer", "block")  # which change what a block returned
+            below = [each.site.layer - (each.site.kind not in after) for each in interventions]
+            n_blocks = min([*below, len(sites.blocks)])
+            stack.enter_context(prefixes.used(n_blocks, lambda: _active(base, mine)))
+        active.setdefault(base, []).append(mine)
+        try:
+            yield
+        finally:
+            active[base] = [each for each in active[base] if each is not mine]
+
+
+active: WeakKeyDictionary[Any, list[list[str]]] = WeakKeyDictionary()
+"""Fingerprints of the interventions that are on, by the model without its head."""
+
+
+def _active(base: Any, but: Sequence[str]) -> list[str]:
+    return [fingerprint for each in active[base] if each is not but for fingerprint in each]
+
+
+def _of_pieces(intervention: Intervention, encoder: Encoder | None) -> Change:
+    if encoder is None or intervention.positions == "all":
+        return intervention.change
+
+    def change(states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        assert encoder.pieces is not None, "a pass is running"
+        pieces = encoder.pieces.to(states.device).reshape(
+            *states.shape[:2], *[1] * (states.ndim - 2)
+        )
+        return torch.where(pieces, intervention.change(states, other), states)
+
+    return change
