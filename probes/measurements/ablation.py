@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from pydantic import Field, PositiveInt
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
     from probes.extraction.interventions import Intervention
     from probes.extraction.views import Text
+    from probes.extraction.windows import Pooling
     from probes.measurements.context import Context
 
 DROP, LOSS, CLOZE = "ablation_drop", "loss_increase", "cloze_drop"
@@ -311,7 +312,8 @@ def _read(
     kept = kept_words(view.texts)
     first = dict(zip(view.texts, (np.cumsum(kept) - kept).tolist(), strict=True))
     layers, last = asked[0].context.layers, context.model.n_layers
-    collector = WordVectors(layers, asked[0].context.result.pooling, "float32")
+    pooling = cast("Pooling", asked[0].context.result.pooling)
+    collector = WordVectors(layers, pooling, "float32")
     bases: dict[int, Mapping[int, Any]] = {}
     changes = [variant.interventions for variant in variants]
     for number, arrays in context.read_changed(view, collector, changes):

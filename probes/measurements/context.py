@@ -40,6 +40,10 @@ from probes.training.steps import fit_steps
 T = TypeVar("T")
 
 
+def _without_model(*_: Any) -> Any:
+    raise TypeError("there is no model whose passes could be changed")
+
+
 @dataclass(frozen=True)
 class Context:
     """For `Measurement.compute`.
@@ -53,9 +57,6 @@ class Context:
         stored: what was kept: word vectors, or what the measurement's own collector keeps.
         read: lets the model read a view once more, and gives what a collector finds in each shard;
             nothing is stored.
-        read_changed: the same under interventions, in one shard; see
-            `probes.extraction.encoding.read_changed`.
-        sites: finds where the model's passes can be changed.
         device: where to compute.
         options: the measurement's options.
         title: what progress bars call it.
@@ -63,6 +64,9 @@ class Context:
         probing: a task and its probes; None unless the measurement asks for examples.
         of_results: the same of each task that was scored; none unless the measurement asks for the
             results.
+        read_changed: as `read`, under interventions and in one shard; see
+            `probes.extraction.encoding.read_changed`.
+        sites: finds where the model's passes can be changed.
     """
 
     corpus: Corpus
@@ -71,17 +75,17 @@ class Context:
     view: View
     stored: Store
     read: Callable[[View, Collector], Iterator[tuple[Shard, Mapping[str, torch.Tensor]]]]
-    read_changed: Callable[
-        [View, Collector, Sequence[Sequence[Intervention]]],
-        Iterator[tuple[int, Mapping[str, torch.Tensor]]],
-    ]
-    sites: Callable[[], Sites]
     device: torch.device
     options: Any
     title: str = ""
     of_base: Context | None = None
     probing: Probing | None = None
     of_results: tuple[Context, ...] = ()
+    read_changed: Callable[
+        [View, Collector, Sequence[Sequence[Intervention]]],
+        Iterator[tuple[int, Mapping[str, torch.Tensor]]],
+    ] = _without_model
+    sites: Callable[[], Sites] = _without_model
 
     @property
     def layers(self) -> tuple[int, ...]:
