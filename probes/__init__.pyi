@@ -19,6 +19,15 @@ from probes.data.sentence import Frame as Frame
 from probes.data.sentence import Sentence as Sentence
 from probes.extraction.attention_maps import AttentionCollector as AttentionCollector
 from probes.extraction.collectors import Collector as Collector
+from probes.extraction.interventions import Custom as Custom
+from probes.extraction.interventions import DisableAttention as DisableAttention
+from probes.extraction.interventions import DisableHead as DisableHead
+from probes.extraction.interventions import Erase as Erase
+from probes.extraction.interventions import Intervention as Intervention
+from probes.extraction.interventions import OwnAttention as OwnAttention
+from probes.extraction.interventions import SkipBlock as SkipBlock
+from probes.extraction.interventions import intervene as intervene
+from probes.extraction.sites import Site as Site
 from probes.measurements.array_views import Maps as Maps
 from probes.measurements.array_views import Points as Points
 from probes.measurements.chart_views import Cells as Cells

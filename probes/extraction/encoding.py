@@ -32,7 +32,7 @@ from probes.extraction.collectors import (
     WordVectors,
 )
 from probes.extraction.encoder import Encoder
-from probes.extraction.interventions import Intervention, intervened
+from probes.extraction.interventions import Intervention, active, intervened
 from probes.extraction.prefixes import Prefixes
 from probes.extraction.shard_files import ShardWriter, drop_shards
 from probes.extraction.shards import Shard, shards_of, words_per_shard
@@ -301,13 +301,15 @@ def collect(
         only: make this shard alone, unless another process is making it.
 
     Raises:
-        UserError: the disk is full, the folder cannot be written, a vector is not finite, or the
-            store is damaged.
+        UserError: the disk is full, the folder cannot be written, a vector is not finite, the
+            store is damaged, or the encoder's passes are changed.
         OutOfRangeError: a vector is beyond the range of the storage type; its store is given up.
     """
     # Without a lock, so that a read-only cache can be used.
     if not (todo := reading.missing()):
         return
+    if encoder.reads_text and active.get(encoder.model):
+        raise UserError("What a model reads while it is changed is not stored; use read().")
     if only is not None:
         todo = [shard for shard in todo if shard.number == only]
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)

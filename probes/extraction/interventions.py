@@ -6,8 +6,8 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
@@ -52,7 +52,7 @@ class Intervention(ABC):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the class, its revision and all settings but functions."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        settings = {each.name: getattr(self, each.name) for each in fields(self)}
         content = [type(self).__name__, self.revision, settings]
         text = json.dumps(content, sort_keys=True, default=_plain)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -94,7 +94,8 @@ class _Disable(Intervention):
         """See `Intervention`."""
         if self.how == "uniform":
             uniform = (other / other.sum(-1, keepdim=True).clamp(min=1)).to(states.dtype)
-            return (uniform[:, None] if self.head is None else uniform).expand_as(states)
+            uniform = uniform[:, None] if self.head is None else uniform
+            return uniform.expand_as(states).contiguous()
         mean = torch.as_tensor(0 if self.mean is None else self.mean)
         return mean.to(states).expand_as(states)
 
@@ -123,7 +124,7 @@ class DisableAttention(_Disable):
     layer: int
     how: How = "uniform"
     mean: np.ndarray | None = None
-    head: ClassVar[None] = None
+    head: None = field(default=None, init=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +220,10 @@ class Custom(Intervention):
         return found
 
 
+active: WeakKeyDictionary[Any, list[list[str]]] = WeakKeyDictionary()
+"""Fingerprints of the interventions that are on, by the model without its head."""
+
+
 @contextmanager
 def intervened(
     model: Any, interventions: Sequence[Intervention], prefixes: Prefixes | None = None
@@ -267,10 +272,6 @@ def intervened(
             active[base] = [each for each in active[base] if each is not mine]
 
 
-active: WeakKeyDictionary[Any, list[list[str]]] = WeakKeyDictionary()
-"""Fingerprints of the interventions that are on, by the model without its head."""
-
-
 def _active(base: Any, but: Sequence[str]) -> list[str]:
     return [fingerprint for each in active[base] if each is not but for fingerprint in each]
 
@@ -287,3 +288,28 @@ def _of_pieces(intervention: Intervention, encoder: Encoder | None) -> Change:
         return torch.where(pieces, intervention.change(states, other), states)
 
     return change
+
+
+def intervene(model: Any, *interventions: Intervention) -> AbstractContextManager[None]:
+    """Change all forward passes of a model of transformers in a ``with`` block.
+
+    ::
+
+        from probes import DisableHead, SkipBlock, intervene
+
+        with intervene(model, DisableHead(3, 9), SkipBlock(5)):
+            changed = model(**inputs)
+
+    What a model's architecture does not allow is refused in one line. Interventions are
+    `DisableHead`, `DisableAttention`, `SkipBlock`, `Erase` and `Custom`. Where attention becomes
+    uniform, our own function computes that of all blocks, which rounds differently: compare with
+    passes under `OwnAttention`, which changes nothing else.
+
+    Args:
+        model: of any class, with a head or without; of an encoder–decoder, the encoder is changed.
+        *interventions: those at one site act in the order given.
+
+    Raises:
+        UserError: the model does not have a site.
+    """
+    return intervened(model, interventions)

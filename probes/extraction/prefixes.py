@@ -71,7 +71,7 @@ class Prefixes:
             for name, x in [*enumerate(args), *sorted(kwargs.items())]:
                 if isinstance(x, torch.Tensor):
                     key.update(repr((name, x.shape, x.dtype)).encode())
-                    key.update(x.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+                    key.update(x.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
             self._pass = key.hexdigest()
 
         def end(*_: Any) -> None:

@@ -392,10 +392,9 @@ class _Finder:
             return plain[len(found) - 1].output if plain else states
 
         every = range(1, len(its.blocks) + 1)
+        where = [(Site(kind, k, head), how) for kind, head, how in changes for k in every]
         with (
-            changed(
-                self.model, its, [(Site(x, k, h), how) for x, h, how in changes for k in every]
-            ),
+            changed(self.model, its, where),
             Hooks(self.model, its.transposed) as hooks,
             _traced(self.model) as events,
         ):
@@ -437,7 +436,7 @@ class _Finder:
         return replace(its, refused={"heads": why, "attention": why})
 
     def _with_mlps(self, its: Sites) -> Sites:
-        """With the last linear maps of blocks, if they are not that of attention."""
+        """With the last linear map after attention in each block."""
         plain, events = self._pass(its, [])
         width = plain[0].output.shape[-1]
         place = {event.call: event.place for event in events}
@@ -450,9 +449,8 @@ class _Finder:
 
         calls = tuple(x for x in map(last, starts, its.blocks) if x)
         more = replace(its, calls={**its.calls, "mlp": calls})
-        if len(calls) < len(plain) or _any_equal(
-            plain, self._pass(more, [("mlp", None, _zero)], plain)[0]
-        ):
+        none = len(calls) < len(plain)
+        if none or _any_equal(plain, self._pass(more, [("mlp", None, _zero)], plain)[0]):
             why = "the output of its MLP cannot be changed (no linear map gives it)"
             return replace(its, refused={**its.refused, "mlp": why})
         if "attention" in its.refused:

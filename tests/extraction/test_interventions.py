@@ -1,0 +1,512 @@
+"""Changed passes against copies of the model whose weights were changed by hand."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from places import IDS, LENGTHS, MASK, PLACES, block_of, layers, n_hooks, tiny
+from tiny_models import FAMILIES, build
+from tiny_readings import collected, random_texts, random_view, reading_of
+from transformers import BertForMaskedLM
+
+import probes
+from probes.common.errors import UserError
+from probes.extraction.attention_maps import AttentionCollector
+from probes.extraction.collectors import WordVectors
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import collect
+from probes.extraction.head_gates import head_gradients
+from probes.extraction.interventions import (
+    Custom,
+    DisableAttention,
+    DisableHead,
+    Erase,
+    Intervention,
+    OwnAttention,
+    SkipBlock,
+    intervened,
+)
+from probes.extraction.prefixes import Prefixes
+from probes.extraction.sites import Site
+from probes.extraction.token_scores import TokenScores
+from probes.extraction.views import Text
+
+UNUSUAL = ["XLNet", "Bloom", "GPTJ", "GPTNeo", "OpenAIGPT"]
+"""Attention that is not transformers' common one, like MPNet's and DeBERTa's."""
+
+
+def assert_same(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def equal(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> bool:
+    return all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+
+
+def silence(model: Any, name: str, layer: int, head: int) -> None:
+    """Let all scores of a head be 0."""
+    query = block_of(model, name, layer).get_submodule(PLACES[name].query)
+    rows = torch.arange(8 * (head - 1), 8 * head)
+    if name == "gpt-neox":  # query, key and value of a head side by side
+        rows = rows + 16 * (head - 1)
+    with torch.no_grad():
+        for weight in query.parameters():
+            (weight.mT if name == "gpt2" and weight.ndim == 2 else weight)[rows] = 0
+
+
+def without_bias(model: Any) -> Any:
+    """A bias of positions is shared by all blocks; it would be added to scores of 0."""
+    for name, weight in model.named_parameters():
+        if "relative_attention_bias" in name:
+            torch.nn.init.zeros_(weight)
+    return model
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("layer", [1, 2])
+def test_a_uniform_head_has_no_query(name: str, layer: int) -> None:
+    model = without_bias(tiny(name))
+    n = model.config.num_hidden_layers
+    blocks = range(1, n + 1) if name == "albert" else [layer]
+    other = copy.deepcopy(model)
+    silence(other, name, layer, 2)
+    with intervened(model, [DisableHead(k, 2) for k in blocks]):
+        found = layers(model)
+    assert_same(found, layers(other))
+    assert not equal(found, layers(model))
+    silence(other, name, layer, 1)
+    with intervened(model, [DisableAttention(k) for k in blocks]):
+        assert_same(layers(model), layers(other))
+
+
+def test_a_uniform_head_of_xlnet() -> None:
+    model = tiny("XLNet")
+    other = copy.deepcopy(model)
+    its = other.layer[0].rel_attn
+    with torch.no_grad():
+        its.q[:, 1] = 0
+        for bias in (its.r_w_bias, its.r_r_bias, its.r_s_bias):
+            bias[1] = 0
+    with intervened(model, [DisableHead(1, 2)]):
+        assert_same(layers(model), layers(other))
+
+
+def output_map(model: Any, name: str, layer: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """W_O, of shape (hidden size, heads × size), and its bias."""
+    linear = block_of(model, name, layer).get_submodule(PLACES[name].output)
+    weight = linear.weight.data.T if name == "gpt2" else linear.weight.data
+    return weight, None if linear.bias is None else linear.bias.data
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("layer", [1, 2])
+def test_the_output_of_a_head_is_zero_or_its_mean(name: str, layer: int) -> None:
+    model = tiny(name)
+    blocks = range(1, model.config.num_hidden_layers + 1) if name == "albert" else [layer]
+    mean = np.linspace(-1, 1, 8, dtype=np.float32)
+    other = copy.deepcopy(model)
+    weight, bias = output_map(other, name, layer)
+    columns = weight[:, 8:].clone()
+    weight[:, 8:] = 0
+    with intervened(model, [DisableHead(k, 2, "zero") for k in blocks]):
+        assert_same(layers(model), layers(other))
+    if bias is not None:
+        with intervened(model, [DisableHead(k, 2, "mean", mean) for k in blocks]):
+            found = layers(model)
+        bias += columns @ torch.from_numpy(mean)
+        assert_same(found, layers(other))
+        bias -= columns @ torch.from_numpy(mean)
+    weight[:] = 0
+    with intervened(model, [DisableAttention(k, "zero") for k in blocks]):
+        assert_same(layers(model), layers(other))
+
+
+@pytest.mark.parametrize("name", [*PLACES, "XLNet", "Bloom", "GPTJ", "OPT", "Falcon", "Mixtral"])
+def test_a_skipped_block_is_not_there(name: str) -> None:
+    model = tiny(name)
+    n = model.config.num_hidden_layers
+    # The first block of T5 has the bias of all; DeBERTa's is followed by a convolution.
+    for layer in range(2 if name in ("t5", "deberta-v2") else 1, n + 1):
+        other = copy.deepcopy(model)
+        if name == "albert":
+            other.config.num_hidden_layers = n - 1
+        else:
+            lists = (x for x in other.modules() if isinstance(x, torch.nn.ModuleList))
+            del next(x for x in lists if len(x) == n)[layer - 1]
+            for setting in ("num_hidden_layers", "n_layer", "num_layers"):
+                if setting in vars(other.config):
+                    setattr(other.config, setting, n - 1)
+            if kinds := getattr(other.config, "layer_types", None):
+                other.config.layer_types = kinds[: layer - 1] + kinds[layer:]
+        with intervened(model, [SkipBlock(layer)]):
+            found = layers(model)
+        del found[min(layer, n - 1)]  # the last is what the norm gives, which stays
+        assert equal(found, layers(other))
+
+
+def eraser(size: int, rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A mean, and an oblique projection."""
+    rng = np.random.default_rng(3)
+    mean, left, right = (rng.normal(size=shape) for shape in (size, (size, rank), (rank, size)))
+    return mean, left @ np.linalg.pinv(right @ left), right
+
+
+@pytest.mark.parametrize("name", [*PLACES, *UNUSUAL])
+def test_an_erased_subspace(name: str) -> None:
+    model = tiny(name)
+    plain = layers(model)
+    size, n = plain[0].shape[1], len(plain) - 1
+    mean, left, right = eraser(size, 3)
+    for layer in range(n + 1):
+        with intervened(model, [Erase(layer, mean, left[:, :0], right[:0])]):
+            assert equal(layers(model), plain)
+        with intervened(model, [Erase(layer, mean, left, right)]):
+            found = layers(model)
+        x = plain[layer].double().numpy()
+        wanted = torch.from_numpy(x - (x - mean) @ left @ right).float()
+        torch.testing.assert_close(found[layer], wanted, rtol=1e-4, atol=1e-4)
+        assert equal(found[:layer], plain[:layer])
+        if name in ("bert", "mpnet") and 0 < layer < n:
+
+            def by_hand(_: Any, __: Any, output: Any) -> Any:
+                states = output[0] if isinstance(output, tuple) else output
+                kept = states - (states - torch.tensor(mean)) @ torch.tensor(left @ right)
+                return (kept.float(), *output[1:]) if isinstance(output, tuple) else kept.float()
+
+            hook = block_of(model, name, layer).register_forward_hook(by_hand)
+            assert_same(found[layer + 1 :], layers(model)[layer + 1 :])
+            hook.remove()
+
+
+@pytest.mark.parametrize("name", [*PLACES, *UNUSUAL])
+def test_a_text_in_a_batch_is_changed_as_alone(name: str) -> None:
+    model = tiny(name)
+    mean, left, right = eraser(16, 2)
+    changes: list[list[Intervention]] = [
+        [DisableHead(2, 1)],
+        [SkipBlock(1), Erase(2, mean, left, right)],
+    ]
+    if name != "XLNet":
+        changes.append([DisableHead(1, 2, "zero"), DisableHead(1, 1)])
+    for each in changes:
+        with intervened(model, each):
+            together = layers(model)
+            ends = np.cumsum(LENGTHS)
+            for text, (end, length) in enumerate(zip(ends, LENGTHS, strict=True)):
+                alone = layers(model, IDS[text : text + 1, :length], MASK[text : text + 1, :length])
+                assert_same([x[end - length : end] for x in together], alone)
+
+
+class Maps(AttentionCollector):
+    """Keeps all maps."""
+
+    name = "maps"
+    parts = ()
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, torch.Tensor, torch.Tensor]] = []
+
+    def bytes_of(self, *_: Any) -> int:
+        return 0
+
+    def start(self, *_: Any) -> None:
+        self.found = []
+
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        self.found.append((block, maps, visible))
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        return {}
+
+
+@pytest.mark.parametrize("name", ["bert", "mpnet", "gpt2", "modernbert"])
+def test_collectors_of_attention_see_what_is_used(name: str) -> None:
+    encoder = encoder_of(name)
+    texts, collector = random_texts(6), Maps()
+    prefixes = Prefixes(encoder.model)
+    with intervened(encoder, [DisableHead(2, 1)], prefixes):
+        collected(encoder, texts, collector)
+        collected(encoder, texts, collector)
+    assert {block for block, _, _ in collector.found} == {*range(1, encoder.info.n_layers + 1)}
+    for block, maps, visible in collector.found:
+        uniform = visible / visible.sum(-1, keepdim=True)
+        rows = visible.diagonal(dim1=1, dim2=2)
+        assert torch.equal(maps[:, 0][rows], uniform[rows]) is (block == 2)
+        assert not torch.allclose(maps[:, 1][rows], uniform[rows])
+        assert not maps[:, 0].masked_select(~visible).any()
+    assert any(not visible.all() for _, _, visible in collector.found)
+
+
+def encoder_of(name: str) -> Encoder:
+    return Encoder(
+        *build(name, FAMILIES[name].config.replace("Config", "Model")), name=name, device="cpu"
+    )
+
+
+def vectors(encoder: Encoder, n: int = 12) -> list[torch.Tensor]:
+    every = WordVectors(range(encoder.info.n_layers + 1), "mean", "float32")
+    return list(collected(encoder, random_texts(n), every, 64).values())
+
+
+def test_pieces_of_words_alone_are_erased() -> None:
+    encoder = encoder_of("bert")
+    model = encoder.model
+    seen: list[torch.Tensor] = []
+
+    def mark(states: torch.Tensor) -> torch.Tensor:
+        return states * 0 + 7
+
+    hook = model.encoder.layer[1].register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    with intervened(encoder, [Custom("mark", 1, Site("layer", 1), mark, "pieces")]):
+        found = vectors(encoder, 4)
+    hook.remove()
+    assert (found[1] == 7).all()
+    for states in seen:
+        marked = (states == 7).all(-1)
+        assert not marked[:, 0].any()  # [CLS]
+        n_marked = marked.sum(1)
+        for row, n in zip(marked, n_marked, strict=True):
+            assert row[1 : n + 1].all()
+            assert not row[n + 1 :].any()  # [SEP] and padding
+    with pytest.raises(UserError, match="BertModel: Erase at the pieces of words needs an Encoder"):
+        intervened(model, [Erase(1, *eraser(16, 1), "pieces")]).__enter__()
+
+
+def test_nothing_is_left_behind() -> None:
+    model = tiny("bert")
+    plain, hooks = layers(model), n_hooks(model)
+
+    def fail(_: torch.Tensor) -> torch.Tensor:
+        raise KeyError("mine")
+
+    changes = [DisableHead(1, 1), SkipBlock(2), DisableHead(2, 2, "zero")]
+    failing = Custom("fails", 1, Site("mlp", 2), fail)
+    with pytest.raises(KeyError), intervened(model, changes), intervened(model, [failing]):
+        layers(model)
+    assert n_hooks(model) == hooks
+    assert equal(layers(model), plain)
+    assert model.config._attn_implementation == "sdpa"
+
+    def never_finished() -> Iterator[None]:
+        with intervened(model, changes, Prefixes(model)):
+            yield
+
+    begun = never_finished()
+    next(begun)
+    assert not equal(layers(model), plain)
+    del begun
+    gc.collect()
+    assert n_hooks(model) == hooks
+    assert not any("forward" in vars(module) for module in model.modules())
+    assert equal(layers(model), plain)
+    with intervened(model, []):
+        assert n_hooks(model) == hooks + 2
+        assert equal(layers(model), plain)
+
+
+def test_one_block_in_another() -> None:
+    model = tiny("bert")
+    with intervened(model, [DisableHead(1, 1), DisableHead(1, 2), SkipBlock(2)]):
+        together = layers(model)
+    with intervened(model, [DisableHead(1, 2)]):
+        with intervened(model, [SkipBlock(2)]), intervened(model, [DisableHead(1, 1)]):
+            assert equal(layers(model), together)
+        one = layers(model)
+    with intervened(model, [DisableHead(1, 2)]):
+        assert equal(layers(model), one)
+
+
+def test_two_models_at_once() -> None:
+    model, other = tiny("bert"), tiny("roberta")
+    plain = layers(other)
+    with intervened(model, [DisableHead(1, 1)]):
+        alone = layers(model)
+        with intervened(other, [OwnAttention()]):
+            assert equal(layers(model), alone)
+            assert_same(layers(other), plain)
+
+
+@pytest.mark.parametrize("name", [*PLACES, *UNUSUAL, "Falcon", "Mixtral"])
+def test_blocks_below_a_change_are_computed_once(name: str) -> None:
+    model = tiny(name)
+    prefixes = Prefixes(model)
+    assert prefixes.works
+    runs: list[int] = []
+    for block in dict.fromkeys(call.module for call in prefixes.sites.blocks):
+        first = next(
+            x for x in block.modules() if isinstance(x, torch.nn.Linear | torch.nn.LayerNorm)
+        )
+        first.register_forward_hook(lambda *_: runs.append(1))
+    last = len(prefixes.sites.blocks)
+    mean, left, right = eraser(16, 2)
+    changes: list[list[Intervention]] = [
+        [SkipBlock(last)],
+        [Erase(last - 1, mean, left, right)],
+        [],
+    ]
+    if name != "Falcon":
+        changes += [[DisableHead(last, 2)], [OwnAttention()], [DisableAttention(last)]]
+    for each in changes:
+        with intervened(model, each):
+            runs.clear()
+            full, n_full = layers(model), len(runs)
+        with intervened(model, each, prefixes):
+            assert equal(layers(model), full)
+            runs.clear()
+            assert equal(layers(model), full)
+            replayed = len(runs)
+            text = layers(model, IDS[:1], MASK[:1])  # a pass that is not known
+        with intervened(model, each):
+            assert equal(layers(model, IDS[:1], MASK[:1]), text)
+        below = 0 if each == [OwnAttention()] else n_full / last
+        assert replayed <= n_full - below
+
+
+def test_prefixes_under_another_change() -> None:
+    model = tiny("bert")
+    prefixes = Prefixes(model)
+    with intervened(model, [DisableHead(2, 1, "zero")], prefixes):
+        one = layers(model)
+        with intervened(model, [DisableHead(1, 1, "zero")]):
+            both = layers(model)
+        assert equal(layers(model), one)
+    with intervened(model, [DisableHead(1, 1, "zero"), DisableHead(2, 1, "zero")]):
+        assert equal(layers(model), both)
+    assert not equal(one, both)
+
+
+def test_encoders_are_changed_under_any_collector() -> None:
+    model, tokenizer = build("bert", "BertForMaskedLM")
+    encoder = Encoder(model, tokenizer, name="bert", device="cpu")
+    other, _ = build("bert", "BertForMaskedLM")
+    silence(other.bert, "bert", 1, 2)
+    oracle = Encoder(other, tokenizer, name="bert", device="cpu")
+    texts = [Text((text,), (0, 1), written=True) for text in ("the boats", "a light counts")]
+    prefixes, plain = Prefixes(encoder.model), vectors(encoder)
+    with intervened(encoder, [DisableHead(1, 2)], prefixes):
+        assert_same(vectors(encoder), vectors(oracle))
+        found = collected(encoder, texts, TokenScores())
+    wanted = collected(oracle, texts, TokenScores())
+    for part, scores in found.items():
+        torch.testing.assert_close(scores, wanted[part], rtol=1e-4, atol=1e-4)
+    assert equal(vectors(encoder), plain)
+
+
+def test_what_a_changed_model_reads_is_not_stored(tmp_path: Path) -> None:
+    encoder = encoder_of("bert")
+    reading = reading_of(tmp_path, encoder, random_view(4))
+    with intervened(encoder, [SkipBlock(1)]), pytest.raises(UserError, match="is not stored"):
+        collect(reading, encoder)
+    collect(reading, encoder)
+
+
+def test_refusals_name_the_model() -> None:
+    xlnet = tiny("XLNet")
+    message = "^XLNetModel: the outputs of its heads cannot be changed"
+    with pytest.raises(UserError, match=message), intervened(xlnet, [DisableHead(1, 1, "zero")]):
+        pass
+    message = "^--model bert: BertModel: it has 2 heads in each block, and no head 3.$"
+    with (
+        pytest.raises(UserError, match=message),
+        intervened(encoder_of("bert"), [DisableHead(1, 3)]),
+    ):
+        pass
+    for how, mean in (("mean", None), ("zero", np.zeros(8)), ("off", None)):
+        with pytest.raises(UserError, match=f"DisableHead: how is 'uniform'.* not '{how}'"):
+            DisableHead(1, 1, how, mean)  # type: ignore[arg-type]
+    short = Custom("short", 1, Site("layer", 1), lambda states: states[:, 1:])
+    model = tiny("bert")
+    message = "Custom 'short': its function makes"
+    with pytest.raises(UserError, match=message), intervened(model, [short]):
+        layers(model)
+
+
+def doubled(states: torch.Tensor) -> torch.Tensor:
+    return states * 2
+
+
+VALUES: list[Intervention] = [
+    DisableHead(1, 1),
+    DisableHead(1, 2),
+    DisableHead(2, 1),
+    DisableHead(1, 1, "zero"),
+    DisableHead(1, 1, "mean", np.zeros(8)),
+    DisableHead(1, 1, "mean", np.ones(8)),
+    DisableAttention(1),
+    DisableAttention(2),
+    OwnAttention(),
+    SkipBlock(1),
+    SkipBlock(2),
+    Erase(1, *eraser(4, 1)),
+    Erase(2, *eraser(4, 1)),
+    Erase(1, *eraser(4, 2)),
+    Erase(1, *eraser(4, 1), "pieces"),
+    Custom("double", 1, Site("mlp", 1), doubled),
+    Custom("double", 2, Site("mlp", 1), doubled),
+    Custom("double", 1, Site("attention", 1), doubled),
+    Custom("twice", 1, Site("mlp", 1), doubled),
+]
+
+
+def test_values_are_plain_and_have_fingerprints() -> None:
+    assert len({value.fingerprint for value in VALUES}) == len(VALUES)
+    for value in VALUES:
+        copied = pickle.loads(pickle.dumps(value))  # noqa: S301
+        assert copied == value
+        assert copied.fingerprint == value.fingerprint
+        with pytest.raises(AttributeError):
+            value.layer = 3  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["bert", "albert", "gpt2", "llama-2", "deberta-v2", "t5", "bart"])
+def test_gradients_at_gates_are_finite_differences(name: str) -> None:
+    """Scaling the columns of W_O by 1 ± e, for every text alone."""
+    model = tiny(name).double()
+    for module in model.modules():  # those that compute in float32 whatever they are given
+        if type(module).__name__.endswith(("RMSNorm", "T5LayerNorm")):
+            module.forward = partial(torch.rms_norm, normalized_shape=(16,), weight=module.weight)
+    inputs = {"input_ids": IDS, "attention_mask": MASK}
+
+    def losses(output: Any) -> torch.Tensor:
+        return (output.last_hidden_state * MASK[..., None]).pow(3).sum((1, 2))
+
+    with torch.inference_mode():
+        model(**inputs)  # as encoders do, before
+    found = head_gradients(model, inputs, losses)
+    n = model.config.num_hidden_layers
+    assert found.shape == (3, n, 2)
+    for layer in [1] if name == "albert" else range(1, n + 1):
+        for head in (1, 2):
+            columns = output_map(model, name, layer)[0][:, 8 * (head - 1) : 8 * head]
+            plain, moved = columns.clone(), []
+            for factor in (1 + 1e-6, 1 - 1e-6):
+                columns[:] = plain * factor
+                with torch.no_grad():
+                    moved.append(losses(model(**inputs)))
+            columns[:] = plain
+            wanted = (moved[0] - moved[1]) / 2e-6
+            every = (
+                found[:, :, head - 1].sum(1) if name == "albert" else found[:, layer - 1, head - 1]
+            )
+            torch.testing.assert_close(every, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_from_python() -> None:
+    model, _ = build("bert", "BertForMaskedLM")
+    other, _ = build("bert", "BertForMaskedLM")
+    assert isinstance(model, BertForMaskedLM)
+    silence(other.bert, "bert", 2, 1)
+    with torch.no_grad(), probes.intervene(model, probes.DisableHead(2, 1)):
+        found = model(input_ids=IDS, attention_mask=MASK).logits
+        wanted = other(input_ids=IDS, attention_mask=MASK).logits
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,120 @@
+"""Where blocks, attention and MLPs are in tiny models, written down by hand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from tiny_models import FAMILIES, build
+
+from probes.extraction.inspection import accepted_arguments, base_model
+
+
+class Places(NamedTuple):
+    """Names of modules: of the blocks, and in each of W_O, of the MLP's last map, and of W_Q."""
+
+    blocks: str
+    output: str
+    mlp: str
+    query: str
+
+
+_BERT = Places("encoder.layer", "attention.output.dense", "output.dense", "attention.self.query")
+_LLAMA = Places("layers", "self_attn.o_proj", "mlp.down_proj", "self_attn.q_proj")
+_INNER = "encoder.albert_layer_groups.0.albert_layers"
+PLACES = {
+    **dict.fromkeys(["bert", "electra", "roberta", "xlm-roberta"], _BERT),
+    **dict.fromkeys(["llama-2", "llama-3", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"], _LLAMA),
+    "deberta-v2": _BERT._replace(query="attention.self.query_proj"),
+    "distilbert": Places("transformer.layer", "attention.out_lin", "ffn.lin2", "attention.q_lin"),
+    "albert": Places(_INNER, "attention.dense", "ffn_output", "attention.query"),
+    "mpnet": Places("encoder.layer", "attention.attn.o", "output.dense", "attention.attn.q"),
+    "modernbert": Places("layers", "attn.Wo", "mlp.Wo", "attn.Wqkv"),
+    "gpt2": Places("h", "attn.c_proj", "mlp.c_proj", "attn.c_attn"),
+    "gpt-neox": Places(
+        "layers", "attention.dense", "mlp.dense_4h_to_h", "attention.query_key_value"
+    ),
+    "t5": Places(
+        "block", "layer.0.SelfAttention.o", "layer.1.DenseReluDense.wo", "layer.0.SelfAttention.q"
+    ),
+    "bart": Places("layers", "self_attn.out_proj", "fc2", "self_attn.q_proj"),
+}
+NORMS = {
+    "modernbert": "final_norm",
+    "gpt2": "ln_f",
+    "gpt-neox": "final_layer_norm",
+    "t5": "final_layer_norm",
+    **dict.fromkeys((name for name, its in PLACES.items() if its is _LLAMA), "norm"),
+}
+"""Names of the norms after the last block."""
+
+SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+_GPT = {"n_embd": 16, "n_layer": 2, "n_head": 2}
+OTHERS: dict[str, dict[str, Any]] = {
+    "XLNet": {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32},
+    "Bloom": {"hidden_size": 16, "n_layer": 2, "n_head": 2},
+    "GPTJ": {**_GPT, "rotary_dim": 4},
+    "GPTNeo": {
+        "hidden_size": 16,
+        "num_layers": 2,
+        "num_heads": 2,
+        "attention_types": [[["global", "local"], 1]],
+        "window_size": 4,
+    },
+    "OpenAIGPT": _GPT,
+    "OPT": {**SMALL, "ffn_dim": 32, "word_embed_proj_dim": 16},
+    "Falcon": SMALL,
+    "Mpt": {"d_model": 16, "n_heads": 2, "n_layers": 2},
+    "Longformer": {**SMALL, "attention_window": [8, 8], "intermediate_size": 32},
+    "BigBird": {**SMALL, "intermediate_size": 32},
+    "Mixtral": {
+        **SMALL,
+        "num_key_value_heads": 1,
+        "intermediate_size": 32,
+        "num_local_experts": 2,
+    },
+    "XLM": {"emb_dim": 16, "n_layers": 2, "n_heads": 2},
+    "Mamba": {"hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
+}
+"""Of further architectures, what makes them tiny."""
+
+
+def tiny(name: str) -> Any:
+    """A tiny model without its head; of an encoder–decoder, the encoder."""
+    if name in FAMILIES:
+        kind = FAMILIES[name].config.replace("Config", "Model")
+        return base_model(build(name, kind)[0])
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=99, pad_token_id=0, bos_token_id=1, eos_token_id=2, **OTHERS[name]
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        return transformers.AutoModel.from_config(config).eval()
+
+
+def block_of(model: Any, name: str, layer: int) -> Any:
+    """A block, counted from 1; ALBERT has one."""
+    return model.get_submodule(PLACES[name].blocks)[0 if name == "albert" else layer - 1]
+
+
+IDS = torch.randint(5, 50, (3, 9), generator=torch.Generator().manual_seed(0))
+LENGTHS = [9, 6, 2]
+MASK = (torch.arange(9) < torch.tensor(LENGTHS)[:, None]).long()
+
+
+def layers(model: Any, ids: torch.Tensor = IDS, mask: torch.Tensor = MASK) -> list[torch.Tensor]:
+    """The states of every layer at real tokens alone, by a plain pass. Each (tokens, size)."""
+    with torch.no_grad():
+        found = model(
+            input_ids=ids,
+            attention_mask=mask,
+            output_hidden_states=True,
+            **accepted_arguments(model),
+        )
+    return [x[mask.bool()] for x in (*found.hidden_states[:-1], found.last_hidden_state)]
+
+
+def n_hooks(model: Any) -> int:
+    """How many hooks its modules have."""
+    return sum(len(x._forward_hooks) + len(x._forward_pre_hooks) for x in model.modules())
