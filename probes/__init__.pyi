@@ -19,6 +19,7 @@ from probes.data.sentence import Frame as Frame
 from probes.data.sentence import Sentence as Sentence
 from probes.extraction.attention_maps import AttentionCollector as AttentionCollector
 from probes.extraction.collectors import Collector as Collector
+from probes.extraction.head_gates import head_gradients as head_gradients
 from probes.extraction.interventions import Custom as Custom
 from probes.extraction.interventions import DisableAttention as DisableAttention
 from probes.extraction.interventions import DisableHead as DisableHead
