@@ -28,7 +28,7 @@ from probes.records.record import Extent, Record
 from probes.records.row import Place, Row
 from probes.records.table import NOTHING, Table, TableRow
 from probes.records.titles import subject_title
-from probes.records.values import ends
+from probes.records.values import Interval
 from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, interval
 from probes.statistics.estimates import means
 from probes.statistics.formatting import shown, shown_p
@@ -267,7 +267,7 @@ class Asked:
                 if draws is not None:
                     pair = bounds(interval(cells.values[base] - cells.values[i]))
                 axes = {"disabled": its.kind, "head": its.head, "at": at, "predicts": self.name}
-                low, high = ends(pair)
+                low, high = _known(pair)
                 n = len(self.kept)
                 yield Row(DROP, drop, its.layer, low, high, n=n, p=p[i], axes=_given(axes))
 
@@ -275,6 +275,11 @@ class Asked:
 def _base(variant: Variant) -> int:
     assert variant.base is not None
     return variant.base
+
+
+def _known(pair: Interval) -> tuple[float | None, float | None]:
+    """The ends of an interval; none of one without width: resamples know only what happened."""
+    return (None, None) if pair is None or pair[0] == pair[1] else pair
 
 
 def _given(axes: Mapping[str, Place]) -> dict[str, Place]:
@@ -422,7 +427,7 @@ def _own_answers(context: Context, variants: Sequence[Variant], sample: Ints) ->
         for name, values, cluster in differences:
             if len(values):
                 (each,) = means(values[:, None], cluster, asked.partition.n, "documents")
-                low, high = ends(each.interval)
+                low, high = _known(each.interval)
                 yield Row(name, each.value, its.layer, low, high, n=len(values), axes=axes)
 
 

@@ -32,11 +32,11 @@ def has_current_numerics(record: Record) -> bool:
         plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
     )
     name = record.measurement
-    version = record.measurement_version
+    version, of_results = record.measurement_version, False
     if name in measurements:
-        version = get_measurement(name).version
-    # What type the base of a pair ran in is not in the record.
-    digest = record.inputs if record.base else inputs.digest
+        version, of_results = get_measurement(name).version, get_measurement(name).of_results
+    # What type the base of a pair ran in is not in the record, nor are the keys of scores.
+    digest = record.inputs if record.base or of_results else inputs.digest
     key = record_key(digest, name, version, record.settings, source_of(record.plug_ins))
     return key == record.key
 

@@ -14,6 +14,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 import probes
 from probes.measurements.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS, linear_cka
 from probes.measurements.behaviour.cloze import Forms
+from probes.measurements.current import is_current
 from probes.tasks.builtin import tasks
 
 
@@ -115,6 +116,11 @@ def test_a_skipped_block_is_one_that_is_not_there(found, folder_of_model):
     drop = record.rows.at(DROP, 1, disabled=BLOCK, at=2, predicts="pos")
     assert drop.value == pytest.approx(result.score(2) - score, abs=3 / len(gold))
     assert drop.low > 0
+
+
+def test_the_record_is_current(found):
+    *_, record = found
+    assert is_current(record)
 
 
 def test_layers_below_are_not_touched_and_nothing_is_said_of_them(found):
