@@ -28,6 +28,7 @@ from probes.statistics.strata import Strata
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
+    from probes.extraction.store import Store
     from probes.extraction.token_scores import Scored
     from probes.measurements.context import Context
 
@@ -101,8 +102,19 @@ class OfItems(Measurement):
             accuracy_rows(items, values.T, [scale for scale, _ in columns], self.mean_metric),
             {"values": values.astype(np.float32), **arrays_of(items)},
             facts={"items": len(items), **facts},
-            notes=self.notes(items, found),
+            notes=[*self.notes(items, found), *_unknown(context.stored, len(found.pieces))],
         )
+
+
+def _unknown(stored: Store, n: int) -> list[str]:
+    """A note if the model does not know the words of texts, as in a language that is not its own.
+
+    Args:
+        n: how many texts, or regions of them, are scored.
+    """
+    unknown = stored.count("unknown_words")
+    said = f"{unknown:,} of {n:,} texts, or regions of them, are unknown tokens by half or more."
+    return [said] if unknown else []
 
 
 def _compared(
