@@ -95,7 +95,8 @@ class _ModelPlan:
             return
         places: dict[Place, str] = {}
         for measurement in self._run.corpus_measurements:
-            places.setdefault(self._prepared.corpus_place(measurement), "plain view")
+            place = self._prepared.corpus_place(measurement)
+            places.setdefault(place, f"{self._prepared.view(place).name} view")
         for name, examples in self._examples.items():
             of = "plain view" if examples.view == "plain" else f"{examples.view} view of {name}"
             places.setdefault(self._prepared.place_of(examples), of)
@@ -105,11 +106,12 @@ class _ModelPlan:
             texts = [text for shard in reading.missing() for text in shard.texts]
             if not texts:
                 continue
-            n_tokens = sum(len(each.ids) for each in self._encoder.words(texts))
+            lengths = [len(each.ids) for each in self._encoder.words(texts)]
+            n_tokens, n_predicted = reading.collector.work(lengths, info.causal)
             embedded = self._encoder.model.get_input_embeddings().weight.numel()
-            seconds = encoding_seconds(
-                info.parameters - embedded, n_tokens, str(self._encoder.device)
-            )
+            device = str(self._encoder.device)
+            seconds = encoding_seconds(info.parameters - embedded, n_tokens, device)
+            seconds += encoding_seconds(embedded, n_predicted, device)
             self.seconds += seconds
             self.bytes += reading.bytes_missing()
             yield TableRow.of(
