@@ -17,12 +17,12 @@ from pydantic import Field, PositiveInt
 
 from probes.common.errors import NoHeadError
 from probes.examples.examples import NotServedError
-from probes.measurements.behaviour.cloze import TASK, Forms, Question, spaced
 from probes.measurements.chart_views import Cells
 from probes.measurements.choosing import PlacesOf
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import StoredProbes, why_not
+from probes.measurements.verb_forms import TASK, Forms, Question, spaced
 from probes.records.base import Frozen
 from probes.records.record import Extent, Record
 from probes.records.row import Place, Row

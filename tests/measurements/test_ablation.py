@@ -13,8 +13,8 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import probes
 from probes.measurements.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS, linear_cka
-from probes.measurements.behaviour.cloze import Forms
 from probes.measurements.current import is_current
+from probes.measurements.verb_forms import Forms
 from probes.tasks.builtin import tasks
 
 

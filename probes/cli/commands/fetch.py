@@ -46,11 +46,11 @@ def run(options: argparse.Namespace) -> int:
         corpus = source.load()
         sentences = " / ".join(f"{len(corpus.splits[split]):,}" for split in SPLITS)
         words = " / ".join(f"{sum(map(len, corpus.splits[split])):,}" for split in SPLITS)
-        counts = f"{sentences} sentences, {words} words"
+        size = f"{sentences} sentences, {words} words"
         if corpus.items:
-            counts = f"{len(corpus.items):,} items in {corpus.notes['paradigms']} paradigms"
+            size = f"{len(corpus.items):,} items in {corpus.notes['paradigms']} paradigms"
         print(f"{name} {corpus.version} ({corpus.licence})")
-        print(f"  {counts}, fingerprint {corpus.fingerprint[:16]}")
+        print(f"  {size}, fingerprint {corpus.fingerprint[:16]}")
         for genre, counts in corpus.genres.items():
             print(f"  {genre}: {' / '.join(f'{count:,}' for count in counts)} sentences")
         for folder in dict.fromkeys(path.parent for part in source.files.values() for path in part):

@@ -6,35 +6,29 @@ every layer, which reads their number from a vector, and of the model, which fil
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probes.data.sentence import Sentence
 from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement
 from probes.measurements.pivots import Pivot
+from probes.measurements.verb_forms import TASK, Forms, Question
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
 from probes.statistics.partition import Partition
 from probes.statistics.ratios import RatioParts, difference, estimate, p_values
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.common.arrays import Floats, Ints
-    from probes.extraction.views import Text
     from probes.measurements.context import Context
-
-NUMBERS = "Sing", "Plur"
-
-TASK = "agreement"
 
 _CELLS = {
     "both": (True, True),
@@ -164,90 +158,6 @@ class Cloze(Measurement):
                 "The corpus does not say how its words are spaced: each has a space before it."
             )
         return Found(rows, {"used": answered}, facts=facts, notes=notes)
-
-
-class Question(NamedTuple):
-    """A sentence with the right form of its verb, and with the wrong one."""
-
-    right: Text
-    wrong: Text
-
-
-@dataclass(frozen=True)
-class Forms:
-    """The verb forms of a treebank by what they are forms of.
-
-    Attributes:
-        by_number: how often each form occurs with each number, by lemma and its other features;
-            contracted forms (*'s*, *'re*) are forms of their own.
-    """
-
-    by_number: Mapping[tuple[Any, ...], Mapping[str, Counter[str]]]
-
-    @classmethod
-    def of(cls, sentences: Sequence[Sentence]) -> Forms:
-        """Those of verbs and auxiliaries."""
-        found: dict[tuple[Any, ...], dict[str, Counter[str]]] = defaultdict(
-            lambda: {number: Counter() for number in NUMBERS}
-        )
-        for sentence in sentences:
-            for word, tag in enumerate(sentence.upos):
-                number = sentence.feats[word].get("Number") if tag in ("VERB", "AUX") else None
-                if number in NUMBERS and sentence.lemmas:
-                    key = _paradigm(sentence, word)
-                    found[key][number][sentence.words[word].lower()] += 1
-        return cls(found)
-
-    def other(self, sentence: Sentence, word: int) -> str:
-        """A verb's commonest form in the other number; empty if train has none, or the same."""
-        number = sentence.feats[word]["Number"]
-        (contrary,) = set(NUMBERS) - {number}
-        forms = self.by_number.get(_paradigm(sentence, word), {}).get(contrary)
-        if not forms:
-            return ""
-        form = min(forms, key=lambda each: (-forms[each], each))
-        own = sentence.words[word]
-        if form == own.lower():
-            return ""
-        return (
-            form.upper()
-            if own.isupper() and len(own) > 1
-            else (form.capitalize() if own[0].isupper() else form)
-        )
-
-    def question(self, sentence: Sentence, example: Example) -> Question | str:
-        """What the model is asked of an example; or why it is not asked."""
-        from probes.extraction.views import Text
-
-        verb = example.hide
-        assert verb is not None
-        if not sentence.lemmas:
-            return "without lemmas"
-        if not (other := self.other(sentence, verb)):
-            return "without a form of the other number in train"
-        stretches = sentence.written or spaced(sentence.words)
-        form = sentence.words[verb]
-        before = stretches[verb].removesuffix(form)
-        if before.strip() or not stretches[verb]:
-            return "written together with another word"
-        changed = [*stretches]
-        changed[verb] = before + other
-        keep = verb, verb + 1
-        return Question(
-            Text(tuple(stretches), keep, written=True), Text(tuple(changed), keep, written=True)
-        )
-
-
-def spaced(words: Sequence[str]) -> tuple[str, ...]:
-    """Words with a space before each but the first."""
-    return (*words[:1], *(f" {word}" for word in words[1:]))
-
-
-def _paradigm(sentence: Sentence, word: int) -> tuple[Any, ...]:
-    feats = sentence.feats[word]
-    others = tuple(sorted((name, x) for name, x in feats.items() if name != "Number"))
-    contracted = sentence.words[word].startswith(("'", "\u2019"))
-    return sentence.lemmas[word], sentence.upos[word], others, contracted
 
 
 def answers(context: Context, questions: Sequence[Question]) -> tuple[Floats, Ints]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.examples.examples import NotServedError
-from probes.measurements.behaviour.cloze import TASK, Forms
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement
 from probes.measurements.pivots import Pivot
+from probes.measurements.verb_forms import TASK, Forms
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
