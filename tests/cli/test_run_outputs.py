@@ -127,8 +127,10 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
     assert f"| random twin | {100 * twin:.1f} |" in text
     printed = " ".join(capsys.readouterr().out.split())  # titles are as wide as their tables
     assert "models at their best layers · linear probe" in printed
-    # Once before the evidence, and once at the end; the twin has no table of its own.
-    assert printed.count("tiny-bert · sample, limit 60 · linear probe") == 2
+    # Once before the evidence, and once at the end; the twin has no table of its own. Evidence that
+    # is named has one, too.
+    assert printed.count("tiny-bert · sample, limit 60 · linear probe · test") == 2
+    assert printed.count("tiny-bert · sample, limit 60 · linear probe · selectivity") == 1
 
 
 def test_a_column_of_an_older_task_version_is_not_shown(tiny_bert, tmp_path, monkeypatch):
