@@ -16,8 +16,7 @@ from probes.common.arrays import Floats, Ints
 from probes.records.files import Arrays, if_readable, read_arrays
 from probes.records.record import Record
 from probes.records.row import Row
-from probes.records.values import Interval
-from probes.statistics.bootstrap import bounds, interval
+from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.significance import Pair
 from probes.statistics.strata import Strata
 
@@ -66,16 +65,13 @@ class Answers:
         )
         return {
             name: [
-                Difference(self.metric, value, _informative(pair), None if np.isnan(p) else p)
+                Difference(
+                    self.metric, value, informative(bounds(pair)), None if np.isnan(p) else p
+                )
                 for value, pair, p in zip(means.tolist(), interval(drawn.T), tests, strict=True)
             ]
             for name, (means, drawn), tests in found
         }
-
-
-def _informative(pair: Floats) -> Interval:
-    """An interval; None if it is undefined or, as where models never differ, has no width."""
-    return bounds(pair) if pair[0] < pair[1] else None
 
 
 def answers(group: CorpusGroup, metric: str, models: Sequence[str]) -> Answers | None:

@@ -22,14 +22,15 @@ from probes.measurements.choosing import PlacesOf
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import StoredProbes, why_not
-from probes.measurements.verb_forms import TASK, Forms, Question, spaced
+from probes.measurements.verb_forms import TASK, Forms, Question, answered, spaced
 from probes.records.base import Frozen
 from probes.records.record import Extent, Record
 from probes.records.row import Place, Row
 from probes.records.table import NOTHING, Table, TableRow
 from probes.records.titles import subject_title
-from probes.records.values import Interval
-from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, interval
+from probes.records.values import ends
+from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
+from probes.statistics.cka import linear_cka
 from probes.statistics.estimates import means
 from probes.statistics.formatting import shown, shown_p
 from probes.statistics.metrics import metrics
@@ -265,9 +266,9 @@ class Asked:
                 drop = cells.scores[base] - cells.scores[i]
                 pair = None
                 if draws is not None:
-                    pair = bounds(interval(cells.values[base] - cells.values[i]))
+                    pair = informative(bounds(interval(cells.values[base] - cells.values[i])))
                 axes = {"disabled": its.kind, "head": its.head, "at": at, "predicts": self.name}
-                low, high = _known(pair)
+                low, high = ends(pair)
                 n = len(self.kept)
                 yield Row(DROP, drop, its.layer, low, high, n=n, p=p[i], axes=_given(axes))
 
@@ -275,11 +276,6 @@ class Asked:
 def _base(variant: Variant) -> int:
     assert variant.base is not None
     return variant.base
-
-
-def _known(pair: Interval) -> tuple[float | None, float | None]:
-    """The ends of an interval; none of one without width: resamples know only what happened."""
-    return (None, None) if pair is None or pair[0] == pair[1] else pair
 
 
 def _given(axes: Mapping[str, Place]) -> dict[str, Place]:
@@ -335,7 +331,7 @@ def _read(
                 cosine = float(_cosines(vectors, before).mean())
                 yield Row("cosine", cosine, its.layer, n=len(vectors), axes=_given(axes))
                 if layer == last:
-                    same = linear_cka(vectors.double(), before.double())
+                    same = linear_cka(vectors.cpu().numpy(), before.cpu().numpy())
                     yield Row("cka", same, its.layer, n=len(vectors), axes=_given(axes))
 
 
@@ -343,12 +339,6 @@ def _cosines(one: Any, other: Any) -> Any:
     import torch
 
     return torch.nn.functional.cosine_similarity(one, other)
-
-
-def linear_cka(one: Any, other: Any) -> float:
-    """Linear CKA of two sets of vectors (n, H) of the same words (Kornblith et al. 2019)."""
-    x, y = one - one.mean(0), other - other.mean(0)
-    return float((y.T @ x).norm() ** 2 / ((x.T @ x).norm() * (y.T @ y).norm()))
 
 
 @dataclass(frozen=True)
@@ -413,10 +403,8 @@ def _own_answers(context: Context, variants: Sequence[Variant], sample: Ints) ->
         found = scored(view, [shard], [parts])
         surprisal = found.surprisal("within_word")
         losses[number] = surprisal[[found.place(text) for text in asked.words]]
-        places = np.array([[found.place(text) for text in each] for each in asked.verbs], dtype=int)
-        answers, n_tokens = surprisal[places.reshape(-1, 2)], found.pieces[places.reshape(-1, 2)]
-        alike = (n_tokens[:, 0] == n_tokens[:, 1]) & n_tokens.all(axis=1)  # see `Cloze`
-        rights[number] = ((1 + np.sign(answers[:, 1] - answers[:, 0])) / 2)[alike]
+        answers = answered(found, asked.verbs)
+        alike, rights[number] = answers.comparable, answers.right[answers.comparable]
         if its.base is None:
             continue
         axes = _given({"disabled": its.kind, "head": its.head})
@@ -427,7 +415,7 @@ def _own_answers(context: Context, variants: Sequence[Variant], sample: Ints) ->
         for name, values, cluster in differences:
             if len(values):
                 (each,) = means(values[:, None], cluster, asked.partition.n, "documents")
-                low, high = _known(each.interval)
+                low, high = ends(informative(each.interval))
                 yield Row(name, each.value, its.layer, low, high, n=len(values), axes=axes)
 
 

@@ -7,10 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from probes.data.sentence import Sentence
 from probes.tasks.task import Example
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from probes.common.arrays import Floats, Ints
+    from probes.extraction.token_scores import Scored
     from probes.extraction.views import Text
 
 NUMBERS = "Sing", "Plur"
@@ -24,6 +30,40 @@ class Question(NamedTuple):
 
     right: Text
     wrong: Text
+
+
+class Answers(NamedTuple):
+    """What a model says to questions.
+
+    Attributes:
+        right: how right it is: 1, 0, or ½ for a tie. Shape (n,).
+        n_tokens: of the right and of the wrong form. Shape (n, 2).
+    """
+
+    right: Floats
+    n_tokens: Ints
+
+    @property
+    def comparable(self) -> NDArray[np.bool_]:
+        """Whether both forms have as many tokens. Shape (n,).
+
+        A longer form is less likely for that alone: *watches* is never likelier than *watch*, its
+        first token, to a causal model.
+        """
+        alike: NDArray[np.bool_] = self.n_tokens[:, 0] == self.n_tokens[:, 1]
+        return alike & self.n_tokens.all(axis=1)
+
+
+def answered(found: Scored, questions: Sequence[Question]) -> Answers:
+    """The answers that scores give.
+
+    Args:
+        found: of a view with the texts of all questions.
+    """
+    places = [[found.place(text) for text in each] for each in questions]
+    at = np.array(places, dtype=np.int64).reshape(-1, 2)
+    right, wrong = found.within_word[at].T
+    return Answers((1 + np.sign(right - wrong)) / 2, found.pieces[at])
 
 
 @dataclass(frozen=True)

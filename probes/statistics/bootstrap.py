@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
+from probes.records.values import Interval
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric
 from probes.statistics.partition import FEWEST
@@ -158,3 +159,8 @@ def bounds(pair: Floats) -> tuple[float, float] | None:
     """An interval (2,) as two numbers; None if it is undefined."""
     low, high = pair.tolist()
     return None if np.isnan(low) else (low, high)
+
+
+def informative(pair: Interval) -> Interval:
+    """An interval; None for one without width: resamples know nothing of what never happened."""
+    return None if pair is None or pair[0] == pair[1] else pair

@@ -12,9 +12,10 @@ from tiny_runs import run
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import probes
-from probes.measurements.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS, linear_cka
+from probes.measurements.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS
 from probes.measurements.current import is_current
 from probes.measurements.verb_forms import Forms
+from probes.statistics.cka import linear_cka
 from probes.tasks.builtin import tasks
 
 
@@ -180,9 +181,9 @@ def test_cka_of_rotated_and_of_other_vectors():
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.standard_normal((200, 8)))
     turn = torch.from_numpy(np.linalg.qr(rng.standard_normal((8, 8)))[0])
-    assert linear_cka(x, 3 * x @ turn + 1) == pytest.approx(1)
+    assert linear_cka(x.numpy(), (3 * x @ turn + 1).numpy()) == pytest.approx(1)
     y = torch.from_numpy(rng.standard_normal((200, 8)))
     one, other = (z - z.mean(0) for z in (x, y))
     k, m = one @ one.T, other @ other.T
     by_grams = (k * m).sum() / (k.norm() * m.norm())
-    assert linear_cka(x, y) == pytest.approx(float(by_grams))
+    assert linear_cka(x.numpy(), y.numpy()) == pytest.approx(float(by_grams))

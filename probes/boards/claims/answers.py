@@ -21,10 +21,9 @@ from probes.boards.claims.claim import (
 )
 from probes.boards.claims.intervals import with_ends
 from probes.boards.claims.model_rows import ModelRows
+from probes.measurements.verb_forms import TASK
 from probes.records.row import Row
 from probes.records.values import Interval
-
-TASK = "agreement"
 
 CHANCE: Ends = (0.5, 0.5)
 

@@ -16,7 +16,7 @@ from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement
 from probes.measurements.pivots import Pivot
-from probes.measurements.verb_forms import TASK, Forms, Question
+from probes.measurements.verb_forms import TASK, Answers, Forms, Question, answered
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
@@ -27,7 +27,7 @@ from probes.tasks.task import Task
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from probes.common.arrays import Floats, Ints
+    from probes.common.arrays import Floats
     from probes.measurements.context import Context
 
 _CELLS = {
@@ -104,16 +104,14 @@ class Cloze(Measurement):
         if not (questions := [x for x in asked if not isinstance(x, str)]):
             raise NotServedError("no verb of test has a form of the other number in train")
         own = np.array([not isinstance(x, str) for x in asked])
-        preferred, n_tokens = answers(context, questions)
-        # A longer form is less likely for that alone: *watches* is never likelier than *watch*, its
-        # first token, to a causal model.
-        alike = (n_tokens[:, 0] == n_tokens[:, 1]) & n_tokens.all(axis=1)
+        found = answers(context, questions)
+        alike = found.comparable
         if not alike.all():
             reasons["with forms of different numbers of tokens"] = int((~alike).sum())
         if not alike.any():
             raise NotServedError("no verb of test has two forms of as many tokens")
         own[own] = alike
-        preferred, one_token = preferred[alike], (n_tokens == 1).all(axis=1)[alike]
+        preferred, one_token = found.right[alike], (found.n_tokens == 1).all(axis=1)[alike]
         part, sentence = split.partition, split.sentence[own]
 
         def parts(values: Floats, some: NDArray[np.bool_] | slice = slice(None)) -> RatioParts:
@@ -160,19 +158,15 @@ class Cloze(Measurement):
         return Found(rows, {"used": answered}, facts=facts, notes=notes)
 
 
-def answers(context: Context, questions: Sequence[Question]) -> tuple[Floats, Ints]:
-    """How right the model is, 1, ½ or 0 (n,), and how many tokens its forms have (n, 2)."""
+def answers(context: Context, questions: Sequence[Question]) -> Answers:
+    """What the model says to questions."""
     from probes.extraction.token_scores import TokenScores, scored
     from probes.extraction.views import view_over
 
     view = view_over((text for each in questions for text in each), "written")
-    found = [(shard, parts) for shard, parts in context.read(view, TokenScores())]
-    shards = [shard for shard, _ in found]
+    found = list(context.read(view, TokenScores()))
     parts = [{name: x.numpy() for name, x in arrays.items()} for _, arrays in found]
-    its = scored(view, shards, parts)
-    places = np.array([[its.place(text) for text in each] for each in questions])
-    right, wrong = its.within_word[places].T
-    return (1 + np.sign(right - wrong)) / 2, its.pieces[places]
+    return answered(scored(view, [shard for shard, _ in found], parts), questions)
 
 
 def beside(

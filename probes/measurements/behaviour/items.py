@@ -21,7 +21,7 @@ from probes.records.base import Frozen
 from probes.records.record import Extent
 from probes.records.row import Place, Row
 from probes.records.values import ends
-from probes.statistics.bootstrap import bounds, interval
+from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.partition import FEWEST
 from probes.statistics.strata import Strata
 
@@ -204,25 +204,44 @@ def accuracy_rows(
         values: of each item. Shape (items, scales); NaN where an item does not count.
         mean: metric of the mean over paradigms, which counts each alike; no such row if empty.
     """
-    for scale, column in zip(scales, values.T, strict=True):
-        known = np.flatnonzero(~np.isnan(column))
-        if not len(known):
-            continue
-        chosen = [items[i] for i in known.tolist()]
-        groups = list(groups_of(chosen))
-        strata = strata_of(chosen)
-        found = strata.means(column[known, None], [own for _, own in groups], fewest=1)
-        paradigms, n_clusters = [], 0
-        for (axes, own), (value, resampled) in zip(groups, found, strict=True):
-            n_clusters = strata.n_clusters(own)  # in the end that of all
-            its = float(value[0]), resampled[:, 0], n_clusters
-            yield _row(scale.metric, *its, n=len(own), axes={**axes, **scale.axes})
-            if "paradigm" in axes:
-                paradigms.append(its)
-        if mean and len(paradigms) > 1 and scale.metric != "lost":
-            values_of, resamples = zip(*(its[:2] for its in paradigms), strict=True)
-            its = float(np.mean(values_of)), np.mean(resamples, axis=0), n_clusters
-            yield _row(mean, *its, n=len(paradigms), axes=scale.axes)
+    known = ~np.isnan(values)
+    alike: dict[bytes, list[int]] = {}  # scales that count the same items are resampled together
+    for number, column in enumerate(known.T):
+        if column.any():
+            alike.setdefault(column.tobytes(), []).append(number)
+    found: dict[int, list[Row]] = {}
+    for numbers in alike.values():
+        counted = np.flatnonzero(known[:, numbers[0]])
+        chosen = [items[i] for i in counted.tolist()]
+        of_these = [scales[number] for number in numbers]
+        its = _rows(chosen, values[counted][:, numbers], of_these, mean)
+        found |= dict(zip(numbers, its, strict=True))
+    for number in sorted(found):
+        yield from found[number]
+
+
+def _rows(
+    items: Sequence[Item], values: Floats, scales: Sequence[Scale], mean: str
+) -> list[list[Row]]:
+    """The rows of each scale; see `accuracy_rows`. All items count."""
+    strata, groups = strata_of(items), list(groups_of(items))
+    means = strata.means(values, [own for _, own in groups], fewest=1)
+    rows: list[list[Row]] = [[] for _ in scales]
+    paradigms, n_clusters = [], 0
+    for (axes, own), found in zip(groups, means, strict=True):
+        n_clusters = strata.n_clusters(own)  # in the end that of all
+        for i, scale in enumerate(scales):
+            its = float(found[0][i]), found[1][:, i], n_clusters
+            rows[i].append(_row(scale.metric, *its, n=len(own), axes={**axes, **scale.axes}))
+        if "paradigm" in axes:
+            paradigms.append(found)
+    if mean and len(paradigms) > 1:
+        each, resamples = (np.mean(x, axis=0) for x in zip(*paradigms, strict=True))
+        for i, scale in enumerate(scales):
+            if scale.metric != "lost":
+                its = float(each[i]), resamples[:, i], n_clusters
+                rows[i].append(_row(mean, *its, n=len(paradigms), axes=scale.axes))
+    return rows
 
 
 def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, Place], Ints]]:
@@ -256,9 +275,9 @@ def _row(
     if n_clusters < FEWEST or pair is None:
         pair = None
         why = f"fewer than {FEWEST} items or groups of them"
-    elif pair[0] == pair[1]:  # resamples know nothing of what never happened
-        pair, why = None, "all items, or nearly all, have the same value"
-    low, high = ends(pair)
+    elif informative(pair) is None:
+        why = "all items, or nearly all, have the same value"
+    low, high = ends(informative(pair))
     return Row(metric, value, None, low, high, n=n, why=why, axes=dict(axes))
 
 

@@ -33,8 +33,6 @@ SCORINGS = {"log_p": "pseudo-log-likelihood", "within_word": "within-word l2r"}
 LEFT_TO_RIGHT = "left to right"
 """How a causal model does."""
 
-HEADLINE = {"scoring": [SCORINGS["within_word"], LEFT_TO_RIGHT], "per": "text"}
-
 
 class Pairs(OfItems):
     """How often the prediction of an item is true: ties count ½.

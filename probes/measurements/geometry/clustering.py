@@ -12,10 +12,10 @@ from sklearn.metrics.cluster import expected_mutual_information
 
 from probes.common.arrays import Floats, Ints
 from probes.measurements.geometry.labelled_words import LabelledGroup, LabelSet, Read
-from probes.measurements.geometry.row_sums import Rows
 from probes.records.values import Estimate
 from probes.statistics.estimates import estimate, means, weights
 from probes.statistics.partition import Partition
+from probes.statistics.row_sums import Rows
 from probes.statistics.sums import ratio
 
 STARTS = 5

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from probes.common.arrays import Floats, Ints
-from probes.measurements.geometry.row_sums import Rows, blocks, group_sums
 from probes.records.values import Estimate
 from probes.statistics.estimates import estimate, unknown, weights
+from probes.statistics.row_sums import Rows, blocks, group_sums
 
 
 def norms(rows: Rows) -> Floats:

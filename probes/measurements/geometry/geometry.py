@@ -16,12 +16,12 @@ from pydantic import Field
 
 from probes.common.wording import counted
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.geometry.cka import bias_note, cka_within
 from probes.measurements.geometry.position_share import PLACES
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
 from probes.records.base import Frozen
 from probes.records.row import Row
+from probes.statistics.cka import bias_note, cka_within
 
 if TYPE_CHECKING:
     from probes.measurements.context import Context

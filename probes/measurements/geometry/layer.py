@@ -19,12 +19,12 @@ from probes.measurements.geometry.cosines import (
 )
 from probes.measurements.geometry.labelled_words import LabelSet, Read
 from probes.measurements.geometry.position_share import position_share
-from probes.measurements.geometry.row_sums import Rows
 from probes.measurements.geometry.spectra import explainable_variance, participation_ratio
 from probes.measurements.geometry.test_words import Words
 from probes.records.row import Row
 from probes.records.values import Estimate
 from probes.statistics.estimates import means
+from probes.statistics.row_sums import Rows
 
 DOMINANT = 3
 """Dimensions that are named."""

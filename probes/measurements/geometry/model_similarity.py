@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.measurements.chart_views import Cells
-from probes.measurements.geometry.cka import bias_note, cka_between
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
+from probes.statistics.cka import bias_note, cka_between
 
 if TYPE_CHECKING:
     from probes.measurements.context import Context

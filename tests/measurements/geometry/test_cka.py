@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from probes.measurements.geometry.cka import bias_note, cka_between, cka_within, linear_cka
+from probes.statistics.cka import bias_note, cka_between, cka_within, linear_cka
 
 N = 9_000
 """Rows; more than two blocks."""
