@@ -336,7 +336,7 @@ CORPUS = {
     "attention": "probes.measurements.attention.attention:Attention",
     "attention_change": "probes.measurements.attention.change:AttentionChange",
     "pairs": "probes.measurements.behaviour.pairs:Pairs",
-    "ablation": "probes.measurements.ablation:Ablation",
+    "ablation": "probes.measurements.intervening.ablation:Ablation",
     "completion": "probes.measurements.behaviour.completion:Completion",
     "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
 }

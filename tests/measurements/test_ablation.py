@@ -12,8 +12,8 @@ from tiny_runs import run
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import probes
-from probes.measurements.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS
 from probes.measurements.current import is_current
+from probes.measurements.intervening.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS
 from probes.measurements.verb_forms import Forms
 from probes.statistics.cka import linear_cka
 from probes.tasks.builtin import tasks

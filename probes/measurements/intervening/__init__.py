@@ -1,0 +1,1 @@
+"""What a model uses: passes in which something is disabled, or erased."""

@@ -1,0 +1,228 @@
+"""Ablation: what a model loses if one of its heads, or of its blocks, is disabled.
+
+Each head in turn is disabled as by Kovaleva et al. (2019, section 4.6): its attention becomes
+uniform. So do all heads of a layer; and each block is skipped. The probes whose scores are reported
+stay as they are, and are applied to the vectors of all layers from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, PositiveInt
+
+from probes.common.errors import NoHeadError
+from probes.measurements.chart_views import Cells
+from probes.measurements.choosing import PlacesOf
+from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers
+from probes.measurements.intervening.probed_sample import (
+    ProbedSample,
+    drawn,
+    probed_samples,
+    read_samples,
+)
+from probes.measurements.intervening.variants import Variant
+from probes.measurements.measurement import Found, Measurement, Request
+from probes.measurements.pivots import Pivot
+from probes.records.base import Frozen
+from probes.records.record import Extent, Record
+from probes.records.row import Place, Row
+from probes.records.table import NOTHING, Table, TableRow
+from probes.records.titles import subject_title
+from probes.statistics.cka import linear_cka
+from probes.statistics.formatting import shown, shown_p
+from probes.statistics.partition import FEWEST
+
+if TYPE_CHECKING:
+    from probes.measurements.context import Context
+
+DROP = "ablation_drop"
+
+HEAD, ATTENTION, BLOCK = "head", "attention", "block"
+"""What is disabled: one head, all heads of a layer, or the whole block, which is skipped."""
+
+
+class AblationOptions(Frozen):
+    """What can be set."""
+
+    sentences: PositiveInt = Field(
+        default=300, description="test sentences, drawn at random, that are read for every head"
+    )
+    how: Literal["uniform", "zero"] = Field(
+        default="uniform", description="attention of a disabled head; or zero: its output is 0"
+    )
+
+
+def variants_of(n_layers: int, n_heads: int, how: Literal["uniform", "zero"]) -> list[Variant]:
+    """Two untouched passes, the second with our own attention; then every head, layer and block."""
+    from probes.extraction.interventions import (
+        DisableAttention,
+        DisableHead,
+        OwnAttention,
+        SkipBlock,
+    )
+
+    found = [Variant(), Variant((OwnAttention(),))]
+    base = int(how == "uniform")  # which lets our own function compute attention
+    for layer in range(1, n_layers + 1):
+        for head in range(1, n_heads + 1):
+            change = (DisableHead(layer, head, how),)
+            found.append(Variant(change, layer, {"disabled": HEAD, "head": head}, ((base, {}),)))
+        change = (DisableAttention(layer, how),)
+        found.append(Variant(change, layer, {"disabled": ATTENTION}, ((base, {}),)))
+        found.append(Variant((SkipBlock(layer),), layer, {"disabled": BLOCK}, ((0, {}),)))
+    return found
+
+
+class Ablation(Measurement):
+    """What disabling heads and blocks costs the probes above them, and the model's own answers.
+
+    Rows have the layer (and ``head``) that is disabled, and ``disabled`` says what: a ``head``, all
+    ``attention`` of the layer, or the ``block``. ``ablation_drop`` is what the probe of layer
+    ``at`` loses of the headline score of a task (``predicts``), on the same examples, with its
+    interval; at the last layer with p, corrected over all heads (or layers) of the task. ``cosine``
+    is the mean similarity of words' vectors with the untouched ones, ``cka`` that of the last
+    layer. With a language-model head: ``loss_increase``, of the surprisal of one word of each
+    sentence, in nats, and ``cloze_drop``, of the accuracy of cloze agreement.
+    """
+
+    name = "ablation"
+    asks = ("results",)
+    summary = "what disabling each head and block costs probes, vectors and the model's answers"
+    options = AblationOptions
+    uses_head = True
+    views = (
+        Pivot(
+            "a layer without its attention: drop at the last layer",
+            (DROP,),
+            columns=("predicts",),
+            where={"disabled": ATTENTION, "at": PlacesOf("cka")},
+            note="In units of the task's metric, from 0 to 1. Probes stay as they were trained.",
+        ),
+        Pivot(
+            "a block skipped: drop at the last layer",
+            (DROP,),
+            columns=("predicts",),
+            where={"disabled": BLOCK, "at": PlacesOf("cka")},
+        ),
+        Pivot(
+            "the model's own answers, a layer without its attention",
+            (LOSS, CLOZE),
+            columns=("metric",),
+            where={"disabled": ATTENTION},
+        ),
+        Cells(
+            "ablation",
+            DROP,
+            across="head",
+            apart="predicts",
+            where={"disabled": HEAD, "at": PlacesOf("cka")},
+            digits=3,
+        ),
+    )
+
+    def extent(self, request: Request) -> Extent:
+        """All blocks."""
+        return dict.fromkeys(range(1, request.n_layers + 1), 1)
+
+    def compute(self, context: Context) -> Found:
+        """Read a sample of test with everything disabled in turn.
+
+        Raises:
+            NotServedError: no task was scored whose probes can be applied again.
+        """
+        sites, options = context.sites(), context.options
+        variants = variants_of(context.model.n_layers, sites.n_heads, options.how)
+        sample = drawn(len(context.corpus.splits["test"]), options.sentences)
+        asked, left_out = probed_samples(context, sample, len(variants))
+        rows: list[Row] = []
+        for name in dict.fromkeys(each.view for each in asked):
+            some = [each for each in asked if each.view == name]
+            rows += _read(context, some, variants, name)
+        for each in asked:
+            rows += each.rows(variants, DROP, each.predicted)
+        try:
+            rows += own_answers(context, variants, sample)
+        except NoHeadError:
+            left_out.append("The model has no language-model head: its own answers are left out.")
+        facts = {"sentences": len(sample), "heads": sites.n_heads}
+        return Found(rows, facts=facts, notes=left_out)
+
+    def tables(self, records: Sequence[Record]) -> Sequence[Table]:
+        """Those of views, after the heads that matter most and least."""
+        (record,) = records
+        return [extreme_heads(record), *super().tables(records)]
+
+    def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
+        """All numbers, with the task in a column of that name."""
+        for line in super().csv_lines(record):
+            yield {"task" if name == "predicts" else name: x for name, x in line.items()}
+
+
+def _read(
+    context: Context, samples: Sequence[ProbedSample], variants: Sequence[Variant], name: str
+) -> Iterator[Row]:
+    """Let probes predict in every pass; of plain texts, also compare the vectors themselves."""
+    last = context.model.n_layers
+    bases: dict[int, Mapping[int, Any]] = {}
+    for number, _, first, vectors in read_samples(context, samples, variants, name):
+        its = variants[number]
+        for each in samples:
+            each.take(number, vectors, first)
+        if its.is_base:
+            bases[number] = vectors
+            continue
+        if name != "plain":
+            continue
+        ((base, _),) = its.against
+        for layer, found in vectors.items():
+            before, axes = bases[base][layer], {**its.axes, "at": layer}
+            cosine = float(_cosines(found, before).mean())
+            yield Row("cosine", cosine, its.layer, n=len(found), axes=axes)
+            if layer == last:
+                same = linear_cka(found.cpu().numpy(), before.cpu().numpy())
+                yield Row("cka", same, its.layer, n=len(found), axes=axes)
+
+
+def _cosines(one: Any, other: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.cosine_similarity(one, other)
+
+
+def extreme_heads(record: Record) -> Table:
+    """Of each task, the heads whose disabling costs most and least at the last layer."""
+    last = record.model.n_layers
+    of_task: dict[Place, list[Row]] = {}
+    for row in record.rows:
+        at_last = row.metric == DROP and row.axes.get("at") == last
+        if at_last and row.axes["disabled"] == HEAD and row.value is not None:
+            of_task.setdefault(row.axes["predicts"], []).append(row)
+    lines = []
+    for task, rows in of_task.items():
+        ordered = sorted(rows, key=lambda row: -(row.value or 0.0))
+        for what, row in (("costs most", ordered[0]), ("costs least", ordered[-1])):
+            pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
+            lines.append(
+                TableRow.of(
+                    str(task),
+                    what,
+                    f"{row.layer}-{row.axes['head']}",
+                    shown(row.value, DROP),
+                    pair if row.low is not None else NOTHING,
+                    shown_p(row.p) if row.p is not None else NOTHING,
+                )
+            )
+    note = (
+        "Layer-head whose disabling changes the score at the last layer most; below 0, the score "
+        f"rises. p: corrected over all heads; none where fewer than {FEWEST} documents, or "
+        "sentences, change."
+    )
+    return Table(
+        f"{subject_title(record)} · ablation · heads",
+        ("task", "disabled", "head", "drop", "interval", "p"),
+        tuple(lines),
+        left=3,
+        notes=(note,),
+    )

@@ -1,0 +1,217 @@
+"""A task's examples in a sample of test, and what frozen probes predict of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from probes.examples.examples import NotServedError
+from probes.extraction.vectors import layer_part
+from probes.measurements.intervening.variants import Comparison, Variant, comparisons
+from probes.measurements.stored_probes import StoredProbes, why_not
+from probes.records.row import Row
+from probes.records.values import ends
+from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
+from probes.statistics.metrics import metrics
+from probes.statistics.partition import FEWEST
+from probes.statistics.replicates import Replicates, p_values_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from probes.common.arrays import Ints
+    from probes.extraction.views import Text, View
+    from probes.extraction.windows import Pooling
+    from probes.measurements.context import Context
+
+
+def drawn(n: int, size: int) -> Ints:
+    """The numbers of some of n sentences, drawn at random, always the same ones; ascending."""
+    found: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
+    return found
+
+
+class Sample:
+    """A task's examples in some sentences of a split.
+
+    Args:
+        context: of the task and its scores.
+        split: name of the split.
+        sentences: their numbers in the split, ascending.
+
+    Attributes:
+        kept: the numbers of the examples. Shape (n,).
+        texts: the text that each is in.
+    """
+
+    def __init__(self, context: Context, split: str, sentences: Ints) -> None:
+        self.context, self.split = context, context.examples.splits[split]
+        self.kept = np.flatnonzero(np.isin(self.split.sentence, sentences))
+        self.texts: list[Text] = [self.split.texts[i] for i in self.kept]
+
+    def spans(self, first: Mapping[Text, int]) -> Ints:
+        """The first and end row of each example's span, and of any second one. (n, spans, 2).
+
+        Args:
+            first: the first row of each text.
+        """
+        kept = np.array([text.keep[0] for text in self.texts], dtype=np.int64)
+        starts = np.array([first[text] for text in self.texts], dtype=np.int64)
+        if self.context.examples.view != "plain":  # the one word that is kept
+            return np.stack([starts, starts + 1], axis=1)[:, None]
+        given = [self.split.spans[self.kept]]
+        if self.context.examples.n_spans == 2:
+            given.append(self.split.second_spans[self.kept])
+        return np.stack(given, axis=1) + (starts - kept)[:, None, None]
+
+
+class ProbedSample(Sample):
+    """The examples in a sample of test, and what the probes whose scores are reported predict.
+
+    Args:
+        context: of the task and its scores.
+        sentences: see `Sample`.
+        n_variants: how many passes there will be.
+
+    Attributes:
+        predicted: of each pass, at first those of the untouched one. Shape (variants, L, n, …).
+        why_not: why the task is left out; empty if it is not.
+    """
+
+    def __init__(self, context: Context, sentences: Ints, n_variants: int) -> None:
+        super().__init__(context, "test", sentences)
+        self.name, self.view = context.task.name, context.examples.view
+        self.why_not = why_not(context.spec)
+        if not context.model.window:
+            self.why_not = "given vectors cannot be read again"
+        elif context.task.pooling or self.view not in ("plain", "masked", "cut"):
+            self.why_not = "it reads texts of its own"
+        elif not len(self.kept):
+            self.why_not = "the sample has none of its examples"
+        else:
+            base = context.predicted(context.layers)[:, self.kept]
+            self.predicted = np.repeat(base[None], n_variants, axis=0)
+
+    @cached_property
+    def _probes(self) -> StoredProbes:
+        return StoredProbes(self.context, self.context.layers)
+
+    @cached_property
+    def gold(self) -> Any:
+        """The labels of the examples that are kept."""
+        gold = self.context.scorers["test"].gold
+        return gold.part(np.isin(np.arange(len(gold.labels)), self.kept))
+
+    def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
+        """Predict from the vectors of a pass.
+
+        Args:
+            number: of the variant.
+            vectors: of words, by layer.
+            first: the first row of each text.
+        """
+        spans = self.spans(first)
+        for place, layer in enumerate(self.context.layers):
+            if layer in vectors:
+                said = self._probes.predict(layer, vectors[layer], spans)
+                self.predicted[number, place] = said
+
+    def rows(
+        self, variants: Sequence[Variant], name: str, predicted: NDArray[Any], **axes: Any
+    ) -> Iterator[Row]:
+        """What each variant costs the probes of layers at and above it; p at the last layer.
+
+        Args:
+            name: of the metric: a score in one pass less that in another.
+            predicted: shape (variants, L, n, …).
+            axes: further ones of all rows.
+        """
+        metric, draws = metrics.get(self.context.task.metric), draws_of(self.gold)
+        for place, at in enumerate(self.context.layers):
+            chosen = [i for i, its in enumerate(variants) if its.is_base or its.layer <= at]
+            of = {number: i for i, number in enumerate(chosen)}
+            said = predicted[chosen, place]
+            sums = [cluster_sums(metric.parts(self.gold, row), self.gold) for row in said]
+            cells = Replicates(metric(self.gold, said), metric, sums, chosen, self.name)
+            compared = [each for each in comparisons(variants) if each.changed in of]
+            pairs = [(of[each.changed], of[each.other]) for each in compared]
+            p: dict[int, float] = {}
+            if at == self.context.model.n_layers:
+                p = _tests(cells, compared, pairs)
+            for number, (each, (i, j)) in enumerate(zip(compared, pairs, strict=True)):
+                pair = None
+                if draws is not None:
+                    pair = informative(bounds(interval(cells.values[j] - cells.values[i])))
+                yield Row(
+                    name,
+                    cells.scores[j] - cells.scores[i],
+                    each.layer,
+                    *ends(pair),
+                    n=len(self.kept),
+                    p=p.get(number),
+                    axes={**each.axes, "at": at, "predicts": self.name, **axes},
+                )
+
+
+def _tests(
+    cells: Replicates, compared: Sequence[Comparison], pairs: Sequence[tuple[int, int]]
+) -> dict[int, float]:
+    """P-values, of a family together; none of a pair that differs in fewer than 20 clusters."""
+    found: dict[int, float] = {}
+    for family in dict.fromkeys(each.family for each in compared):
+        own = [
+            number
+            for number, (each, (i, j)) in enumerate(zip(compared, pairs, strict=True))
+            if each.family == family
+            and (abs(cells.sums[i] - cells.sums[j]).sum(1) > 0).sum() >= FEWEST
+        ]
+        if own:
+            tests = p_values_of([cells], [pairs[number] for number in own])
+            found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
+    return found
+
+
+def probed_samples(
+    context: Context, sentences: Ints, n_variants: int
+) -> tuple[list[ProbedSample], list[str]]:
+    """All scored tasks whose probes can be applied again; and notes about the others.
+
+    Raises:
+        NotServedError: there is none.
+    """
+    every = [ProbedSample(each, sentences, n_variants) for each in context.of_results]
+    found = [each for each in every if not each.why_not]
+    if not found:
+        raise NotServedError("no task was scored whose probes can be applied to other vectors")
+    return found, [f"{x.name} is left out: {x.why_not}." for x in every if x.why_not]
+
+
+def read_samples(
+    context: Context, samples: Sequence[Sample], variants: Sequence[Variant], name: Any
+) -> Iterator[tuple[int, View, Mapping[Text, int], Mapping[int, Any]]]:
+    """The vectors of the words of samples in each pass.
+
+    Args:
+        samples: of one view, whose name is `name`.
+
+    Yields:
+        the number of the variant, what was read, the first row of each of its texts, and the
+        vectors of layers at and above what is changed.
+    """
+    from probes.extraction.collectors import WordVectors
+    from probes.extraction.shards import kept_words
+    from probes.extraction.views import view_over
+
+    view = view_over((text for each in samples for text in each.texts), name)
+    kept = kept_words(view.texts)
+    first = dict(zip(view.texts, (np.cumsum(kept) - kept).tolist(), strict=True))
+    its = samples[0].context
+    collector = WordVectors(its.layers, cast("Pooling", its.result.pooling), "float32")
+    changes = [variant.interventions for variant in variants]
+    for number, arrays in context.read_changed(view, collector, changes):
+        changed = variants[number].layer
+        vectors = {layer: arrays[layer_part(layer)] for layer in its.layers if layer >= changed}
+        yield number, view, first, vectors
