@@ -24,9 +24,14 @@ Marks = Mapping[tuple[str, str, int], Mapping[str, bool]]
 
 @dataclass(frozen=True)
 class PlacesOf:
-    """In `Where`: the places that rows of another metric of the same record have."""
+    """In `Where`: the places that rows of another metric of the same record have.
+
+    Attributes:
+        or_none: whether rows without a place there are meant, too.
+    """
 
     metric: str
+    or_none: bool = False
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows whose places are meant."""
@@ -60,14 +65,22 @@ def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.Data
         if column not in found:
             found = found if None in several else found.iloc[:0]
         elif isinstance(wanted, (PlacesOf, BestOnDev)):
-            places = wanted.rows(frame)[[*RECORD, column]].drop_duplicates()
-            found = found.merge(places)
+            keys = [*RECORD, column]
+            there = _tuples(found[keys]).isin(_tuples(wanted.rows(frame)[keys]))
+            or_none = isinstance(wanted, PlacesOf) and wanted.or_none
+            found = found[(there | found[column].isna()) if or_none else there]
         else:
             absent = found[column].isna()
             known = [x for x in several if x is not None]
             there = ~absent if ... in several else found[column].isin(known)
             found = found[(there | absent) if None in several else there]
     return found
+
+
+def _tuples(frame: pd.DataFrame) -> pd.MultiIndex:
+    import pandas as pd
+
+    return pd.MultiIndex.from_frame(frame)
 
 
 def marks_of(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> Marks:

@@ -337,6 +337,7 @@ CORPUS = {
     "attention_change": "probes.measurements.attention.change:AttentionChange",
     "pairs": "probes.measurements.behaviour.pairs:Pairs",
     "ablation": "probes.measurements.intervening.ablation:Ablation",
+    "erasure": "probes.measurements.intervening.erasure:Erasure",
     "completion": "probes.measurements.behaviour.completion:Completion",
     "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from probes.measurements.context import Context
+    from probes.training.layer_probe import LayerProbe
 
 
 def why_not(probe: ProbeSpec) -> str:
@@ -51,11 +52,24 @@ class StoredProbes:
             spans: the first and end row of each example's span, and of any second one. Shape
                 (n, spans, 2).
         """
-        import torch
+        return predictions(self._probes[layer], span_means(vectors, spans))
 
-        from probes.training.streamed import SpanRows
 
-        own = vectors.cpu()
-        parts = [SpanRows.of(rows).means(own) for rows in spans.swapaxes(0, 1)]
-        said: NDArray[Any] = self._probes[layer].predict(torch.cat(parts, dim=1))
-        return said if said.ndim == 1 else np.packbits(said > 0, 1)
+def span_means(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:
+    """Features of examples: the mean vectors of their spans, concatenated. (n, H × spans).
+
+    Args:
+        vectors, spans: see `StoredProbes.predict`.
+    """
+    import torch
+
+    from probes.training.streamed import SpanRows
+
+    own = vectors.cpu()
+    return torch.cat([SpanRows.of(rows).means(own) for rows in spans.swapaxes(0, 1)], dim=1)
+
+
+def predictions(probe: LayerProbe, features: torch.Tensor) -> NDArray[Any]:
+    """What a probe of class indices predicts, in the form that scorers score. Shape (n, …)."""
+    said: NDArray[Any] = probe.predict(features)
+    return said if said.ndim == 1 else np.packbits(said > 0, 1)

@@ -215,6 +215,15 @@ quantities.add("ablation_drop", Quantity(label="drop", source=f"{KOVALEVA_2019},
 quantities.add("loss_increase", Quantity(label="increase of loss", unit="nats", source="−log p"))
 quantities.add("cloze_drop", Quantity(label="drop of cloze accuracy", source="Goldberg 2019"))
 
+# Erasure.
+ELAZAR_2021 = "Elazar et al. 2021"
+quantities.add("erasure_drop", Quantity(label="drop", percent=True, source=ELAZAR_2021))
+quantities.add("probe_score", Quantity(label="probe score", percent=True))
+quantities.add("erased_rank", Quantity(digits=0, bounds=POSITIVE, source="Belrose et al. 2023"))
+quantities.add(
+    "erased_variance", Quantity(label="share of variance erased", percent=True, bounds=POSITIVE)
+)
+
 # Behaviour.
 quantities.add(
     "pair_accuracy",

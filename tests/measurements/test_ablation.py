@@ -7,11 +7,11 @@ import pytest
 import torch
 from grammar_models import grammar_models
 from grammar_sentences import attractors
+from plain_passes import stored_probe, vectors_of_words
 from slow_scores import within_word_l2r
 from tiny_runs import run
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-import probes
 from probes.measurements.current import is_current
 from probes.measurements.intervening.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS
 from probes.measurements.verb_forms import Forms
@@ -31,28 +31,6 @@ def found(folder_of_model, tmp_path_factory):
     results = run(folder_of_model, folder, corpus=attractors(), limit=None, **settings)
     (record,) = results.measured.values()
     return folder, results, record
-
-
-def stored(folder, layer):
-    """The probe behind the score of `pos` at a layer."""
-    return probes.read_probe(folder / "results", "pos", layer, cache_dir=folder / "cache")
-
-
-def vectors_by_hand(model, tokenizer, sentences):
-    """By layer, the mean of the pieces of each word, all words one after the other."""
-    layers = []
-    for sentence in sentences:
-        given = tokenizer([*sentence.words], is_split_into_words=True, return_tensors="pt")
-        with torch.no_grad():
-            states = model(**given, output_hidden_states=True).hidden_states
-        of = np.array([-1 if x is None else x for x in given.word_ids(0)])
-        layers.append(
-            [
-                np.stack([x[0].numpy()[of == i].mean(0) for i in range(len(sentence))])
-                for x in states
-            ]
-        )
-    return [np.concatenate(each) for each in zip(*layers, strict=True)]
 
 
 def without_attention(model, layer, heads, size):
@@ -78,8 +56,8 @@ def test_drops_are_those_of_a_model_with_other_weights(found, folder_of_model):
     last = config.num_hidden_layers
 
     def accuracy(changed):
-        vectors = vectors_by_hand(changed, tokenizer, sentences)
-        probe = stored(folder, last)
+        vectors = vectors_of_words(changed, tokenizer, sentences)
+        probe = stored_probe(folder, "pos", last)
         return (probe.predict(vectors[last]) == gold).mean(), vectors
 
     intact, before = accuracy(bert)
@@ -112,8 +90,8 @@ def test_a_skipped_block_is_one_that_is_not_there(found, folder_of_model):
     gold = np.concatenate([sentence.upos for sentence in sentences])
     (result,) = [each for each in results if each.task.name == "pos"]
     del model.encoder.layer[0]
-    (*_, last) = vectors_by_hand(model, tokenizer, sentences)
-    score = (stored(folder, 2).predict(last) == gold).mean()
+    (*_, last) = vectors_of_words(model, tokenizer, sentences)
+    score = (stored_probe(folder, "pos", 2).predict(last) == gold).mean()
     drop = record.rows.at(DROP, 1, disabled=BLOCK, at=2, predicts="pos")
     assert drop.value == pytest.approx(result.score(2) - score, abs=3 / len(gold))
     assert drop.low > 0

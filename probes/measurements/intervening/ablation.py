@@ -21,6 +21,8 @@ from probes.measurements.intervening.probed_sample import (
     drawn,
     probed_samples,
     read_samples,
+    vectors_compared,
+    with_task_column,
 )
 from probes.measurements.intervening.variants import Variant
 from probes.measurements.measurement import Found, Measurement, Request
@@ -30,7 +32,6 @@ from probes.records.record import Extent, Record
 from probes.records.row import Place, Row
 from probes.records.table import NOTHING, Table, TableRow
 from probes.records.titles import subject_title
-from probes.statistics.cka import linear_cka
 from probes.statistics.formatting import shown, shown_p
 from probes.statistics.partition import FEWEST
 
@@ -156,8 +157,7 @@ class Ablation(Measurement):
 
     def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
         """All numbers, with the task in a column of that name."""
-        for line in super().csv_lines(record):
-            yield {"task" if name == "predicts" else name: x for name, x in line.items()}
+        return with_task_column(super().csv_lines(record))
 
 
 def _read(
@@ -176,19 +176,7 @@ def _read(
         if name != "plain":
             continue
         ((base, _),) = its.against
-        for layer, found in vectors.items():
-            before, axes = bases[base][layer], {**its.axes, "at": layer}
-            cosine = float(_cosines(found, before).mean())
-            yield Row("cosine", cosine, its.layer, n=len(found), axes=axes)
-            if layer == last:
-                same = linear_cka(found.cpu().numpy(), before.cpu().numpy())
-                yield Row("cka", same, its.layer, n=len(found), axes=axes)
-
-
-def _cosines(one: Any, other: Any) -> Any:
-    import torch
-
-    return torch.nn.functional.cosine_similarity(one, other)
+        yield from vectors_compared(its, vectors, bases[base], last)
 
 
 def extreme_heads(record: Record) -> Table:

@@ -12,9 +12,10 @@ from probes.examples.examples import NotServedError
 from probes.extraction.vectors import layer_part
 from probes.measurements.intervening.variants import Comparison, Variant, comparisons
 from probes.measurements.stored_probes import StoredProbes, why_not
-from probes.records.row import Row
+from probes.records.row import Place, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
+from probes.statistics.cka import linear_cka
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Replicates, p_values_of
@@ -94,6 +95,11 @@ class ProbedSample(Sample):
         else:
             base = context.predicted(context.layers)[:, self.kept]
             self.predicted = np.repeat(base[None], n_variants, axis=0)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Those whose probes predict."""
+        return self.context.layers
 
     @cached_property
     def _probes(self) -> StoredProbes:
@@ -215,3 +221,29 @@ def read_samples(
         changed = variants[number].layer
         vectors = {layer: arrays[layer_part(layer)] for layer in its.layers if layer >= changed}
         yield number, view, first, vectors
+
+
+def vectors_compared(
+    its: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any], last: int
+) -> Iterator[Row]:
+    """The mean cosine of words' vectors, by layer, with those before; of the last layer CKA, too.
+
+    Args:
+        its: the changed pass.
+        vectors, before: by layer, each (words, H).
+    """
+    import torch
+
+    for layer, found in vectors.items():
+        axes = {**its.axes, "at": layer}
+        cosines = torch.nn.functional.cosine_similarity(found, before[layer])
+        yield Row("cosine", float(cosines.mean()), its.layer, n=len(found), axes=axes)
+        if layer == last:
+            cka = linear_cka(found.cpu().numpy(), before[layer].cpu().numpy())
+            yield Row("cka", cka, its.layer, n=len(found), axes=axes)
+
+
+def with_task_column(lines: Iterator[Mapping[str, Place]]) -> Iterator[Mapping[str, Place]]:
+    """Lines of a CSV file, in which a task is in a column of that name."""
+    for line in lines:
+        yield {"task" if name == "predicts" else name: place for name, place in line.items()}

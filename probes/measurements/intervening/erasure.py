@@ -1,0 +1,341 @@
+"""Erasure: what a model loses if the labels of a task can no longer be read from a layer.
+
+At each layer in turn an eraser takes away what a linear probe could read (LEACE, Belrose et al.
+2023), at every piece of every word, and the pass goes on (amnesic probing, Elazar et al. 2021). Two
+others say what any such change costs: one that erases the labels of the control task, and one that
+takes away directions at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field, PositiveInt
+
+from probes.common.errors import NoHeadError
+from probes.examples.control_task import control_labels, has_types
+from probes.measurements.chart_views import Cells, Lines
+from probes.measurements.choosing import PlacesOf
+from probes.measurements.intervening.erasers import (
+    Eraser,
+    Moments,
+    inlp,
+    leace,
+    random_subspace,
+)
+from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers
+from probes.measurements.intervening.probed_sample import (
+    ProbedSample,
+    Sample,
+    drawn,
+    probed_samples,
+    read_samples,
+    vectors_compared,
+    with_task_column,
+)
+from probes.measurements.intervening.variants import Variant
+from probes.measurements.measurement import Found, Measurement
+from probes.measurements.pivots import Pivot
+from probes.measurements.stored_probes import predictions, span_means
+from probes.records.base import Frozen
+from probes.records.record import Record
+from probes.records.row import Place, Row
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from probes.common.arrays import Floats
+    from probes.examples.examples import Examples
+    from probes.extraction.views import Text
+    from probes.measurements.context import Context
+    from probes.training.layer_probe import LayerProbe
+
+DROP, SCORE = "erasure_drop", "probe_score"
+
+LABELS, CONTROL, RANDOM, NOTHING = "labels", "control task", "random", "nothing"
+"""What is erased; and what a drop is less, ``nothing`` for the whole of it."""
+
+_ROWS = 1 << 13
+"""Examples whose moments are summed at a time."""
+
+_FROM_LAST = {"at": PlacesOf("cka"), "probes": "own"}
+
+
+class ErasureOptions(Frozen):
+    """What can be set."""
+
+    sentences: PositiveInt = Field(
+        default=300, description="test sentences, drawn at random, that are read for every layer"
+    )
+    training: PositiveInt = Field(
+        default=1500, description="training sentences that probes are fitted to again"
+    )
+    method: Literal["leace", "inlp"] = Field(
+        default="leace", description="how labels are erased; inlp is iterative nullspace projection"
+    )
+
+
+class Erasure(Measurement):
+    """What erasing a task's labels at a layer costs probes, and the model's own answers.
+
+    The task is ``erased``, from the ``layer`` of the row. ``erasure_drop`` is what the probe of
+    layer ``at`` loses on a task (``predicts``; ``probes`` says whether it is the ``own`` task), as
+    it was trained (``fit`` is ``frozen``) or fitted ``again`` to the changed vectors of a sample of
+    train, compared with one fitted to untouched vectors of that sample. ``eraser`` says whether it
+    is the ``labels`` that are erased, those of the ``control task``, or directions at ``random``
+    that change vectors as much; and ``less`` whether the drop by one of these was subtracted. At
+    the last layer with p, corrected over the layers of erasure. ``loss_increase`` and
+    ``cloze_drop`` are as in ablation, ``probe_score`` is the score that is reported of the layer,
+    ``erased_rank`` and ``erased_variance`` say how much is taken away.
+    """
+
+    name = "erasure"
+    asks = ("results",)
+    summary = "what erasing a task's labels at each layer costs probes and the model's answers"
+    options = ErasureOptions
+    uses_head = True
+    views = (
+        Pivot(
+            "the task's probe at the last layer",
+            (DROP,),
+            columns=("fit", "eraser", "less"),
+            where={**_FROM_LAST, "less": (NOTHING, CONTROL)},
+            apart="erased",
+            places={NOTHING: "", CONTROL: "control task"},
+            note="Drop of the score, in points: rows are layers from which labels are erased.",
+        ),
+        Pivot(
+            "the model's own answers",
+            (LOSS, CLOZE),
+            columns=("metric", "eraser", "less"),
+            where={"less": (NOTHING, CONTROL)},
+            apart="erased",
+        ),
+        Pivot(
+            "other tasks' probes at the last layer",
+            (DROP,),
+            columns=("predicts",),
+            where={**_FROM_LAST, "probes": "other", "eraser": LABELS, "less": CONTROL},
+            apart="erased",
+            note="Drop less that by erasing the labels of the control task.",
+        ),
+        Lines(
+            "erasure",
+            (SCORE, DROP, CLOZE),
+            title="decodable, and used",
+            note="Score of the layer's probe; and what is lost above if the labels are erased "
+            "there, less what is lost by erasing those of the control task: by the frozen probe of "
+            "the last layer, and by the model's own agreement.",
+            where={
+                "eraser": (LABELS, None),
+                "less": (CONTROL, None),
+                "fit": ("frozen", None),
+                "probes": ("own", None),
+                "at": PlacesOf("cka", or_none=True),
+            },
+            apart="erased",
+        ),
+        Cells(
+            "recovered",
+            DROP,
+            across="at",
+            apart="erased",
+            where={"eraser": LABELS, "less": NOTHING, "fit": "again", "probes": "own"},
+            title="lost to a probe that is fitted again",
+            note="Rows: the layer from which labels are erased; columns: the layer that is probed.",
+        ),
+    )
+
+    def compute(self, context: Context) -> Found:
+        """Read samples of test and of train with each task's labels erased at each layer.
+
+        Raises:
+            NotServedError: no task was scored whose probes can be applied again.
+        """
+        corpus, options = context.corpus, context.options
+        sample = drawn(len(corpus.splits["test"]), options.sentences)
+        again = drawn(len(corpus.splits["train"]), options.training)
+        tasks, notes = probed_samples(context, sample, 1)
+        rows: list[Row] = []
+        for task in tasks:
+            steps = {layer: _steps(task, layer, options.method) for layer in task.layers}
+            variants = _variants(task.name, steps)
+            every, _ = probed_samples(context, sample, len(variants))
+            rows += _sizes(task, steps)
+            rows += _read(context, task.name, every, variants, again)
+            try:
+                rows += own_answers(context, variants, sample)
+            except NoHeadError:
+                notes.append("The model has no language-model head: its own answers are left out.")
+            if not has_types(task.context.examples):
+                notes.append(f"{task.name} has no control task: its examples have no types.")
+        facts = {"sentences": len(sample), "training_sentences": len(again)}
+        return Found(rows, facts=facts, notes=list(dict.fromkeys(notes)))
+
+    def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
+        """All numbers, with the task that is predicted in a column of that name."""
+        return with_task_column(super().csv_lines(record))
+
+
+def _variants(task: str, steps: Mapping[int, Mapping[str, Step]]) -> list[Variant]:
+    """The untouched pass; then at each layer what erases labels, after what it is compared with."""
+    from probes.extraction.interventions import Erase
+
+    found = [Variant()]
+    for layer, of_layer in steps.items():
+        others = []
+        for name in reversed(of_layer):
+            against = [(0, {"less": NOTHING}), *(others if name == LABELS else ())]
+            change = Erase(layer, *of_layer[name].eraser, positions="pieces")
+            others.append((len(found), {"less": name}))
+            axes = {"erased": task, "eraser": name}
+            found.append(Variant((change,), layer, axes, tuple(against)))
+    return found
+
+
+class Step(NamedTuple):
+    """An eraser at a layer, and by how much it changes vectors; see `Eraser.change`."""
+
+    eraser: Eraser
+    change: float
+
+
+def _steps(task: ProbedSample, layer: int, method: str) -> dict[str, Step]:
+    """What erases labels, then its controls; those of the control task only if there is one."""
+    erase = {"leace": leace, "inlp": inlp}[method]
+    context, examples = task.context, task.context.examples
+    targets = [examples.targets("train")]
+    if has_types(examples):
+        targets += [*control_labels(examples, "train", [0])]
+    labels = [as_columns(examples, each) for each in targets]
+    both = _moments(context, layer, np.concatenate(labels, axis=1))
+    found, width = {}, labels[0].shape[1]
+    for number, name in enumerate([LABELS, CONTROL][: len(labels)]):
+        eraser = erase(both.with_labels(slice(number * width, (number + 1) * width)))
+        found[name] = Step(eraser, eraser.change(both))
+    at_random = random_subspace(both, found[LABELS].change)
+    return {**found, RANDOM: Step(at_random, at_random.change(both))}
+
+
+def _moments(context: Context, layer: int, labels: Floats) -> Moments:
+    """Of all training examples at one layer.
+
+    Args:
+        labels: see `as_columns`.
+    """
+    import torch
+
+    from probes.training.streamed import Mapped, SpanRows, gather
+
+    vectors = Mapped(context.vectors.layer(layer))
+    spans = context.examples.rows("train", context.view, context.vectors)
+
+    def blocks() -> Iterator[tuple[Floats, Floats]]:
+        for first in range(0, len(labels), _ROWS):
+            part = slice(first, min(first + _ROWS, len(labels)))
+            out = torch.empty(part.stop - first, len(spans) * vectors.shape[1])
+            gather(vectors, [SpanRows.of(span[part]) for span in spans], out)
+            yield out.numpy().reshape(len(out), len(spans), -1), labels[part]
+
+    return Moments.of(blocks())
+
+
+def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
+    """Labels as numbers: a column for each class or label, or the number itself. Shape (n, K).
+
+    Args:
+        targets: in the form of `Examples.targets`.
+    """
+    if examples.members is not None:
+        return examples.members[targets, : len(examples.classes)].astype(np.float64)
+    if not examples.classes:
+        return targets[:, None].astype(np.float64)
+    found: Floats = np.eye(len(examples.classes))[targets]
+    return found
+
+
+def _sizes(task: ProbedSample, steps: Mapping[int, Mapping[str, Step]]) -> Iterator[Row]:
+    """The score of each layer's probe, and how much is erased."""
+    context = task.context
+    for layer, of_layer in steps.items():
+        if score := context.result.at(context.task.metric, layer):
+            between, axes = (score.low, score.high), {"erased": task.name}
+            yield Row(SCORE, score.value, layer, *between, n=score.n, axes=axes)
+        for name, step in of_layer.items():
+            axes = {"erased": task.name, "eraser": name}
+            yield Row("erased_rank", step.eraser.rank, layer, split="train", axes=axes)
+            yield Row("erased_variance", step.change, layer, split="train", axes=axes)
+
+
+def _read(
+    context: Context,
+    erased: str,
+    tasks: Sequence[ProbedSample],
+    variants: Sequence[Variant],
+    again: NDArray[Any],
+) -> Iterator[Row]:
+    """Let frozen probes of all tasks, and new ones of the erased task, predict in every pass.
+
+    Args:
+        erased: the name of the task.
+        again: the sentences of train that probes are fitted to again.
+    """
+    last = context.model.n_layers
+    for name in dict.fromkeys(each.view for each in tasks):
+        some = [each for each in tasks if each.view == name]
+        own = next((each for each in some if each.name == erased), None)
+        new = Refitted(own, again) if own else None
+        samples = [*some, *([new.train] if new else [])]
+        for number, _, first, vectors in read_samples(context, samples, variants, name):
+            for each in some:
+                each.take(number, vectors, first)
+            if new:
+                new.take(number, vectors, first)
+            if not number:
+                base = vectors
+            elif new:
+                yield from vectors_compared(variants[number], vectors, base, last)
+        if own and new:
+            yield from own.rows(variants, DROP, new.predicted, fit="again", probes="own")
+    for each in tasks:
+        whose = "own" if each.name == erased else "other"
+        yield from each.rows(variants, DROP, each.predicted, fit="frozen", probes=whose)
+
+
+class Refitted:
+    """Probes of a task that are fitted again to the vectors of every pass.
+
+    Args:
+        test: whose examples are predicted.
+        sentences: of train.
+
+    Attributes:
+        train: the examples that are fitted.
+        predicted: see `ProbedSample`.
+    """
+
+    def __init__(self, test: ProbedSample, sentences: NDArray[Any]) -> None:
+        self._test, self.train = test, Sample(test.context, "train", sentences)
+        self.predicted = np.empty_like(test.predicted)
+
+    def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
+        """Fit and predict; see `ProbedSample.take`."""
+        spans = self.train.spans(first), self._test.spans(first)
+        for place, layer in enumerate(self._test.layers):
+            if layer in vectors:
+                train, test = (span_means(vectors[layer], each) for each in spans)
+                self.predicted[number, place] = predictions(self._fitted(train), test)
+
+    def _fitted(self, features: Any) -> LayerProbe:
+        from probes.training.layer_probe import LayerProbe
+
+        its, kept = self._test.context, self.train.kept
+        labels = its.examples.targets("train")[kept]
+        if its.task.kind == "multi-label":
+            labels = as_columns(its.examples, labels)
+        kind = its.task.kind.replace("-", "_")
+        weight = "balanced" if its.task.metric == "balanced_accuracy" else None
+        probe = LayerProbe(its.spec.family, kind, device=str(its.device), class_weight=weight)
+        return probe.fit(features, labels, groups=self.train.split.sentence[kept])

@@ -1,0 +1,137 @@
+"""What erased labels cost, in a model whose grammar is known and against plain transformers."""
+
+import numpy as np
+import pytest
+import torch
+from concept_erasure import LeaceFitter
+from grammar_models import grammar_models
+from grammar_sentences import attractors
+from plain_passes import stored_probe, vectors_of_words, word_of_pieces
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from tiny_runs import run
+from transformers import AutoModel, AutoTokenizer
+
+from probes.measurements.current import is_current
+from probes.measurements.intervening.erasure import CLOZE, CONTROL, DROP, LABELS, NOTHING, RANDOM
+
+LAST = 2
+
+
+@pytest.fixture(scope="module")
+def folder_of_model(tmp_path_factory):
+    return grammar_models(tmp_path_factory)["masked"]
+
+
+@pytest.fixture(scope="module")
+def found(folder_of_model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("erasure")
+    settings = {"tasks": ("pos", "agreement"), "probes": "linear", "measurements": "erasure"}
+    results = run(folder_of_model, folder, corpus=attractors(), limit=None, **settings)
+    (record,) = results.measured.values()
+    return folder, results, record
+
+
+def drop(record, task, layer, at, eraser=LABELS, less=NOTHING, fit="frozen"):
+    axes = {"predicts": task, "at": at, "eraser": eraser, "less": less, "fit": fit}
+    return record.rows.at(DROP, layer, erased=task, probes="own", **axes)
+
+
+def test_erased_where_it_is_read_number_leaves_the_model_at_chance(found):
+    *_, record = found
+
+    def cost(eraser, less=NOTHING):
+        return record.rows.at(CLOZE, LAST, erased="agreement", eraser=eraser, less=less)
+
+    labels, control = cost(LABELS), cost(CONTROL)
+    assert labels.n > 100
+    assert labels.value > 0.35
+    assert abs(control.value) < 0.1
+    assert abs(cost(RANDOM).value) < 0.1
+    assert cost(LABELS, CONTROL).value == pytest.approx(labels.value - control.value)
+    assert cost(LABELS, CONTROL).low > 0.25
+
+
+def test_the_probe_of_the_layer_is_at_the_majority(found):
+    _, results, record = found
+    (result,) = [each for each in results if each.task.name == "agreement"]
+    for layer in (1, LAST):
+        erased = drop(record, "agreement", layer, layer)
+        assert result.score(layer) - erased.value == pytest.approx(0.5, abs=0.1)
+        assert abs(drop(record, "agreement", layer, layer, CONTROL).value) < 0.1
+    assert drop(record, "agreement", LAST, LAST, less=CONTROL).p < 0.05
+
+
+def test_drops_are_those_of_plain_passes_with_a_hook(found, folder_of_model):
+    folder, _, record = found
+    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
+    model = AutoModel.from_pretrained(folder_of_model).eval()
+    corpus = attractors()
+    train, test = corpus.splits["train"], corpus.splits["test"]
+    tags = np.concatenate([sentence.upos for sentence in train])
+    gold = np.concatenate([sentence.upos for sentence in test])
+    classes = np.unique(tags)
+    before = vectors_of_words(model, tokenizer, train)
+    fitter = LeaceFitter(
+        before[1].shape[1], len(classes), dtype=torch.float64, svd_tol=1e-10, shrinkage=False
+    )
+    one_hot = (tags[:, None] == classes).astype(float)
+    fitter.update(torch.from_numpy(before[1]).double(), torch.from_numpy(one_hot))
+    of_words = []
+
+    def erase(_module, _args, output):
+        changed = fitter.eraser(output[0].double()).float()
+        words = torch.from_numpy(of_words[-1] >= 0)[:, None]
+        return torch.where(words, changed, output[0])[None]
+
+    untouched = vectors_of_words(model, tokenizer, test)[LAST]
+    handle = model.encoder.layer[0].register_forward_hook(erase)
+    model.register_forward_pre_hook(
+        lambda _, args, given: of_words.append(words_of[tuple(given["input_ids"][0].tolist())]),
+        with_kwargs=True,
+    )
+    words_of = {}
+    for sentence in (*train, *test):
+        given, of = word_of_pieces(tokenizer, sentence.words)
+        words_of[tuple(given["input_ids"][0].tolist())] = of
+    erased_train = vectors_of_words(model, tokenizer, train)[LAST]
+    erased = vectors_of_words(model, tokenizer, test)[LAST]
+    handle.remove()
+    probe = stored_probe(folder, "pos", LAST)
+
+    def accuracy(vectors):
+        return (probe.predict(vectors) == gold).mean()
+
+    row = drop(record, "pos", 1, LAST)
+    assert row.value == pytest.approx(accuracy(untouched) - accuracy(erased), abs=0.01)
+    assert row.n == len(gold)
+
+    def fitted(on, of):
+        scaler = StandardScaler().fit(on)
+        found = LogisticRegression(C=1 / 30, max_iter=2000).fit(scaler.transform(on), tags)
+        return (found.predict(scaler.transform(of)) == gold).mean()
+
+    row = drop(record, "pos", 1, LAST, fit="again")
+    assert row.value == pytest.approx(
+        fitted(before[LAST], untouched) - fitted(erased_train, erased), abs=0.02
+    )
+
+
+def test_the_record_is_current_and_has_all_layers(found):
+    *_, record = found
+    assert is_current(record)
+    for row in record.rows:
+        if row.metric == DROP:
+            assert row.axes["at"] >= row.layer
+    ranks = {
+        (row.layer, row.axes["eraser"]): row.value
+        for row in record.rows
+        if row.metric == "erased_rank" and row.axes["erased"] == "agreement"
+    }
+    assert {ranks[layer, eraser] for layer in (1, 2) for eraser in (LABELS, CONTROL)} == {1}
+    changes = {
+        row.axes["eraser"]: row.value
+        for row in record.rows
+        if row.metric == "erased_variance" and row.layer == 1 and row.axes["erased"] == "pos"
+    }
+    assert changes[RANDOM] == pytest.approx(changes[LABELS])
