@@ -136,6 +136,7 @@ def test_examples_belong_to_the_last_sentence_and_are_read_in_their_window():
     assert found.view == "own"
     assert test.excluded == {NONE_BESIDE.reason: 2}
     # Right are the 2 pairs whose words match and all 6 that do not corefer.
+    assert found.types_shown
     scores = baselines(found, found.targets("train"), Scorer(found, "test"))
     assert scores["string match"] == {"accuracy": pytest.approx(8 / 12)}
     assert references(found, found.targets("train"), Scorer(found, "test")) == {}
