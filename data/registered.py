@@ -223,7 +223,6 @@ corpora.add(
 )
 
 _GUM = "https://github.com/UniversalDependencies/UD_English-GUM"
-_GUM_RAW = "https://raw.githubusercontent.com/UniversalDependencies/UD_English-GUM"
 
 corpora.add(
     "gum",
@@ -244,7 +243,7 @@ corpora.add(
             **{
                 split: Remote(
                     f"en_gum-ud-{split}.conllu",
-                    f"{_GUM_RAW}/{gum.COMMIT}/en_gum-ud-{split}.conllu",
+                    f"{_GUM}/raw/{gum.COMMIT}/en_gum-ud-{split}.conllu",
                     digest,
                 )
                 for split, digest in (

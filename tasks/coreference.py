@@ -13,15 +13,8 @@ from probes.tasks.task import Example, Excluded, task
 DISTANCES = ("in one sentence", "one sentence apart", "two sentences apart")
 
 
-@task(
-    "coreference",
-    version=1,
-    needs=["mentions", "heads"],
-    shape="span pair",
-    metric="accuracy",
-    baseline="string match",
-    window=len(DISTANCES),
-)
+@task("coreference", version=1, needs=["mentions", "heads"], shape="span pair", metric="accuracy",
+      baseline="string match", window=len(DISTANCES))  # fmt: skip
 def coreference(window: Sentence) -> Iterator[Example | Excluded]:
     """Whether two given mentions, at most two sentences apart, are of the same entity."""
     count = Counter(mention.entity for mention in window.mentions)
@@ -58,17 +51,15 @@ def sentence_of(mention: Mention, window: Sentence) -> int:
 
 def pair(label: str, one: Mention, other: Mention, window: Sentence) -> Example:
     """The example of two mentions, the second of which is in the last sentence."""
-    said = [" ".join(window.words[slice(*m.span)]).lower() for m in (one, other)]
-    heads = [window.words[head_of(m.span, window.heads)].lower() for m in (one, other)]
-    matches = said[0] == said[1]
+    first, second = (" ".join(window.words[slice(*m.span)]).lower() for m in (one, other))
+    heads = (window.words[head_of(m.span, window.heads)].lower() for m in (one, other))
+    match = "same" if first == second else "other"
+    distance = DISTANCES[len(window.starts) - sentence_of(one, window)]
     return Example(
         label,
         one.span,
         other.span,
         type=" ".join(heads),
-        groups=(
-            DISTANCES[len(window.starts) - sentence_of(one, window)],
-            "same words" if matches else "other words",
-        ),
-        reference="same" if matches else "other",
+        groups=(distance, f"{match} words"),
+        reference=match,
     )

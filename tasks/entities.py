@@ -11,14 +11,8 @@ FORMS = {"PRON": "pronoun", "PROPN": "name"}
 """Groups of the breakdown by the tag of the mention's head; others are common nouns."""
 
 
-@task(
-    "entities",
-    version=1,
-    needs=["mentions", "heads", "upos"],
-    shape="span",
-    metric="accuracy",
-    also=["macro_f1"],
-)
+@task("entities", version=1, needs=["mentions", "heads", "upos"], shape="span",
+      metric="accuracy", also=["macro_f1"])  # fmt: skip
 def entities(sentence: Sentence) -> Iterator[Example | Excluded]:
     """The type of the entity that a given mention is of."""
     for mention in sentence.mentions:

@@ -1,9 +1,11 @@
 """Tasks of mentions, on documents small enough to list every pair by hand."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from probes.cli.check_task import check_task
 from probes.common.errors import UserError
 from probes.data.documents import windows
 from probes.data.find import find_corpus
@@ -140,6 +142,23 @@ def test_examples_belong_to_the_last_sentence_and_are_read_in_their_window():
     scores = baselines(found, found.targets("train"), Scorer(found, "test"))
     assert scores["string match"] == {"accuracy": pytest.approx(8 / 12)}
     assert references(found, found.targets("train"), Scorer(found, "test")) == {}
+
+
+def test_rules_read_what_they_say():
+    part = tuple(replace(s, upos=("X",) * len(s)) for s in DOCUMENT)
+    splits = {
+        split: tuple(replace(s, id=split + s.id, document=split) for s in part)
+        for split in ("train", "dev", "test")
+    }
+    # A second type of entity, since one is nothing to tell apart.
+    animal = replace(BOB.mentions[0], type="animal")
+    splits["train"] = (
+        replace(splits["train"][0], mentions=(*ANNA.mentions, animal)),
+        *splits["train"][1:],
+    )
+    for its in (ENTITIES, COREFERENCE):
+        report = check_task(its, Corpus("c", "1", "MIT", splits))
+        assert (report.errors, report.read) == ((), {*its.needs})
 
 
 def test_types_of_entities():
