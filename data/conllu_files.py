@@ -1,11 +1,12 @@
-"""CoNLL-U: the ten columns of Universal Dependencies, and two layers in MISC.
+"""CoNLL-U: the ten columns of Universal Dependencies, and three layers in MISC.
 
-Chunks and frames have no columns of their own; they are read from MISC:
+Chunks, frames and mentions have no columns of their own; they are read from MISC:
 
 - ``Chunk=B-NP``: BIO tag of the word's base chunk, on every word of a sentence or on none.
 - ``Frame=break.01`` on the first word of a predicate, with ``Pred=3-4`` if the predicate
   has several words, and ``Args=ARG1:1-2,ARGM-TMP:5-6`` if it has arguments.
   Words count from 1, both ends included, as in the ID column.
+- ``Entity=(e1-person)`` where ``# global.Entity`` says what it means, see `probes.data.corefud`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from conllu.parser import parse_dict_value
 from probes.common.errors import UserError
 from probes.common.files import read_text
 from probes.data.bio import WordError, require_bio
-from probes.data.sentence import ROOT, Frame, FrozenDict, Sentence, Span, interned
+from probes.data.corefud import part_names, read_mentions
+from probes.data.sentence import ROOT, Frame, FrozenDict, Mention, Sentence, Span, interned
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _COLUMNS = 10
@@ -62,6 +64,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
             sentences share an id.
     """
     document = genre = ""
+    entity_parts: tuple[str, ...] = ()
     places: dict[str, int] = {}
     for first, lines in _blocks(read_text(path)):
         if all(line.startswith("#") for line in lines):
@@ -74,9 +77,12 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
         if not words:
             raise UserError(f"{path}, line {first}: a sentence without words; remove it.")
         try:
+            if comment := tokens.metadata.get("global.Entity"):
+                entity_parts = part_names(comment)
             name = _id(tokens, path, len(places) + 1)
             sentence = _sentence(words, language, document, genre, name)
-            sentence = replace(sentence, written=_written(tokens))
+            mentions = _mentions(tokens, entity_parts) if entity_parts else ()
+            sentence = replace(sentence, written=_written(tokens), mentions=mentions)
         except WordError as error:
             line = _line_of(error.word, first, lines)
             raise UserError(f"{path}, line {line}: {error}; fix the file.") from error
@@ -173,6 +179,18 @@ def _sentence(words: list[Any], language: str, document: str, genre: str, name: 
         document=document,
         genre=genre,
     )
+
+
+def _mentions(tokens: conllu.TokenList, names: tuple[str, ...]) -> tuple[Mention, ...]:
+    """The mentions of entities; empty nodes may have some too."""
+    marked: list[tuple[Span, str]] = []
+    before = 0
+    for token in tokens:
+        is_word = isinstance(token["id"], int)
+        if "Entity" in (token["misc"] or {}):
+            marked.append(((before, before + is_word), token["misc"]["Entity"] or ""))
+        before += is_word
+    return read_mentions(marked, names)
 
 
 def _written(tokens: conllu.TokenList) -> tuple[str, ...]:

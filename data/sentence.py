@@ -26,7 +26,7 @@ ROOT = -1
 
 SPLITS = ("train", "dev", "test")
 
-LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames", "lemmas")
+LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames", "lemmas", "mentions")
 """The annotation layers that a sentence may have."""
 
 
@@ -55,6 +55,32 @@ class FrozenDict(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenDict, (dict(self),)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A mention of an entity, in CorefUD's annotation.
+
+    Attributes:
+        entity: what is mentioned; mentions of one entity in a document corefer.
+        type: type of the entity, e.g. ``person``; empty if it is not annotated.
+        span: its words; empty if it has none, as a dropped pronoun.
+        part: ``1/2`` for the first of two parts of a discontinuous mention; empty for a whole one.
+        attributes: all that the annotation says of it, by name.
+    """
+
+    entity: str
+    type: str
+    span: Span
+    part: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def unfit(self) -> str:
+        """Why its span is not the words of a whole mention; empty if it is."""
+        if self.part:
+            return "part of a discontinuous mention"
+        return "mention without words" * (self.span[0] == self.span[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +120,9 @@ class Sentence:
         whole: whether its only word is a text as it was written, which a model reads as one, and
             of which a vector is pooled.
         lemmas: dictionary form of each word.
+        mentions: mentions of entities, in the order in which they begin.
+        starts: the first words of the sentences that it is made of, if it is a window of a document
+            (see `probes.data.documents`).
         written: the stretch of text that each word is in, with the space before it; empty for a
             word that shares the stretch of the one before, as in French ``du``, and for all words
             if the corpus does not say how they are spaced.
@@ -115,6 +144,8 @@ class Sentence:
     whole: bool = field(default=False, repr=False)
     lemmas: tuple[str, ...] = field(default=(), compare=False, repr=False)
     written: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)
+    starts: tuple[int, ...] = field(default=(0,), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # Bypasses a subclass that records which attributes are read.
@@ -162,9 +193,9 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all words and annotations but lemmas, split by split, in order; or of items.
+        """SHA-256 of words and annotations, split by split, in order; or of items.
 
-        Lemmas came later than the first records. They are in the same files.
+        Lemmas and mentions, which came later than the first records, are in the same files.
         """
         digest = hashlib.sha256()
         for item in self.items:

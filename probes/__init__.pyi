@@ -16,6 +16,7 @@ from probes.data.sentence import ROOT as ROOT
 from probes.data.sentence import SPLITS as SPLITS
 from probes.data.sentence import Corpus as Corpus
 from probes.data.sentence import Frame as Frame
+from probes.data.sentence import Mention as Mention
 from probes.data.sentence import Sentence as Sentence
 from probes.extraction.attention_maps import AttentionCollector as AttentionCollector
 from probes.extraction.collectors import Collector as Collector

@@ -23,6 +23,8 @@ SHIPPED = (
     "main_clause",
     "position",
     "sentence_shape",
+    "entities",
+    "coreference",
 )
 
 TASK_GROUPS = ("standard", "all")

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
 from probes.common.registry import Registry, did_you_mean
+from probes.data.documents import JOINED, windows
 from probes.data.sentence import LAYERS, Sentence, Span
 from probes.tasks.validation import TaskError, fault, items_of
 
@@ -44,8 +45,8 @@ class Example:
             that can only read the text up to the hidden word, examples whose cue would be cut off
             are left out and counted.
         groups: groups of the breakdowns that the example belongs to, e.g. ``1+ attractors``.
-        reference: the label that a simple rule with access to the annotation would give; its
-            score is reported as an upper reference.
+        reference: the label that a simple rule would give; what its score is reported as says the
+            task (`Task.reference`, `Task.baseline`).
     """
 
     label: Label
@@ -84,7 +85,12 @@ class Task:
         also: names of further metrics to report.
         rule: yields the examples of one sentence.
         summary: one line for `--list-tasks`.
-        reference: description of `Example.reference`, if it is used.
+        reference: description of `Example.reference`, if its rule has access to the annotation,
+            so that its score is an upper reference.
+        baseline: description of `Example.reference`, if its rule knows nothing but the words of the
+            spans, so that its score is one of the baselines.
+        window: number of sentences of a document that the rule and the encoder see at once: a
+            sentence and those before it (see `probes.data.documents`).
         stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
         reading: how a column of the user's data was read, for the line that announces the task.
         pooling: how the vector of a text is made from those of its pieces, see
@@ -104,6 +110,8 @@ class Task:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     reading: str = ""
     pooling: TextPooling | None = None
+    baseline: str = ""
+    window: int = 1
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
         """The annotation layers that this task needs and `layers` lacks."""
@@ -124,8 +132,15 @@ class Task:
         needs = tuple(used.get(layer, layer) for layer in self.needs)
         return replace(self, needs=needs, rule=partial(_standing_in, self.rule, used))
 
+    def texts(self, sentences: Iterable[Sentence]) -> Iterable[Sentence]:
+        """What the rule is applied to: the sentences themselves, or the window of each."""
+        return windows(sentences, self.window) if self.window > 1 else sentences
+
     def examples(self, sentence: Sentence) -> list[Example | Excluded]:
         """The examples of `sentence`; none if it lacks an annotation layer that the task needs.
+
+        Args:
+            sentence: one of the task's `texts`.
 
         Raises:
             TaskError: the rule failed or yielded something invalid.
@@ -158,6 +173,8 @@ class Task:
                     what = fault(item, self.kind)
                 if what:
                     raise self.fault(sentence, what)
+                if self.window > 1 and isinstance(item, Example) and item.words is None:
+                    item = replace(item, words=sentence.words)
                 found.append(item)  # type: ignore[arg-type]
         except UserError:
             raise
@@ -207,6 +224,8 @@ def task(
     shape: Shape = "word",
     kind: Kind = "classification",
     reference: str = "",
+    baseline: str = "",
+    window: int = 1,
     stand_ins: Mapping[str, str] | None = None,
 ) -> Callable[[Rule], Rule]:
     """Decorator that registers a function from a sentence to its examples as a task.
@@ -214,8 +233,8 @@ def task(
     The first line of the function's docstring becomes the summary that `--list-tasks` shows.
 
     Raises:
-        UserError: an invalid name or version, an unknown annotation layer, shape or kind, or a
-            name that is taken.
+        UserError: an invalid name or version, an unknown annotation layer, shape or kind, a layer
+            that windows lack, or a name that is taken.
     """
     if not re.fullmatch(r"\w[\w.-]{0,59}", name):
         raise UserError(f"Task {name!r}: a name may have up to 60 letters, digits, _, - and .")
@@ -236,6 +255,11 @@ def task(
                 f"Task {name!r}: unknown {what} {given!r}. {did_you_mean(given, known)}"
             )
 
+    if window > 1 and (lacking := [layer for layer in needs if layer not in JOINED]):
+        raise UserError(
+            f"Task {name!r}: windows of several sentences have no {lacking[0]}; leave window= out."
+        )
+
     def decorate(rule: Rule) -> Rule:
         summary = (rule.__doc__ or "").strip().split("\n")[0]
         tasks.add(
@@ -252,6 +276,8 @@ def task(
                 summary,
                 reference,
                 stand_ins or {},
+                baseline=baseline,
+                window=window,
             ),
         )
         return rule

@@ -120,7 +120,7 @@ def layers_read(task: Task, corpus: Corpus) -> frozenset[str]:
 
     stand_ins = {a: b for a, b in task.stand_ins.items() if a not in corpus.layers}
     watching = replace(task, needs=())
-    for sentence in corpus:
+    for sentence in task.texts(corpus):
         content = {each.name: getattr(sentence, each.name) for each in fields(sentence)}
         content |= {layer: content[other] for layer, other in stand_ins.items()}
         if all(content.get(layer) for layer in task.needs):

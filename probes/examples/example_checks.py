@@ -39,7 +39,7 @@ def require_repeatable(task: Task, sentences: Iterable[Sentence]) -> None:
     Raises:
         TaskError: it does not, for one of these sentences.
     """
-    sentences = list(sentences)
+    sentences = list(task.texts(sentences))
     first = [task.examples(sentence) for sentence in sentences]
     # In reverse, so that a rule that depends on earlier sentences is found out.
     again = [task.examples(sentence) for sentence in reversed(sentences)][::-1]

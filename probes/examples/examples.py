@@ -247,7 +247,7 @@ class Examples:
 
 
 def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
-    """Apply `task` to every sentence of `corpus`.
+    """Apply `task` to every sentence of `corpus`, or to the window that ends with it.
 
     Args:
         hiding: the view for examples that hide a word, "masked" or "cut".
@@ -265,7 +265,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         texts: list[Text] = []
         numbers: list[int] = []
         excluded: Counter[str] = Counter()
-        for number, sentence in enumerate(corpus.splits[name]):
+        for number, sentence in enumerate(task.texts(corpus.splits[name])):
             whole = plain_text(sentence)
             for item in task.examples(sentence):
                 if isinstance(item, Excluded):

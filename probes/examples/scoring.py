@@ -99,13 +99,18 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
     there are any that are shown. Ties go to the label that sorts first. For multi-label tasks,
     every label that more than half of the examples have, which is what a probe that knows
     frequencies alone predicts: the most frequent set is often the empty one, whose F1 is 0.
+
+    Also the rule that a task gives as a baseline, if any.
     """
     keys: Keys = {"majority": lambda part: [""] * len(part.examples)}
     if examples.types_shown:
         keys["type majority"] = _types
     elif examples.words_shown:
         keys["word majority"] = _words
-    return _majorities(examples, train_labels, test, keys)
+    found = _majorities(examples, train_labels, test, keys)
+    if examples.task.baseline:
+        found[examples.task.baseline] = _rule(examples, test)
+    return found
 
 
 def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
@@ -116,14 +121,19 @@ def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[st
     """
     found: dict[str, Scores] = {}
     if examples.task.reference:
-        said = examples.predictions([e.reference for e in examples.splits["test"].examples])
-        (scores,) = test.scores(said[None])
-        if not examples.classes and np.isnan(said).any():
-            scores = dict.fromkeys(scores)  # ranking would treat missing values as numbers
-        found[examples.task.reference] = scores
+        found[examples.task.reference] = _rule(examples, test)
     if not examples.types_shown:
         found |= _majorities(examples, train_labels, test, {"type majority": _types})
     return found
+
+
+def _rule(examples: Examples, test: Scorer) -> Scores:
+    """The scores of what `Example.reference` says."""
+    said = examples.predictions([e.reference for e in examples.splits["test"].examples])
+    (scores,) = test.scores(said[None])
+    if not examples.classes and np.isnan(said).any():
+        return dict.fromkeys(scores)  # ranking would treat missing values as numbers
+    return scores
 
 
 def _types(part: Split) -> list[str]:

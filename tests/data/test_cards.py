@@ -20,7 +20,7 @@ def card_tables(corpus):
     yield row("words", [sum(map(len, corpus.splits[split])) for split in SPLITS])
     for genre, sentences in corpus.genres.items():
         yield row(f"{genre}: sentences", sentences)
-    for name in STANDARD:
+    for name in (*STANDARD, "entities", "coreference"):
         task = tasks.get(name).on(corpus.layers)
         if task.missing(corpus.layers):
             continue
@@ -53,6 +53,11 @@ def test_sample_card():
 @pytest.mark.real_data
 def test_ewt_card(real_data):
     assert_card("ewt", real_data)
+
+
+@pytest.mark.real_data
+def test_gum_card(real_data):
+    assert_card("gum", real_data)
 
 
 @pytest.mark.real_data

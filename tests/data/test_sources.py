@@ -75,6 +75,7 @@ def test_every_registered_corpus_has_a_card_and_those_that_are_downloaded_a_cita
     assert [name for name in corpora if not name.startswith("clams-")] == [
         "sample",
         "ewt",
+        "gum",
         "conll2000",
         "blimp",
         "clams",
@@ -90,7 +91,7 @@ def test_every_registered_corpus_has_a_card_and_those_that_are_downloaded_a_cita
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize("name", ["sample", "ewt", "conll2000"])
+@pytest.mark.parametrize("name", ["sample", "ewt", "gum", "conll2000"])
 def test_a_registered_corpus_has_the_layers_that_it_declares(real_data, name):
     source = find_corpus(name, data_dir=real_data, limit=200)
     corpus = source.load()

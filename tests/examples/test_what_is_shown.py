@@ -32,13 +32,17 @@ SHOWN = {
 }
 
 
+OF_MENTIONS = {"coreference", "entities"}
+"""The sample has none; see tests/tasks/test_mentions.py."""
+
+
 @pytest.fixture(scope="module")
 def sample():
     return find_corpus("sample", limit=60).load()
 
 
 def test_every_task_is_looked_at():
-    assert SHOWN.keys() == {name for name in tasks if tasks.origin(name) is None}
+    assert SHOWN.keys() | OF_MENTIONS == {name for name in tasks if tasks.origin(name) is None}
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -1,0 +1,185 @@
+"""The reader of CorefUD's mentions, on brackets written by hand, drawn, and of GUM."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from written_entities import entity_values
+
+from probes.common.errors import UserError
+from probes.data.bio import WordError
+from probes.data.conllu_files import read_conllu
+from probes.data.corefud import part_names, read_mentions
+from probes.data.find import find_corpus
+from probes.data.sentence import SPLITS, Mention
+
+NAMES = part_names("eid-etype-head-other")
+
+
+def read(*values, names=NAMES):
+    """The mentions of a sentence with these values of `Entity=`; None is a word without."""
+    marked = [((i, i + 1), value) for i, value in enumerate(values) if value]
+    return read_mentions(marked, names)
+
+
+def facts(mentions):
+    return [(m.entity, m.type, m.span, m.part) for m in mentions]
+
+
+def test_mentions_nest_cross_and_share_words():
+    found = read("(e1-person-1(e2-place)", "(e3", "e1)", "e3)(e1-person(e2", "(e4)e2)e1)")
+    assert facts(found) == [
+        ("e1", "person", (0, 3), ""),
+        ("e2", "place", (0, 1), ""),
+        ("e3", "", (1, 4), ""),
+        ("e1", "person", (3, 5), ""),
+        ("e2", "", (3, 5), ""),
+        ("e4", "", (4, 5), ""),
+    ]
+    assert found[0].attributes == {"eid": "e1", "etype": "person", "head": "1"}
+    assert {m.unfit for m in found} == {""}
+
+
+def test_of_two_open_mentions_of_one_entity_the_inner_closes_first():
+    assert facts(read("(e1", "(e1", "e1)", "e1)")) == [
+        ("e1", "", (0, 4), ""),
+        ("e1", "", (1, 3), ""),
+    ]
+
+
+def test_names_of_the_parts_say_which_is_which():
+    names = part_names("entity-GRP-infstat-identity")
+    (found,) = read("(person-7-new)", names=names)
+    assert (found.entity, found.type) == ("7", "person")
+    assert found.attributes == {"entity": "person", "GRP": "7", "infstat": "new"}
+
+
+def test_parts_of_discontinuous_mentions_are_kept_apart():
+    found = read("(e1[1/2]-person", "e1[1/2])", None, "(e1[2/2]-person)")
+    assert facts(found) == [("e1", "person", (0, 2), "1/2"), ("e1", "person", (3, 4), "2/2")]
+    assert {m.unfit for m in found} == {"part of a discontinuous mention"}
+
+
+def test_a_mention_of_an_empty_node_has_no_words():
+    names = part_names("eid-etype")
+    found = read_mentions(
+        [((0, 1), "(e1"), ((1, 1), "(e2)"), ((2, 2), "(e3"), ((2, 3), "e3)e1)")], names
+    )
+    assert [m.span for m in found] == [(0, 3), (1, 1), (2, 3)]
+    assert [m.unfit for m in found] == ["", "mention without words", ""]
+
+
+@pytest.mark.parametrize(
+    ("values", "word", "message"),
+    [
+        (["person"], 0, "Entity=person is not made of brackets"),
+        (["()"], 0, "is not made of brackets"),
+        (["(e1)", "(e2))"], 1, "is not made of brackets"),
+        (["(e1", "e2)"], 1, "the mention e2 closes, but is not open"),
+        (["(e1[1/2]", "e1)"], 1, "the mention e1 closes, but is not open"),
+        (["(e1)", "(e2", "(e3)"], 1, "the mention e2 does not close in its sentence"),
+        (["(e1-person-1-x-y)"], 0, "has 5 parts, but # global.Entity names 4"),
+        (["(-person)"], 0, "names no entity"),
+    ],
+)
+def test_malformed_brackets_are_refused_at_their_word(values, word, message):
+    with pytest.raises(WordError, match=re.escape(message)) as error:
+        read(*values)
+    assert error.value.word == word
+
+
+def test_parts_must_name_the_entity():
+    with pytest.raises(WordError, match="= etype-head names no eid or GRP"):
+        part_names("etype-head")
+
+
+@st.composite
+def nested(draw, start=0, end=8, depth=0):
+    """Mentions that nest, in the order in which they open."""
+    found = []
+    while start < end and depth < 4 and draw(st.booleans()):
+        first = draw(st.integers(start, end - 1))
+        last = draw(st.integers(first + 1, end))
+        said = [draw(st.sampled_from(["e1", "e2", "e3"])), *draw(st.sampled_from([[], ["person"]]))]
+        attributes = dict(zip(NAMES, said, strict=False))
+        found.append(Mention(said[0], attributes.get("etype", ""), (first, last), "", attributes))
+        found += draw(nested(first, last, depth + 1))
+        start = last
+    return found
+
+
+@given(nested())
+def test_what_is_written_is_read_again(mentions):
+    assert list(read(*entity_values(mentions, 8))) == mentions
+
+
+HEADER = "# newdoc id = d\n# global.Entity = eid-etype\n"
+
+
+def file_with(tmp_path, values, header=HEADER, ids=None):
+    lines = []
+    for number, value in zip(ids or map(str, range(1, len(values) + 1)), values, strict=True):
+        head, misc = "_" if "." in number else "0", f"Entity={value}" if value else "_"
+        lines.append("\t".join((number, "w", "w", "X", "X", "_", head, "_", "_", misc)))
+    path = tmp_path / "x.conllu"
+    path.write_text(header + "\n".join(lines) + "\n\n")
+    return path
+
+
+def test_files_have_mentions_where_a_comment_says_what_they_mean(tmp_path):
+    (sentence,) = read_conllu(file_with(tmp_path, ["(1-person", "(2)1)"]), "en")
+    assert facts(sentence.mentions) == [("1", "person", (0, 2), ""), ("2", "", (1, 2), "")]
+    (other,) = read_conllu(file_with(tmp_path, ["B-PER", "I-PER"], header=""), "en")
+    assert other.mentions == ()
+
+
+def test_words_and_empty_nodes_of_a_file(tmp_path):
+    path = file_with(tmp_path, ["(1", "(2)", "1)"], ids=["1", "1.1", "2"])
+    (sentence,) = read_conllu(path, "en")
+    assert [m.span for m in sentence.mentions] == [(0, 2), (1, 1)]
+
+
+def test_malformed_brackets_of_a_file_are_named_by_line(tmp_path):
+    path = file_with(tmp_path, ["(1)", None, "(2"])
+    with pytest.raises(UserError) as error:
+        list(read_conllu(path, "en"))
+    assert str(error.value) == (
+        f"{path}, line 5: the mention 2 does not close in its sentence; fix the file."
+    )
+
+
+@pytest.fixture(scope="module")
+def gum(real_data):
+    return find_corpus("gum", data_dir=real_data).load()
+
+
+@pytest.mark.real_data
+def test_counts_of_gum(gum):
+    of = {split: gum.splits[split] for split in SPLITS}
+    # Of words and tags, those of the release's own statistics, `stats.xml`.
+    assert [len(of[split]) for split in SPLITS] == [10_224, 1_575, 1_464]
+    assert [sum(map(len, of[split])) for split in SPLITS] == [177_410, 28_119, 28_397]
+    tags = [tag for sentence in gum for tag in sentence.upos]
+    assert [tags.count(tag) for tag in ("NOUN", "VERB", "PRON", "X")] == [
+        38_895,
+        24_740,
+        19_980,
+        389,
+    ]
+    # Of mentions, the opening brackets that grep finds.
+    assert [sum(len(s.mentions) for s in of[split]) for split in SPLITS] == [49_649, 7_897, 7_927]
+    assert [len({s.document for s in of[split]}) for split in SPLITS] == [177, 30, 30]
+
+
+@pytest.mark.real_data
+def test_gum_is_written_again_as_it_was(gum, real_data):
+    (path,) = real_data.rglob("en_gum-ud-dev.conllu")
+    misc = [
+        line.rsplit("\t", 1)[1]
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\d+\t", line)
+    ]
+    given_values = [(re.findall(r"(?:^|\|)Entity=([^|]+)", each) or [None])[0] for each in misc]
+    written = [v for s in gum.splits["dev"] for v in entity_values(s.mentions, len(s))]
+    assert written == given_values

@@ -1,0 +1,57 @@
+"""Windows of documents."""
+
+from probes.data.documents import joined, windows
+from probes.data.sentence import ROOT, Mention, Sentence
+
+E1 = Mention("e1", "person", (0, 1))
+
+
+def sentence(name, n_words, document="d", **layers):
+    words = tuple(f"{name}{i}" for i in range(n_words))
+    return Sentence(name, "en", words, document=document, **layers)
+
+
+def test_a_window_ends_with_each_sentence_and_stays_in_its_document():
+    given = [
+        sentence("a", 2),
+        sentence("b", 1),
+        sentence("c", 1),
+        sentence("d", 1),
+        sentence("e", 1, "other"),
+        sentence("f", 1, ""),
+        sentence("g", 1, ""),
+    ]
+    found = list(windows(given, 3))
+    assert [window.words for window in found] == [
+        ("a0", "a1"),
+        ("a0", "a1", "b0"),
+        ("a0", "a1", "b0", "c0"),
+        ("b0", "c0", "d0"),
+        ("e0",),
+        ("f0",),
+        ("g0",),
+    ]
+    assert [window.starts for window in found] == [
+        (0,),
+        (0, 2),
+        (0, 2, 3),
+        (0, 1, 2),
+        (0,),
+        (0,),
+        (0,),
+    ]
+    assert [(w.id, w.document) for w in found] == [(s.id, s.document) for s in given]
+
+
+def test_heads_and_mentions_are_counted_from_the_first_word():
+    one = sentence("a", 2, upos=("X", "Y"), heads=(1, ROOT), mentions=(E1,))
+    other = sentence("b", 3, upos=("Z", "Z", "Z"), heads=(ROOT, 0, 1), mentions=(E1,))
+    window = joined([one, other])
+    assert window.upos == ("X", "Y", "Z", "Z", "Z")
+    assert window.heads == (1, ROOT, ROOT, 2, 3)
+    assert window.mentions == (E1, Mention("e1", "person", (2, 3)))
+
+
+def test_a_layer_that_a_sentence_lacks_is_left_out_but_it_may_have_no_mentions():
+    window = joined([sentence("a", 1, upos=("X",), mentions=(E1,)), sentence("b", 1)])
+    assert (window.upos, window.mentions) == ((), (E1,))

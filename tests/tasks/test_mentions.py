@@ -1,0 +1,201 @@
+"""Tasks of mentions, on documents small enough to list every pair by hand."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from probes.cli.check_task import check_task
+from probes.common.errors import UserError
+from probes.data.documents import windows
+from probes.data.find import find_corpus
+from probes.data.sentence import ROOT, Corpus, Mention, Sentence
+from probes.examples.examples import collect_examples
+from probes.examples.scoring import Scorer, baselines, references
+from probes.tasks.builtin import get_task
+from probes.tasks.task import Example, Excluded, task
+
+COREFERENCE, ENTITIES = get_task("coreference"), get_task("entities")
+
+
+def sentence(number, text, heads, *mentions, upos=()):
+    return Sentence(
+        str(number),
+        "en",
+        tuple(text.split()),
+        upos=upos,
+        heads=heads,
+        mentions=tuple(Mention(e, "person", span) for e, span in mentions),
+        document="d",
+    )
+
+
+ANNA = sentence(1, "Anna met Bob .", (1, ROOT, 1, 1), ("a", (0, 1)), ("b", (2, 3)))
+SHE = sentence(
+    2,
+    "She saw her brother .",
+    (1, ROOT, 3, 1, 1),
+    ("a", (0, 1)),
+    ("b", (2, 4)),
+    ("a", (2, 3)),
+)
+BOB = sentence(3, "Bob left the house .", (1, ROOT, 3, 1, 1), ("b", (0, 1)), ("house", (2, 4)))
+END = sentence(4, "She stayed .", (1, ROOT, 1), ("a", (0, 1)))
+DOCUMENT = (ANNA, SHE, BOB, END)
+NONE_BESIDE = Excluded("no mention of another entity beside the first")
+
+
+def pairs(window):
+    """Label, the words of both mentions, distance and match, of each example."""
+    found = []
+    for item in COREFERENCE.examples(window):
+        if isinstance(item, Excluded):
+            found.append(item)
+            continue
+        one, other = (" ".join(item.words[slice(*span)]) for span in (item.span, item.span2))
+        assert item.words == window.words
+        assert (item.reference == "same") == ("same words" in item.groups)
+        found.append((item.label, one, other, item.groups[0], item.reference))
+    return found
+
+
+def test_all_pairs_of_a_document():
+    one, two, three, four = windows(DOCUMENT, 3)
+    next_to, far = "one sentence apart", "two sentences apart"
+    assert pairs(one) == []
+    assert pairs(two) == [
+        ("same", "Anna", "She", next_to, "other"),
+        ("other", "Bob", "She", next_to, "other"),
+        ("same", "Bob", "her brother", next_to, "other"),
+        ("other", "Anna", "her brother", next_to, "other"),
+        ("same", "Anna", "her", next_to, "other"),
+        ("other", "Bob", "her", next_to, "other"),
+        NONE_BESIDE,  # She and her: the brother is not before *her*
+    ]
+    assert pairs(three) == [
+        ("same", "Bob", "Bob", far, "same"),
+        ("other", "Anna", "Bob", far, "other"),
+        ("same", "her brother", "Bob", next_to, "other"),
+        ("other", "her", "Bob", next_to, "other"),  # nearer to *her brother* than *She* is
+    ]
+    assert pairs(four) == [
+        ("same", "She", "She", far, "same"),
+        ("other", "her brother", "She", far, "other"),
+        NONE_BESIDE,  # the second pair with *her*: her brother was taken
+    ]
+
+
+def test_mentions_in_one_sentence():
+    both = sentence(
+        1, "Anna told Bob she won", (1, ROOT, 1, 4, 1), ("a", (0, 1)), ("b", (2, 3)), ("a", (3, 4))
+    )
+    tail = sentence(2, "Bob laughed", (1, ROOT), ("b", (0, 1)))
+    first, second = windows((both, tail), 3)
+    # Bob is mentioned once in the first window, so that he is in no pair.
+    assert pairs(first) == [NONE_BESIDE]
+    assert pairs(second) == [
+        ("same", "Bob", "Bob", "one sentence apart", "same"),
+        ("other", "she", "Bob", "one sentence apart", "other"),
+    ]
+    again = sentence(
+        1,
+        "Bob saw Anna when she left him",
+        (1, ROOT, 1, 5, 5, 1, 5),
+        ("b", (0, 1)),
+        ("a", (2, 3)),
+        ("a", (4, 5)),
+        ("b", (6, 7)),
+    )
+    (window,) = windows((again,), 3)
+    assert pairs(window) == [
+        ("same", "Anna", "she", "in one sentence", "other"),
+        ("other", "Bob", "she", "in one sentence", "other"),
+        ("same", "Bob", "him", "in one sentence", "other"),
+        ("other", "Anna", "him", "in one sentence", "other"),
+    ]
+
+
+def test_what_is_no_pair_of_spans_is_counted():
+    nested = sentence(1, "Anna herself won", (2, 0, ROOT), ("a", (0, 2)), ("a", (1, 2)))
+    dropped = sentence(2, "went", (ROOT,), ("a", (0, 0)))
+    first, second = windows((nested, dropped), 3)
+    assert pairs(first) == [Excluded("one mention within the other")]
+    assert pairs(second) == [Excluded("mention without words")]
+
+
+def test_the_type_of_the_pair_is_its_heads():
+    two = list(windows(DOCUMENT, 3))[1]
+    types = [each.type for each in COREFERENCE.examples(two) if isinstance(each, Example)]
+    assert types[2:4] == ["bob brother", "anna brother"]
+
+
+def test_examples_belong_to_the_last_sentence_and_are_read_in_their_window():
+    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), DOCUMENT))
+    found = collect_examples(COREFERENCE, corpus, "masked")
+    test = found.splits["test"]
+    assert test.sentence.tolist() == [1] * 6 + [2] * 4 + [3] * 2
+    assert {text.words for text in test.texts} == {w.words for w in list(windows(DOCUMENT, 3))[1:]}
+    assert found.view == "own"
+    assert test.excluded == {NONE_BESIDE.reason: 2}
+    # Right are the 2 pairs whose words match and all 6 that do not corefer.
+    assert found.types_shown
+    scores = baselines(found, found.targets("train"), Scorer(found, "test"))
+    assert scores["string match"] == {"accuracy": pytest.approx(8 / 12)}
+    assert references(found, found.targets("train"), Scorer(found, "test")) == {}
+
+
+def test_rules_read_what_they_say():
+    part = tuple(replace(s, upos=("X",) * len(s)) for s in DOCUMENT)
+    splits = {
+        split: tuple(replace(s, id=split + s.id, document=split) for s in part)
+        for split in ("train", "dev", "test")
+    }
+    # A second type of entity, since one is nothing to tell apart.
+    animal = replace(BOB.mentions[0], type="animal")
+    splits["train"] = (
+        replace(splits["train"][0], mentions=(*ANNA.mentions, animal)),
+        *splits["train"][1:],
+    )
+    for its in (ENTITIES, COREFERENCE):
+        report = check_task(its, Corpus("c", "1", "MIT", splits))
+        assert (report.errors, report.read) == ((), {*its.needs})
+
+
+def test_types_of_entities():
+    given = Sentence(
+        "s",
+        "en",
+        ("My", "old", "dog", "saw", "her"),
+        upos=("PRON", "ADJ", "NOUN", "VERB", "PRON"),
+        heads=(2, 2, 3, ROOT, 3),
+        mentions=(
+            Mention("1", "animal", (0, 3)),
+            Mention("2", "person", (0, 1)),
+            Mention("3", "", (4, 5)),
+            Mention("4", "person", (4, 5), "1/2"),
+            Mention("5", "person", (4, 4)),
+        ),
+    )
+    assert ENTITIES.examples(given) == [
+        Example("animal", (0, 3), type="dog", groups=("common noun or other",)),
+        Example("person", (0, 1), type="my", groups=("pronoun",)),
+        Excluded("no type of entity"),
+        Excluded("part of a discontinuous mention"),
+        Excluded("mention without words"),
+    ]
+
+
+def test_windows_have_no_frames():
+    with pytest.raises(UserError, match="'far': windows of several sentences have no frames"):
+        task("far", version=1, needs=["mentions", "frames"], metric="accuracy", window=2)
+
+
+@pytest.mark.real_data
+def test_pairs_of_gum_are_balanced_at_each_distance(real_data):
+    corpus = find_corpus("gum", data_dir=real_data, limit=400).load()
+    for part in collect_examples(COREFERENCE, corpus, "masked").splits.values():
+        by_distance = Counter((e.groups[0], e.label) for e in part.examples)
+        distances = {distance for distance, _ in by_distance}
+        assert len(distances) == 3
+        for distance in distances:
+            assert by_distance[distance, "same"] == by_distance[distance, "other"] > 100
