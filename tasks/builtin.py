@@ -23,6 +23,11 @@ SHIPPED = (
     "main_clause",
     "position",
     "sentence_shape",
+    "proto_roles",
+    "factuality",
+    "supersense",
+    "genericity",
+    "sense",
 )
 
 TASK_GROUPS = ("standard", "all")

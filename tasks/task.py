@@ -87,6 +87,8 @@ class Task:
         reference: description of `Example.reference`, if it is used.
         stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
         reading: how a column of the user's data was read, for the line that announces the task.
+        ambiguous: whether only types that have several labels in train give examples; the others
+            are left out and counted.
         pooling: how the vector of a text is made from those of its pieces, see
             `probes.extraction.text_vectors`; None for tasks of other shapes.
     """
@@ -103,6 +105,7 @@ class Task:
     reference: str = ""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     reading: str = ""
+    ambiguous: bool = False
     pooling: TextPooling | None = None
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
@@ -208,6 +211,7 @@ def task(
     kind: Kind = "classification",
     reference: str = "",
     stand_ins: Mapping[str, str] | None = None,
+    ambiguous: bool = False,
 ) -> Callable[[Rule], Rule]:
     """Decorator that registers a function from a sentence to its examples as a task.
 
@@ -252,6 +256,7 @@ def task(
                 summary,
                 reference,
                 stand_ins or {},
+                ambiguous=ambiguous,
             ),
         )
         return rule

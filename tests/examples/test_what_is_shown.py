@@ -37,8 +37,19 @@ def sample():
     return find_corpus("sample", limit=60).load()
 
 
+ON_EWT = {
+    "argument-genericity",
+    "factuality",
+    "predicate-genericity",
+    "proto-roles",
+    "sense",
+    "supersense",
+}
+"""Tasks that the sample does not serve; see tests/tasks/test_meaning.py."""
+
+
 def test_every_task_is_looked_at():
-    assert SHOWN.keys() == {name for name in tasks if tasks.origin(name) is None}
+    assert SHOWN.keys() | ON_EWT == {name for name in tasks if tasks.origin(name) is None}
 
 
 @pytest.mark.parametrize("name", SHOWN)
