@@ -174,7 +174,7 @@ def test_every_task_makes_examples_of_the_sample():
 
     corpus = find_corpus("sample", limit=40).load()
     for name in tasks:
-        if tasks.get(name).missing(corpus.layers) or name == "sense":  # no lemma has two senses
+        if "ratings" in tasks.get(name).needs:
             continue
         found = collect_examples(tasks.get(name), corpus, "masked")
         assert all(len(found.splits[split].examples) for split in SPLITS), name
