@@ -44,7 +44,7 @@ def join(
     counts: JoinCounts = Counter(dict.fromkeys((JOINED, *NOT_JOINED), 0))
     result = []
     for sentence in sentences:
-        found = _skeleton_of(sentence, skeletons)
+        found = skeleton_of(sentence, skeletons)
         if isinstance(found, str):
             counts[found] += 1
         else:
@@ -54,7 +54,7 @@ def join(
     return result, counts
 
 
-def _skeleton_of(sentence: Sentence, skeletons: Mapping[str, Sequence[Skeleton]]) -> Skeleton | str:
+def skeleton_of(sentence: Sentence, skeletons: Mapping[str, Sequence[Skeleton]]) -> Skeleton | str:
     """The skeleton of a sentence, or the reason why it has none."""
     document, _, number = sentence.id.rpartition("-")
     if document not in skeletons:

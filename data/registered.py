@@ -12,7 +12,7 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.registry import Registry, did_you_mean
-from probes.data import conll2000, gum, numeracy, propbank, syntaxgym
+from probes.data import conll2000, gum, numeracy, propbank, syntaxgym, uds
 from probes.data.conllu_files import read_conllu
 from probes.data.corpus_checks import read_checked
 from probes.data.diagnostics import read_diagnostics
@@ -27,6 +27,21 @@ HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
+class Further:
+    """A layer in files of its own, without which a corpus is read, too.
+
+    Attributes:
+        files: to download, by role; used if all of them are found.
+        terms: name and licence.
+        citation: BibTeX.
+    """
+
+    files: Mapping[str, Remote]
+    terms: str
+    citation: str
+
+
+@dataclass(frozen=True)
 class Registered:
     """A corpus that `--corpus` knows by name.
 
@@ -38,6 +53,7 @@ class Registered:
         read: reads the files into a corpus.
         genre: the genre of a document, by its name; None if names do not tell.
         columns: see `Source`.
+        further: layers that runs have only if their files are found, by layer.
     """
 
     name: str
@@ -52,6 +68,7 @@ class Registered:
     citation: str = ""
     genre: Callable[[str], str] | None = None
     columns: Mapping[str, Column] = field(default_factory=dict)
+    further: Mapping[str, Further] = field(default_factory=dict)
 
     @cached_property
     def remotes(self) -> dict[str, Remote]:
@@ -73,9 +90,10 @@ class Registered:
                 raise UserError(
                     f"Corpus {self.name!r}: its file {file} does not exist; restore it."
                 )
-        terms = f"{self.name} {self.version}: {self.licence}."
-        terms += f" Please cite:\n{self.citation}" * bool(self.citation)
+        terms = _terms(f"{self.name} {self.version}: {self.licence}.", self.citation)
         found = request.finder.get(self.name, self.remotes, terms) if self.remotes else {}
+        found_further = {layer: self._further(layer, request) for layer in self.further}
+        further = {layer: paths for layer, paths in found_further.items() if paths}
         files = {
             role: file if isinstance(file, Path) else found[role]
             for role, file in self.files.items()
@@ -94,14 +112,33 @@ class Registered:
             self.name,
             self.version,
             self.licence,
-            {role: (path,) for role, path in files.items()},
+            {role: (path,) for paths in (files, *further.values()) for role, path in paths.items()},
             {**identity, **(self.pinned or {})},
             read,
-            self.layers | {column.layer for column in self.columns.values()},
+            self.layers | {column.layer for column in self.columns.values()} | further.keys(),
             self.silver,
-            self.citation,
+            "\n\n".join((self.citation, *(self.further[layer].citation for layer in further))),
             columns=self.columns,
+            further={
+                layer: {role: file.sha256 for role, file in self.further[layer].files.items()}
+                for layer in further
+            },
+            absent=frozenset(self.further.keys() - further.keys()),
         )
+
+    def _further(self, layer: str, request: CorpusRequest) -> dict[str, Path]:
+        """The files of a further layer; none if one of them is missing and not to be downloaded."""
+        its = self.further[layer]
+        if request.complete:
+            return request.finder.get(self.name, its.files, _terms(its.terms, its.citation))
+        found = {role: request.finder.find(file) for role, file in its.files.items()}
+        paths = {role: path for role, path in found.items() if path is not None}
+        return paths if len(paths) == len(found) else {}
+
+
+def _terms(about: str, citation: str) -> str:
+    """What is shown before a download."""
+    return about + f" Please cite:\n{citation}" * bool(citation)
 
 
 def _with_genres(
@@ -140,7 +177,7 @@ def ewt_genre(document: str) -> str:
 
 
 def read_ewt(source: Source) -> Corpus:
-    """Read the treebank, with the chunks and frames of PropBank's release where they join."""
+    """Read the treebank, with PropBank's chunks and frames and UDS's ratings where they join."""
     treebank = read_english(source)
     skeletons = propbank.read_skeletons(source.files["propbank"][0])
     counts: Counter[str] = Counter()
@@ -149,6 +186,10 @@ def read_ewt(source: Source) -> Corpus:
         joined, found = join(sentences, skeletons)
         splits[split] = tuple(joined)
         counts.update(found)
+    if uds.IDS in source.files:
+        ratings = uds.read_ratings({role: paths[0] for role, paths in source.files.items()})
+        splits, rated = uds.join(splits, skeletons, ratings)
+        counts.update(rated)
     return replace(treebank, splits=splits, notes=dict(counts))
 
 
@@ -161,7 +202,7 @@ def read_gum(source: Source) -> Corpus:
     return replace(treebank, splits={**treebank.splits, "train": kept}, notes=notes)
 
 
-_WITHOUT_MENTIONS = frozenset(LAYERS) - {"mentions"}
+_PLAIN = frozenset(LAYERS) - {"mentions", "ratings"}
 
 corpora.add(
     "sample",
@@ -170,10 +211,11 @@ corpora.add(
         citation=citation("sample"),
         version="1",
         licence="MIT",
-        summary="Embedded: 2,000 / 400 / 400 sentences generated by a grammar; all tasks.",
+        summary="Embedded: 2,000 / 400 / 400 sentences generated by a grammar; all tasks but those "
+        "of mentions and ratings.",
         files={split: HERE / "sample" / f"{split}.conllu" for split in SPLITS},
         read=read_english,
-        layers=_WITHOUT_MENTIONS,
+        layers=_PLAIN,
     ),
 )
 
@@ -184,6 +226,18 @@ _UD_SHA256 = {
     "test": "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd",
 }
 _PROPBANK = "4abade0b53ce4a181e1d98b3518101c1a44d395a"
+_UDS = (
+    "https://raw.githubusercontent.com/decompositional-semantics-initiative/decomp/"
+    "973705b0c8f0c82701126ac4d8e1e2186bdcab21/decomp/data"
+)
+_UDS_SHA256 = {
+    "ud_ids.json": "82c8e81a9349e48cc92f8142bdf50c1fedab23ac8aaf5f0f1eadcb39385357e7",
+    "protoroles.zip": "c264ad6b86c2f85e00164411a149bc5314a5cd72afb5cc43df0a31e4cf72b54f",
+    "factuality.zip": "67fe8c2add59ac94960e80931023e3a6b56d615ecc168c4a7e3bbf9805269ab9",
+    "genericity.zip": "bb4aaa45ff70f26ef4f212cac79f66310f4339d811b9ad6b4de8f06e02784ef0",
+    "wordsense.zip": "a5d9cd262cf27b15491bb07b0a1e7a8ea2db8779b5bbd0080141f278ee7062dd",
+}
+_UDS_FOLDERS = {".json": "", ".zip": "/2.0/normalized/sentence/annotations"}
 
 corpora.add(
     "ewt",
@@ -216,9 +270,21 @@ corpora.add(
             ),
         },
         read=read_ewt,
-        layers=_WITHOUT_MENTIONS,
+        layers=_PLAIN,
         pinned={"propbank": propbank.MEMBERS.digest},
         genre=ewt_genre,
+        further={
+            "ratings": Further(
+                {
+                    Path(name).stem: Remote(
+                        name, f"{_UDS}{_UDS_FOLDERS[Path(name).suffix]}/{name}", digest
+                    )
+                    for name, digest in _UDS_SHA256.items()
+                },
+                "UDS 2.0: CC BY-SA 4.0.",
+                citation("uds"),
+            )
+        },
     ),
 )
 
@@ -253,7 +319,7 @@ corpora.add(
             },
         },
         read=read_gum,
-        layers=_WITHOUT_MENTIONS - {"chunks", "frames"} | {"mentions"},
+        layers=_PLAIN - {"chunks", "frames"} | {"mentions"},
     ),
 )
 

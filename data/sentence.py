@@ -26,7 +26,10 @@ ROOT = -1
 
 SPLITS = ("train", "dev", "test")
 
-LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames", "lemmas", "mentions")
+LAYERS = (
+    *("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames", "lemmas"),
+    *("mentions", "ratings"),
+)
 """The annotation layers that a sentence may have."""
 
 
@@ -99,6 +102,26 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Rating:
+    """What annotators said of a word, or of a predicate and an argument (White et al. 2020).
+
+    Attributes:
+        subspace: the set of properties that they were asked about, such as ``factuality``.
+        words: index of the word; of a pair, those of the predicate and of the argument's head.
+        values: how far each property holds, by its name; above 0 if it rather does than not.
+    """
+
+    subspace: str
+    words: tuple[int, ...]
+    values: Mapping[str, float]
+
+    @property
+    def holding(self) -> tuple[str, ...]:
+        """The properties that hold."""
+        return tuple(name for name, value in self.values.items() if value > 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """Words and the annotation layers that the corpus has; missing layers are empty.
 
@@ -126,6 +149,7 @@ class Sentence:
         written: the stretch of text that each word is in, with the space before it; empty for a
             word that shares the stretch of the one before, as in French ``du``, and for all words
             if the corpus does not say how they are spaced.
+        ratings: properties of words and of pairs of words, as annotators rated them.
     """
 
     id: str
@@ -146,6 +170,7 @@ class Sentence:
     written: tuple[str, ...] = field(default=(), compare=False, repr=False)
     mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)
     starts: tuple[int, ...] = field(default=(0,), compare=False, repr=False)
+    ratings: tuple[Rating, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # Bypasses a subclass that records which attributes are read.
@@ -195,7 +220,9 @@ class Corpus:
     def fingerprint(self) -> str:
         """SHA-256 of words and annotations, split by split, in order; or of items.
 
-        Lemmas and mentions, which came later than the first records, are in the same files.
+        Lemmas and mentions, which came later than the first records, are in the same files. Ratings
+        may be in files that a corpus also does without; see
+        `probes.data.sources.Source.digest_for`.
         """
         digest = hashlib.sha256()
         for item in self.items:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,7 @@ class CorpusRequest:
         group: column that names what rows share, such as an author; else `document` is looked for.
         field: key under which the rows of a JSON file lie; dotted where it is further below.
         annotate: spaCy pipeline to annotate raw text with.
+        complete: download also what a corpus does without, see `Source.further`.
     """
 
     corpus: tuple[str, ...]
@@ -63,6 +64,7 @@ class CorpusRequest:
     drop_overlap: bool = False
     task_from: tuple[str, ...] = ()
     annotate: str = ""
+    complete: bool = False
     text: str = ""
     label: tuple[str, ...] = ()
     group: str = ""
@@ -121,6 +123,9 @@ class Source:
         citation: BibTeX.
         own: whether the files are the user's own, so that the name does not identify them.
         columns: label columns from which tasks are made, by name.
+        further: digests of further files that hold a layer, by layer; the corpus is also read
+            without them, and the digest of its other annotation does not depend on them.
+        absent: layers of such files that were not found.
         limit, drop_overlap, split_by: see `CorpusRequest`.
     """
 
@@ -135,6 +140,8 @@ class Source:
     citation: str = ""
     own: bool = False
     columns: Mapping[str, Column] = field(default_factory=dict)
+    further: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
     limit: int | None = None
     drop_overlap: bool = False
     split_by: SplitBy | None = None
@@ -145,12 +152,17 @@ class Source:
 
         Known before anything is parsed.
         """
+        return self.digest_for(())
+
+    def digest_for(self, layers: Iterable[str]) -> str:
+        """The digest for who reads `layers`: with the further files that hold any of these."""
+        further = {layer: self.further[layer] for layer in layers if layer in self.further}
         asked = {
             "limit": self.limit,
             "drop_overlap": self.drop_overlap,
             "split_by": self.split_by,
         }
-        return _digest({**self._content, **asked})
+        return _digest({**self._content, **asked, **further})
 
     @cached_property
     def slug(self) -> str:
@@ -158,6 +170,13 @@ class Source:
         if not self.own:
             return folder_name(self.name)
         return f"{folder_name(self.name)}-{_digest(self._content)[:8]}"
+
+    def why_missing(self, layers: Iterable[str]) -> str:
+        """Why it lacks `layers`, with a remedy if there is one."""
+        why = f"{self.name} has no {' or '.join(layers)}"
+        if self.absent.issuperset(layers):
+            why += f" yet (`python -m probes fetch {self.name}` gets them)"
+        return why
 
     @property
     def items(self) -> Kind | None:

@@ -25,6 +25,11 @@ SHIPPED = (
     "sentence_shape",
     "entities",
     "coreference",
+    "proto_roles",
+    "factuality",
+    "supersense",
+    "genericity",
+    "sense",
 )
 
 TASK_GROUPS = ("standard", "all")

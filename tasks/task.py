@@ -93,6 +93,8 @@ class Task:
             sentence and those before it (see `probes.data.documents`).
         stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
         reading: how a column of the user's data was read, for the line that announces the task.
+        ambiguous: whether only types that have several labels in train give examples; the others
+            are left out and counted.
         pooling: how the vector of a text is made from those of its pieces, see
             `probes.extraction.text_vectors`; None for tasks of other shapes.
     """
@@ -109,6 +111,7 @@ class Task:
     reference: str = ""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     reading: str = ""
+    ambiguous: bool = False
     pooling: TextPooling | None = None
     baseline: str = ""
     window: int = 1
@@ -227,6 +230,7 @@ def task(
     baseline: str = "",
     window: int = 1,
     stand_ins: Mapping[str, str] | None = None,
+    ambiguous: bool = False,
 ) -> Callable[[Rule], Rule]:
     """Decorator that registers a function from a sentence to its examples as a task.
 
@@ -278,6 +282,7 @@ def task(
                 stand_ins or {},
                 baseline=baseline,
                 window=window,
+                ambiguous=ambiguous,
             ),
         )
         return rule

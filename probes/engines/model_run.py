@@ -157,6 +157,7 @@ class ModelRun:
                         task,
                         spec,
                         {
+                            "corpus": self.corpus.source.digest_for(task.needs),
                             "task": task.name,
                             "task_version": task.version,
                             "kind": task.kind,

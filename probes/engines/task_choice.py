@@ -45,7 +45,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             omissions.failed[name] = str(error)
             continue
         if missing := task.missing(corpus.layers):
-            lacking[name] = f"{corpus.source.name} has no {' or '.join(missing)}"
+            lacking[name] = corpus.source.why_missing(missing)
         else:
             chosen.append(task.on(corpus.layers))
     for name, why in lacking.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +31,7 @@ from probes.extraction.views import (
     view_over,
 )
 from probes.statistics.partition import Partition, partition
-from probes.tasks.task import Example, Excluded, Task, tasks
+from probes.tasks.task import Example, Excluded, Label, Task, tasks
 
 _RUN_TWICE = 100
 """Sentences of each split on which a plug-in's rule is run twice."""
@@ -259,6 +259,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
     if tasks.origin(task.name) is not None:
         require_repeatable(task, [s for name in SPLITS for s in corpus.splits[name][:_RUN_TWICE]])
     splits = {}
+    ambiguous = _ambiguous_types(task, corpus) if task.ambiguous else None
     remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
     for name in SPLITS:
         found: list[Example] = []
@@ -270,6 +271,8 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
             for item in task.examples(sentence):
                 if isinstance(item, Excluded):
                     excluded[item.reason] += 1
+                elif ambiguous is not None and item.type not in ambiguous:
+                    excluded["type without several labels in train"] += 1
                 elif hiding == "cut" and cut_away(item):
                     excluded["cue or all text cut away with the hidden word"] += 1
                 else:
@@ -331,6 +334,16 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         return Examples(task, view, splits, classes)
     every = known.union(label_set(e.label) for part in splits.values() for e in part.examples)
     return Examples(task, view, splits, classes, tuple(sorted(every)))
+
+
+def _ambiguous_types(task: Task, corpus: Corpus) -> set[str]:
+    """The types that have several labels in train."""
+    labels: dict[str, set[Label]] = defaultdict(set)
+    for sentence in corpus.splits["train"]:
+        for item in task.examples(sentence):
+            if isinstance(item, Example):
+                labels[item.type].add(item.label)
+    return {its for its, found in labels.items() if len(found) > 1}
 
 
 def _marked_as_seen(test: Split, train: Split) -> Split:

@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
     for task in chosen:
         if lacking := task.missing(corpus.layers):
             raise UserError(
-                f"Task {task.name!r} needs {' and '.join(lacking)}, which {corpus.source.name} "
-                "lacks; choose another --corpus."
+                f"Task {task.name!r}: {corpus.source.why_missing(lacking)}, which it needs; choose "
+                "another --corpus."
             )
         report = check_task(task, corpus.value)
         _print(report, console)

@@ -41,7 +41,8 @@ def where(corpus: Registered, finder: FileFinder) -> str:
     """Where the files are: embedded, cached, below `--data-dir`, or not downloaded."""
     if not corpus.remotes:
         return "embedded"
-    found = {name: finder.find(remote) for name, remote in corpus.remotes.items()}
+    further = {role: file for its in corpus.further.values() for role, file in its.files.items()}
+    found = {role: finder.find(file) for role, file in (corpus.remotes | further).items()}
     if None not in found.values():
         folders = {
             "cached" if path.parent == finder.folder else "--data-dir"
@@ -58,7 +59,7 @@ def served(corpus: Registered) -> str:
     names = []
     for name in tasks:
         task = tasks.get(name)
-        if not task.missing(corpus.layers):
+        if not task.missing(corpus.layers.union(corpus.further)):
             silver = set(task.on(corpus.layers).needs) & corpus.silver
             names.append(f"{name} (silver)" if silver else name)
     return ", ".join(names)

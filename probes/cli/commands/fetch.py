@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
             data_dir=options.data_dir,
             cache_dir=options.cache_dir,
             mirror=options.mirror,
+            complete=True,
         )
         corpus = source.load()
         sentences = " / ".join(f"{len(corpus.splits[split]):,}" for split in SPLITS)
