@@ -55,7 +55,8 @@ class Moments:
                 xz = np.zeros((x.shape[1], len(pivot), z.shape[1]))
             x = x - pivot
             n += len(x)
-            sum_x, sum_z = sum_x + x.sum(0), sum_z + [z.sum(0), (z**2).sum(0)]
+            sum_x += x.sum(0)
+            sum_z += np.stack([z.sum(0), (z**2).sum(0)])
             for span, own in enumerate(x.swapaxes(0, 1)):
                 xx += own.T @ own
                 xz[span] += own.T @ z
