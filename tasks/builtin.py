@@ -23,6 +23,10 @@ SHIPPED = (
     "main_clause",
     "position",
     "sentence_shape",
+    "main_arguments",
+    "changed_order",
+    "odd_man_out",
+    "word_content",
 )
 
 TASK_GROUPS = ("standard", "all")
