@@ -121,6 +121,7 @@ class Source:
         citation: BibTeX.
         own: whether the files are the user's own, so that the name does not identify them.
         columns: label columns from which tasks are made, by name.
+        tasks: the tasks of a run that names none; the standard ones if this is empty.
         limit, drop_overlap, split_by: see `CorpusRequest`.
     """
 
@@ -135,6 +136,7 @@ class Source:
     citation: str = ""
     own: bool = False
     columns: Mapping[str, Column] = field(default_factory=dict)
+    tasks: tuple[str, ...] = ()
     limit: int | None = None
     drop_overlap: bool = False
     split_by: SplitBy | None = None
