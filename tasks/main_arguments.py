@@ -15,7 +15,7 @@ from probes.tasks.task import Example, Excluded, task
 TENSES = ("Past", "Pres")
 
 
-@task("tense", version=1, needs=["feats", "heads", "deprels"], shape="sentence",
+@task("main-tense", version=1, needs=["feats", "heads", "deprels"], shape="sentence",
       metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
 def tense(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether the main clause of a sentence is in the past or the present tense."""

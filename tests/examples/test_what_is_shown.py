@@ -29,7 +29,7 @@ SHOWN = {
             "position",
             "subject-noun",
             "subject-number",
-            "tense",
+            "main-tense",
             "tree-depth",
             "word-content",
         ],

@@ -46,12 +46,14 @@ BOYS = sentence(
 
 
 def test_tense_is_that_of_the_finite_verb_of_the_main_clause():
-    assert of("tense", BOYS) == [Example("Past", (0, 8), type="had")]
+    assert of("main-tense", BOYS) == [Example("Past", (0, 8), type="had")]
     feats = list(BOYS.feats)
     feats[4] = {"VerbForm": "Fin", "Tense": "Fut"}
-    assert of("tense", replace(BOYS, feats=tuple(feats))) == [Excluded("no verb in either tense")]
+    assert of("main-tense", replace(BOYS, feats=tuple(feats))) == [
+        Excluded("no verb in either tense")
+    ]
     feats[4] = feats[5] = PRES
-    assert of("tense", replace(BOYS, feats=tuple(feats))) == [
+    assert of("main-tense", replace(BOYS, feats=tuple(feats))) == [
         Excluded("several verbs in past or present")
     ]
 
