@@ -126,6 +126,7 @@ class Source:
         further: digests of further files that hold a layer, by layer; the corpus is also read
             without them, and the digest of its other annotation does not depend on them.
         absent: layers of such files that were not found.
+        tasks: the tasks of a run that names none; the standard ones if this is empty.
         limit, drop_overlap, split_by: see `CorpusRequest`.
     """
 
@@ -142,6 +143,7 @@ class Source:
     columns: Mapping[str, Column] = field(default_factory=dict)
     further: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
+    tasks: tuple[str, ...] = ()
     limit: int | None = None
     drop_overlap: bool = False
     split_by: SplitBy | None = None

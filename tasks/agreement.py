@@ -46,14 +46,9 @@ def agreement(sentence: Sentence) -> Iterator[Example | Excluded]:
 def finite_verb(sentence: Sentence, predicate: int) -> int | Excluded:
     """The only verb form that shows number among a predicate, its `aux*` and its `cop`."""
     s = sentence
-    forms = [
-        i
-        for i, (head, relation) in enumerate(zip(s.heads, s.deprels, strict=True))
-        if i == predicate or (head == predicate and relation.split(":")[0] in ("aux", "cop"))
-    ]
     marked = [
         i
-        for i in forms
+        for i in predicate_forms(s, predicate)
         if s.feats[i].get("VerbForm") == "Fin" and s.feats[i].get("Number") in ("Sing", "Plur")
     ]
     if not marked:
@@ -64,6 +59,15 @@ def finite_verb(sentence: Sentence, predicate: int) -> int | Excluded:
     if s.language == "en" and not shows_number(s.words[verb], s.feats[verb].get("Tense")):
         return Excluded("form does not show number")
     return verb
+
+
+def predicate_forms(sentence: Sentence, predicate: int) -> list[int]:
+    """A predicate, its `aux*` and its `cop`, in their order."""
+    return [
+        i
+        for i, (head, relation) in enumerate(zip(sentence.heads, sentence.deprels, strict=True))
+        if i == predicate or (head == predicate and relation.split(":")[0] in ("aux", "cop"))
+    ]
 
 
 def group_of(sentence: Sentence, subject: int, verb: int) -> tuple[str, ...]:

@@ -30,6 +30,10 @@ SHIPPED = (
     "supersense",
     "genericity",
     "sense",
+    "main_arguments",
+    "changed_order",
+    "odd_man_out",
+    "word_content",
 )
 
 TASK_GROUPS = ("standard", "all")

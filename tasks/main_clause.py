@@ -1,21 +1,34 @@
-"""The verb of the main clause, and the noun that is its subject (after Lin et al. 2019)."""
+"""The verb, the auxiliary and the subject of the main clause (after Lin et al. 2019).
+
+The reference of each is a rule of linear order: the first of a sentence is the main one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from probes.data.sentence import ROOT, Sentence
+from probes.tasks.agreement import predicate_forms
 from probes.tasks.task import Example, task
 
 
-@task("main-verb", version=1, needs=["upos", "heads"],
+@task("main-verb", version=2, needs=["upos", "heads"], reference="the first verb",
       metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
 def main_verb(sentence: Sentence) -> Iterator[Example]:
     """Whether a verb is the main verb of its sentence, the root of the dependency tree."""
     return main_or_other(sentence, ("VERB",), "verb", lambda i: sentence.heads[i] == ROOT)
 
 
-@task("subject-noun", version=1, needs=["upos", "heads", "deprels"],
+@task("main-auxiliary", version=1, needs=["upos", "heads", "deprels"],
+      reference="the first auxiliary", metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+def main_auxiliary(sentence: Sentence) -> Iterator[Example]:
+    """Whether an auxiliary is that of the main clause, of several the first."""
+    forms = predicate_forms(sentence, sentence.heads.index(ROOT))
+    first = next((i for i in forms if sentence.upos[i] == "AUX"), None)
+    return main_or_other(sentence, ("AUX",), "auxiliary", lambda i: i == first)
+
+
+@task("subject-noun", version=2, needs=["upos", "heads", "deprels"], reference="the first noun",
       metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
 def subject_noun(sentence: Sentence) -> Iterator[Example]:
     """Whether a noun is the subject of its sentence's main clause."""
@@ -34,4 +47,5 @@ def main_or_other(
     for i in candidates:
         groups = (f"first {name}" if i == candidates[0] else f"later {name}",)
         label = "main" if is_main(i) else "other"
-        yield Example(label, (i, i + 1), type=sentence.words[i], groups=groups)
+        linear = "main" if i == candidates[0] else "other"
+        yield Example(label, (i, i + 1), type=sentence.words[i], groups=groups, reference=linear)

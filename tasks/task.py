@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from reprlib import repr as shortened
@@ -67,7 +67,10 @@ class Excluded:
     reason: str
 
 
-Rule = Callable[[Sentence], Iterable[Example | Excluded]]
+Rule = Callable[..., Iterable[Example | Excluded]]
+"""What `Task.from_train` returns comes first, if there is such a function, then the sentence."""
+
+FromTrain = Callable[[Sequence[Sentence]], Any]
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Task:
             are left out and counted.
         pooling: how the vector of a text is made from those of its pieces, see
             `probes.extraction.text_vectors`; None for tasks of other shapes.
+        from_train: what the rule has to know of the training sentences, such as frequencies.
     """
 
     name: str
@@ -115,6 +119,7 @@ class Task:
     pooling: TextPooling | None = None
     baseline: str = ""
     window: int = 1
+    from_train: FromTrain | None = None
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
         """The annotation layers that this task needs and `layers` lacks."""
@@ -138,6 +143,20 @@ class Task:
     def texts(self, sentences: Iterable[Sentence]) -> Iterable[Sentence]:
         """What the rule is applied to: the sentences themselves, or the window of each."""
         return windows(sentences, self.window) if self.window > 1 else sentences
+
+    def informed(self, train: Sequence[Sentence]) -> Task:
+        """The task with a rule that knows what it has to of the training sentences.
+
+        Raises:
+            TaskError: `from_train` failed.
+        """
+        if self.from_train is None:
+            return self
+        try:
+            known = self.from_train(train)
+        except (Exception, SystemExit) as error:
+            raise self._failure("training sentences", error) from error
+        return replace(self, rule=partial(self.rule, known), from_train=None)
 
     def examples(self, sentence: Sentence) -> list[Example | Excluded]:
         """The examples of `sentence`; none if it lacks an annotation layer that the task needs.
@@ -182,13 +201,17 @@ class Task:
         except UserError:
             raise
         except (Exception, SystemExit) as error:
-            origin = tasks.origin(self.name)
-            place = failing_line(error, origin) if origin else ""
-            raise TaskError(
-                f"Task {self.name!r}, sentence {sentence.id!r}: the rule raised "
-                f"{described(error)}. Fix {place or self._source()}."
-            ) from error
+            raise self._failure(f"sentence {sentence.id!r}", error) from error
         return found
+
+    def _failure(self, where: str, error: BaseException) -> TaskError:
+        """The error for an exception of the rule."""
+        origin = tasks.origin(self.name)
+        place = failing_line(error, origin) if origin else ""
+        return TaskError(
+            f"Task {self.name!r}, {where}: the rule raised {described(error)}. "
+            f"Fix {place or self._source()}."
+        )
 
     def fault(self, sentence: Sentence, what: str) -> TaskError:
         """The error for an invalid example of `sentence`; `what` describes the example."""
@@ -231,6 +254,7 @@ def task(
     window: int = 1,
     stand_ins: Mapping[str, str] | None = None,
     ambiguous: bool = False,
+    from_train: FromTrain | None = None,
 ) -> Callable[[Rule], Rule]:
     """Decorator that registers a function from a sentence to its examples as a task.
 
@@ -248,6 +272,8 @@ def task(
         raise UserError(f"Task {name!r}: also={also!r} is one string; write [{also!r}].")
     if not isinstance(version, int) or isinstance(version, bool):
         raise UserError(f"Task {name!r}: version={version!r} is not an integer; write version=1.")
+    if stand_ins and from_train:
+        raise UserError(f"Task {name!r}: from_train= would not see stand_ins=; leave one out.")
     needs = tuple(needs)
     for what, given, known in (
         *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),
@@ -283,6 +309,7 @@ def task(
                 baseline=baseline,
                 window=window,
                 ambiguous=ambiguous,
+                from_train=from_train,
             ),
         )
         return rule

@@ -71,8 +71,9 @@ def check_task(task: Task, corpus: Corpus) -> TaskReport:
     """
     require_metrics(task)
     served = task.on(corpus.layers)
+    informed = served.informed(corpus.splits["train"])
     clock = time.perf_counter()
-    require_repeatable(served, corpus)
+    require_repeatable(informed, corpus)
     twice = 2 * sum(1 for _ in corpus)
     seconds = (time.perf_counter() - clock) / max(1, twice)
     read = layers_read(task, corpus)
@@ -119,7 +120,7 @@ def layers_read(task: Task, corpus: Corpus) -> frozenset[str]:
             return super().__getattribute__(name)
 
     stand_ins = {a: b for a, b in task.stand_ins.items() if a not in corpus.layers}
-    watching = replace(task, needs=())
+    watching = replace(task, needs=()).informed(corpus.splits["train"])
     for sentence in task.texts(corpus):
         content = {each.name: getattr(sentence, each.name) for each in fields(sentence)}
         content |= {layer: content[other] for layer, other in stand_ins.items()}

@@ -136,7 +136,9 @@ class Prepared:
             if encoder.reads_text:
                 examples = marked_by_pieces(examples, encoder.words)
             elif examples.view != "plain":
-                raise NotServedError("it hides words, and given vectors are of whole sentences")
+                raise NotServedError(
+                    "it hides or changes words, and given vectors are of whole sentences"
+                )
             if task.pooling == "cls" and self.info.causal:
                 raise NotServedError(
                     f"Task {task.name!r}: {self.info.name} reads from left to right, so that its "

@@ -33,7 +33,8 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         task.name: task
         for task in (task_of(column, pooling) for column in columns for pooling in poolings)
     }
-    default = (*own, "standard", *included_tasks(config.include))
+    usual = corpus.source.tasks or ("standard",)
+    default = (*own, *usual, *included_tasks(config.include))
     chosen, lacking = [], {}
     for name in expanded(config.tasks or default, own):
         task = own[name] if name in own else tasks.get(name)

@@ -256,8 +256,11 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         NotServedError: a split has no examples, train has a single label, or dev none of train's.
         TaskError: its rule failed, or its examples do not fit what the task declares.
     """
+    informed = task.informed(corpus.splits["train"])
     if tasks.origin(task.name) is not None:
-        require_repeatable(task, [s for name in SPLITS for s in corpus.splits[name][:_RUN_TWICE]])
+        require_repeatable(
+            informed, [s for name in SPLITS for s in corpus.splits[name][:_RUN_TWICE]]
+        )
     splits = {}
     ambiguous = _ambiguous_types(task, corpus) if task.ambiguous else None
     remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
@@ -268,7 +271,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         excluded: Counter[str] = Counter()
         for number, sentence in enumerate(task.texts(corpus.splits[name])):
             whole = plain_text(sentence)
-            for item in task.examples(sentence):
+            for item in informed.examples(sentence):
                 if isinstance(item, Excluded):
                     excluded[item.reason] += 1
                 elif ambiguous is not None and item.type not in ambiguous:

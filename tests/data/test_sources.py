@@ -82,6 +82,7 @@ def test_every_registered_corpus_has_a_card_and_those_that_are_downloaded_a_cita
         "syntaxgym",
         "lm-diagnostics",
         "numeracy",
+        "generalisation",
     ]
     for name in corpora:
         corpus = corpora.get(name)

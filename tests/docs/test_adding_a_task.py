@@ -37,15 +37,15 @@ def test_every_command_runs_and_prints_what_the_guide_shows(command, shown, run,
 
 
 def test_there_are_commands_and_files():
-    assert len(COMMANDS) == 8
-    assert len(GUIDE.blocks("python")) == 10
+    assert len(COMMANDS) == 9
+    assert len(GUIDE.blocks("python")) == 11
 
 
 def test_every_file_can_be_included_with_the_others(folder, run, capsys):
     files = [path.name for path in sorted(folder.glob("*.py")) if not path.stem.startswith("test_")]
     assert run(f"python run_probes.py --list-tasks --include {','.join(files)}") == 0
     marked = [line for line in capsys.readouterr().out.splitlines() if line.endswith(".py]")]
-    names = ["article", "dependents", "features", "passive", "same_chunk", "tense"]
+    names = ["article", "dependents", "features", "frequency", "passive", "same_chunk", "tense"]
     assert [line.split()[0] for line in marked] == names
 
 

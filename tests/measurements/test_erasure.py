@@ -38,7 +38,9 @@ def masked(models, tmp_path_factory):
 @pytest.fixture(scope="module")
 def causal(models, tmp_path_factory):
     """Its language-model head is linear, so that nothing can be read that was erased there."""
-    return measured(models["causal"], tmp_path_factory.mktemp("erasure"), "agreement", "cloze,erasure")
+    return measured(
+        models["causal"], tmp_path_factory.mktemp("erasure"), "agreement", "cloze,erasure"
+    )
 
 
 def drop(record, task, layer, at, eraser=LABELS, less=NOTHING, fit="frozen"):

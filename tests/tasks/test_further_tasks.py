@@ -116,11 +116,29 @@ def test_subject_noun_is_that_of_the_main_clause():
         heads=(4, 2, 0, 4, ROOT),
         deprels=("obj", "nsubj", "acl:relcl", "nsubj:pass", "root"),
     )
-    assert [(e.label, e.span, e.groups) for e in of("subject-noun", fear)] == [
-        ("other", (1, 2), ("first noun",)),
-        ("main", (3, 4), ("later noun",)),
+    assert [(e.label, e.span, e.groups, e.reference) for e in of("subject-noun", fear)] == [
+        ("other", (1, 2), ("first noun",), "main"),
+        ("main", (3, 4), ("later noun",), "other"),
     ]
     assert [e.label for e in of("subject-noun")] == ["other"]
+
+
+def test_the_main_auxiliary_is_the_first_of_the_main_clause():
+    # What we can see will have been hers: "hers" is the root.
+    hers = Sentence(
+        "s",
+        "en",
+        ("What", "we", "can", "see", "will", "have", "been", "hers"),
+        upos=("PRON", "PRON", "AUX", "VERB", "AUX", "AUX", "AUX", "PRON"),
+        heads=(7, 3, 3, 0, 7, 7, 7, ROOT),
+        deprels=("nsubj", "nsubj", "aux", "acl:relcl", "aux", "aux", "cop", "root"),
+    )
+    assert [(e.label, e.span, e.type, e.reference) for e in of("main-auxiliary", hers)] == [
+        ("other", (2, 3), "can", "main"),
+        ("main", (4, 5), "will", "other"),
+        ("other", (5, 6), "have", "other"),
+        ("other", (6, 7), "been", "other"),
+    ]
 
 
 def test_position_is_the_index():
@@ -172,10 +190,11 @@ def test_every_task_has_a_summary_and_metrics_that_score_it():
 def test_every_task_that_the_sample_serves_makes_examples_of_it():
     from probes.data.find import find_corpus
 
-    corpus = find_corpus("sample", limit=40).load()
-    served = [name for name in tasks if not tasks.get(name).missing(corpus.layers)]
+    few, every = (find_corpus("sample", limit=limit).load() for limit in (40, None))
+    served = [name for name in tasks if not tasks.get(name).missing(few.layers)]
     lacking = {"mentions", "ratings"}
     assert all(lacking & {*tasks.get(name).needs} for name in {*tasks} - {*served})
     for name in served:
+        corpus = every if name in ("coordination-inversion", "word-content") else few
         found = collect_examples(tasks.get(name), corpus, "masked")
         assert all(len(found.splits[split].examples) for split in SPLITS), name

@@ -269,7 +269,7 @@ def test_distance_is_the_words_between(argument, groups):
 def test_a_sentence_without_the_annotation_gives_no_examples():
     bare = Sentence("s", "en", ("Hello",))
     annotated = [name for name in tasks if tasks.get(name).needs]
-    assert len(annotated) == len(list(tasks)) - 2
+    assert len(annotated) == len(list(tasks)) - 3
     assert all(tasks.get(name).examples(bare) == [] for name in annotated)
 
 

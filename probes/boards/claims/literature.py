@@ -369,8 +369,8 @@ CLAIMS = (
         "higher layers",
         "5.2",
         "Jawahar et al. 2019",
-        "length and tree-depth for two of their tasks, srl for the semantic ones, which are not "
-        "here. The Primer doubts these: one was best at the last layer, three around the middle",
+        "length and tree-depth for two of their tasks, srl for the semantic ones. The Primer "
+        "doubts these: one was best at the last layer, three around the middle",
         peaks_in({"length": lower, "tree-depth": middle, "srl": higher}),
     ),
     Claim(

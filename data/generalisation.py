@@ -1,0 +1,141 @@
+"""Sentences in which a linear and a hierarchical rule agree, or differ (Lin, Tan & Frank 2019).
+
+In train and dev the first auxiliary of a sentence is the main one, and the first noun is the
+subject of the main clause; in test never. A probe may have learned either rule, and its score on
+test is the share of words of which it answers as the tree does, and not as the order does.
+
+- Auxiliaries: the object has a relative clause in train and dev, the subject in test.
+- Nouns: a subject, with or without a relative clause, comes first in train and dev; in test its
+  possessor does, as in part of the paper's set, and a relative clause follows the subject.
+
+All relative pronouns are objects, so that in train a subject stands before each auxiliary, and a
+main noun before a verb or a relative pronoun like any other. Sentences for one task have no words
+of the other, and test no word of which the rules agree.
+"""
+
+from __future__ import annotations
+
+import random
+
+from probes.data.sentence import ROOT, Corpus, Sentence
+from probes.data.sources import Source
+
+NAME, VERSION, LICENCE = "generalisation", "1", "MIT"
+
+TASKS = ("main-auxiliary", "subject-noun")
+
+SENTENCES = {"train": 1000, "dev": 200, "test": 500}
+"""Of each part, by split; all are different."""
+
+DETERMINERS = ("the", "this", "some", "every")
+ADJECTIVES = ("old", "young", "small", "tall", "quiet", "clever", "lazy", "friendly")
+NOUNS = ("cat", "dog", "horse", "lion", "wolf", "bear", "duck", "tiger", "boy", "girl", "king",
+         "queen", "farmer", "sailor", "teacher", "doctor", "painter", "singer", "driver",
+         "nurse")  # fmt: skip
+SUBJECTS, OBJECTS = ("we", "you", "they", "he", "she"), ("us", "you", "them", "him", "her")
+INDEFINITE = ("someone", "somebody", "everyone", "everybody", "anyone", "nobody")
+AUXILIARIES = ("will", "would", "can", "could", "may", "might", "must", "should")
+ADVERBS = ("today", "perhaps", "soon", "now", "maybe", "sometimes")
+TRANSITIVE = ("see", "follow", "help", "hear", "like", "know", "find", "visit", "remember", "call")
+TRANSITIVE_PAST = ("saw", "followed", "helped", "heard", "liked", "knew", "found", "visited",
+                   "remembered", "called")  # fmt: skip
+INTRANSITIVE = ("sleep", "wait", "leave", "sing", "run", "smile", "swim", "win")
+INTRANSITIVE_PAST = ("slept", "waited", "left", "sang", "ran", "smiled", "swam", "won")
+
+SLOTS = {
+    "today": (ADVERBS, "ADV", "advmod"),
+    "we": (SUBJECTS, "PRON", "nsubj"),
+    "us": (OBJECTS, "PRON", "obj"),
+    "someone": (INDEFINITE, "PRON", "nsubj"),
+    "everyone": (INDEFINITE, "PRON", "obj"),
+    "else": (("else",), "ADJ", "amod"),
+    "will": (AUXILIARIES, "AUX", "aux"),
+    "see": (TRANSITIVE, "VERB", "root"),
+    "saw": (TRANSITIVE_PAST, "VERB", "root"),
+    "sleep": (INTRANSITIVE, "VERB", "root"),
+    "slept": (INTRANSITIVE_PAST, "VERB", "root"),
+    "who": (("that", "who"), "PRON", "obj"),
+    "hear": (TRANSITIVE, "VERB", "acl:relcl"),
+    "heard": (TRANSITIVE_PAST, "VERB", "acl:relcl"),
+    "the": (DETERMINERS, "DET", "det"),
+    "old": (ADJECTIVES, "ADJ", "amod"),
+    "cat": (NOUNS, "NOUN", "nsubj"),
+    "girl": (NOUNS, "NOUN", "nsubj"),
+    "dog": (NOUNS, "NOUN", "obj"),
+    "king": (NOUNS, "NOUN", "nmod:poss"),
+    "'s": (("'s",), "PART", "case"),
+    ".": ((".",), "PUNCT", "punct"),
+}
+"""Forms of a slot, which has the name of one of them; their tag and relation."""
+
+_SOMEONE, _EVERYONE = "someone else@someone?", "everyone else@everyone?"
+_CLAUSE, _PAST_CLAUSE = "who@hear we@hear will@hear hear", "who@heard we@heard heard"
+_CAT, _DOG, _GIRL, _KING = (
+    f"the@{noun} old@{noun}? old@{noun}? {noun}" for noun in ("cat", "dog", "girl", "king")
+)
+_KINGS_CAT = f"{_KING}@cat 's@king old@cat? old@cat? cat {_PAST_CLAUSE}@cat"
+
+TEMPLATES = {
+    ("auxiliary", "agree"): (
+        f"today? we will see {_EVERYONE} {_CLAUSE}@everyone .",
+        f"today? {_SOMEONE} will see {_EVERYONE} {_CLAUSE}@everyone .",
+    ),
+    ("auxiliary", "differ"): (
+        f"today? {_SOMEONE} {_CLAUSE}@someone will sleep .",
+        f"today? {_SOMEONE} {_CLAUSE}@someone will see {_EVERYONE} .",
+    ),
+    ("noun", "agree"): (
+        f"{_CAT} who@heard {_GIRL}@heard heard@cat slept .",
+        f"{_CAT} who@heard {_GIRL}@heard heard@cat saw us .",
+        f"{_CAT} {_PAST_CLAUSE}@cat saw {_DOG} .",
+        f"{_CAT} saw {_DOG} {_PAST_CLAUSE}@dog .",
+        f"{_CAT} saw {_DOG} .",
+    ),
+    ("noun", "differ"): (f"{_KINGS_CAT} slept .", f"{_KINGS_CAT} saw us ."),
+}
+"""Slots with their head, the main verb unless it is named; ``?`` marks what may be missing."""
+
+
+def make_corpus() -> Corpus:
+    """The sentences, one for each task after the other; always the same."""
+    known: set[tuple[str, ...]] = set()
+    splits = {}
+    for split, number in SENTENCES.items():
+        draw, found = random.Random(split), list[Sentence]()
+        while len(found) < 2 * number:
+            part = ("auxiliary", "noun")[len(found) % 2]
+            kind = "differ" if split == "test" else "agree"
+            template = draw.choice(TEMPLATES[part, kind])
+            made = _sentence(f"{split}-{len(found) + 1}-{part}", part, template, draw)
+            if made.words not in known:
+                known.add(made.words)
+                found.append(made)
+        splits[split] = tuple(found)
+    return Corpus(NAME, VERSION, LICENCE, splits)
+
+
+def read_corpus(source: Source) -> Corpus:
+    """See `make_corpus`; there are no files."""
+    return make_corpus()
+
+
+def _sentence(name: str, part: str, template: str, draw: random.Random) -> Sentence:
+    """A sentence whose words are drawn, all different where there is a choice."""
+    kept = [slot for slot in template.split() if slot[-1] != "?" or draw.random() < 0.5]
+    slots, above = zip(*(slot.rstrip("?").partition("@")[::2] for slot in kept), strict=True)
+    words: list[str] = []
+    for slot in slots:
+        forms = SLOTS[slot][0]
+        words.append(draw.choice([form for form in forms if form not in words] or forms))
+    deprels = tuple(SLOTS[slot][2] for slot in slots)
+    root = deprels.index("root")
+    heads = (slots.index(head) if head else root for head in above)
+    return Sentence(
+        name,
+        "en",
+        (words[0].capitalize(), *words[1:]),
+        upos=tuple(SLOTS[slot][1] for slot in slots),
+        heads=tuple(ROOT if i == root else head for i, head in enumerate(heads)),
+        deprels=deprels,
+        genre=part,
+    )

@@ -1,0 +1,93 @@
+"""Sentences whose words or clauses may have changed places (BShift, CoordInv: Conneau et al. 2018).
+
+A coin that only the words decide tells whether a sentence is shown changed: the classes are of
+equal size but for chance, the same words are never shown in both ways, and what is left out does
+not depend on the coin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from probes.data.sentence import ROOT, Sentence
+from probes.tasks.distance import path_up
+from probes.tasks.task import Example, Excluded, task
+
+Words = tuple[str, ...]
+
+INTACT = "intact"
+
+
+def chance(name: str, sentence: Sentence) -> Random:
+    """Random numbers for the task called `name`, always the same for the same words."""
+    return Random(" ".join((name, *sentence.words)))
+
+
+@task("bigram-shift", version=1, needs=["upos"], shape="sentence", metric="accuracy")
+def bigram_shift(sentence: Sentence) -> Iterator[Example | Excluded]:
+    """Whether two neighbouring words of a sentence have changed places."""
+    words, draw = sentence.words, chance("bigram-shift", sentence)
+    # A capital within the sentence, or a full stop, would be seen without any syntax.
+    places = [
+        i
+        for i in range(1, len(words) - 1)
+        if "PUNCT" not in sentence.upos[i : i + 2] and words[i].lower() != words[i + 1].lower()
+    ]
+    if not places:
+        yield Excluded("no two words to exchange")
+        return
+    i = draw.choice(places)
+    changed = (*words[:i], words[i + 1], words[i], *words[i + 2 :])
+    label, shown = draw.choice(((INTACT, words), ("shifted", changed)))
+    yield Example(label, (0, len(shown)), words=shown)
+
+
+@task("coordination-inversion", version=1, needs=["upos", "heads", "deprels", "lemmas"],
+      shape="sentence", metric="accuracy", reference="the shorter clause first")  # fmt: skip
+def coordination_inversion(sentence: Sentence) -> Iterator[Example | Excluded]:
+    """Whether the two coordinate clauses of a sentence have changed places."""
+    parts = coordinate_clauses(sentence)
+    if parts is None:
+        yield Excluded("not two coordinate clauses")
+        return
+    first, link, second, end = parts
+    # The capital at the beginning stays there, and a word has none that its lemma does not have.
+    one, other = first[0], second[0]
+    if other[0].islower() and one[0].isupper():
+        other = other[0].upper() + other[1:]
+    if sentence.lemmas[0][0].islower() and one == one.capitalize():
+        one = one.lower()
+    changed = (other, *second[1:], *link, one, *first[1:], *end)
+    draw = chance("coordination-inversion", sentence)
+    label, shown = draw.choice(((INTACT, sentence.words), ("inverted", changed)))
+    shorter_first = (len(first) <= len(second)) == (label == INTACT)
+    yield Example(
+        label, (0, len(shown)), words=shown, reference=INTACT if shorter_first else "inverted"
+    )
+
+
+def coordinate_clauses(sentence: Sentence) -> tuple[Words, Words, Words, Words] | None:
+    """First clause, conjunction with punctuation, second clause, and punctuation at the end.
+
+    Both have a subject, and nothing else is in the sentence; None for any other sentence.
+    """
+    s, root = sentence, sentence.heads.index(ROOT)
+    with_subject = {
+        head
+        for head, relation in zip(s.heads, s.deprels, strict=True)
+        if relation.split(":")[0] in ("nsubj", "csubj", "expl")
+    }
+    conjuncts = [i for i, head in enumerate(s.heads) if head == root and s.deprels[i] == "conj"]
+    if len(conjuncts) != 1 or not {root, *conjuncts} <= with_subject:
+        return None
+    below = [i for i in range(len(s)) if conjuncts[0] in path_up(s.heads, i)]
+    start, end = below[0], below[-1] + 1
+    while s.upos[start - 1] == "PUNCT" and start > 1:
+        start -= 1
+    second = next((i for i in range(start, end) if s.upos[i] not in ("PUNCT", "CCONJ")), end)
+    whole = len(below) == end - below[0] and root < start and second < end
+    linked = "CCONJ" in s.upos[start:second] and s.upos[0] not in ("PUNCT", "CCONJ")
+    if not (whole and linked) or any(tag != "PUNCT" for tag in s.upos[end:]):
+        return None
+    return s.words[:start], s.words[start:second], s.words[second:end], s.words[end:]

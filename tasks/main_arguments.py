@@ -1,0 +1,59 @@
+"""Tense, and number of subject and object, of the main clause (Conneau et al. 2018).
+
+The form of the word that shows the label is the type: the type majority is what forms alone tell,
+and types that train lacks are the paper's setting, where no such form is in two splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from probes.data.sentence import ROOT, Sentence
+from probes.tasks.agreement import NOUNS, number_of, predicate_forms
+from probes.tasks.task import Example, Excluded, task
+
+TENSES = ("Past", "Pres")
+
+
+@task("main-tense", version=1, needs=["feats", "heads", "deprels"], shape="sentence",
+      metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+def tense(sentence: Sentence) -> Iterator[Example | Excluded]:
+    """Whether the main clause of a sentence is in the past or the present tense."""
+    s = sentence
+    forms = predicate_forms(s, s.heads.index(ROOT))
+    finite = [i for i in forms if s.feats[i].get("VerbForm") == "Fin"]
+    shown = [i for i in finite if s.feats[i].get("Tense") in TENSES]
+    if len(shown) != 1:
+        yield Excluded("several verbs in past or present" if shown else "no verb in either tense")
+        return
+    (verb,) = shown
+    yield Example(s.feats[verb]["Tense"], (0, len(s)), type=s.words[verb])
+
+
+@task("subject-number", version=1, needs=["upos", "feats", "heads", "deprels"],
+      shape="sentence", metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+def subject_number(sentence: Sentence) -> Iterator[Example | Excluded]:
+    """Whether the subject of the main clause, a noun, is singular or plural."""
+    return number_of_noun(sentence, "nsubj")
+
+
+@task("object-number", version=1, needs=["upos", "feats", "heads", "deprels"],
+      shape="sentence", metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+def object_number(sentence: Sentence) -> Iterator[Example | Excluded]:
+    """Whether the direct object of the main clause, a noun, is singular or plural."""
+    return number_of_noun(sentence, "obj")
+
+
+def number_of_noun(sentence: Sentence, relation: str) -> Iterator[Example | Excluded]:
+    """The example of the only noun with `relation`, of any subtype, to the root."""
+    s, root = sentence, sentence.heads.index(ROOT)
+    nouns = [
+        i
+        for i, (head, its) in enumerate(zip(s.heads, s.deprels, strict=True))
+        if head == root and its.split(":")[0] == relation and s.upos[i] in NOUNS
+    ]
+    number = number_of(s.feats[nouns[0]]) if len(nouns) == 1 else ""
+    if number in ("Sing", "Plur"):
+        yield Example(number, (0, len(s)), type=s.words[nouns[0]])
+    else:
+        yield Excluded("noun without Number" if nouns else f"no noun is {relation} of the root")

@@ -1,0 +1,87 @@
+"""Sentences in which a noun or verb may be another one (SOMO, Conneau et al. 2018).
+
+The other word is one of the training tokens of the same part of speech and features, drawn with
+the frequency that it has there, so that a word is at home as often as it is odd, and a rare word
+tells nothing; what its bigrams with its neighbours were counted is in the same octave as for the
+word that was there. Counts are of all *other* sentences: a training sentence would else know its
+own bigrams, and a test sentence would not. The coin is that of `changed_order`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from probes.data.sentence import Sentence
+from probes.tasks.changed_order import INTACT, chance
+from probes.tasks.task import Example, Excluded, task
+
+TRIES = 50
+"""Words drawn for each place in a sentence."""
+
+WordKind = tuple[object, ...]
+"""What a word shares with those that may take its place."""
+
+
+class Frequencies(NamedTuple):
+    """Counts of a training split: words of each kind, as often as they occur, and bigrams."""
+
+    tokens: Mapping[WordKind, Sequence[str]]
+    words: Counter[tuple[WordKind, str]]
+    bigrams: Counter[tuple[str, str]]
+    sentences: frozenset[tuple[str, ...]]
+
+
+def frequencies(train: Sequence[Sentence]) -> Frequencies:
+    """Counts of the words that may be exchanged, and of all bigrams."""
+    tokens: dict[WordKind, list[str]] = defaultdict(list)
+    for sentence in train:
+        for i, kind in exchangeable(sentence):
+            tokens[kind].append(sentence.words[i])
+    return Frequencies(
+        tokens,
+        Counter((kind, word) for kind, words in tokens.items() for word in words),
+        Counter(pair for sentence in train for pair in pairwise(sentence.words)),
+        frozenset(sentence.words for sentence in train),
+    )
+
+
+def exchangeable(sentence: Sentence) -> list[tuple[int, WordKind]]:
+    """The nouns and verbs between two other words, and their kinds.
+
+    Words with and without a vowel at the beginning are of two kinds: articles depend on it.
+    """
+    return [
+        (i, (tag, *sorted(sentence.feats[i].items()), sentence.words[i][0].lower() in "aeiou"))
+        for i, tag in enumerate(sentence.upos)
+        if tag in ("NOUN", "VERB") and 0 < i < len(sentence) - 1
+    ]
+
+
+@task("odd-man-out", version=1, needs=["upos", "feats"], shape="sentence", metric="accuracy",
+      from_train=frequencies)  # fmt: skip
+def odd_man_out(known: Frequencies, sentence: Sentence) -> Iterator[Example | Excluded]:
+    """Whether a noun or verb of a sentence has been replaced by another one."""
+    words, draw = sentence.words, chance("odd-man-out", sentence)
+    places = exchangeable(sentence)
+    draw.shuffle(places)
+    counted = sentence.words in known.sentences
+    own = Counter(pairwise(words)) if counted else Counter()
+    own_words = Counter((kind, words[i]) for i, kind in places) if counted else Counter()
+
+    def octaves(i: int, word: str) -> tuple[int, ...]:
+        pairs = (words[i - 1], word), (word, words[i + 1])
+        return tuple((known.bigrams[pair] - own[pair]).bit_length() for pair in pairs)
+
+    for i, kind in places:
+        if known.words[kind, words[i]] <= own_words[kind, words[i]]:
+            continue  # in no other sentence, so that it could not be drawn
+        for other in draw.choices(known.tokens[kind], k=TRIES):
+            if other.lower() != words[i].lower() and octaves(i, other) == octaves(i, words[i]):
+                changed = (*words[:i], other, *words[i + 1 :])
+                label, shown = draw.choice(((INTACT, words), ("odd", changed)))
+                yield Example(label, (0, len(shown)), words=shown, type=shown[i])
+                return
+    yield Excluded("no word to exchange")

@@ -1,0 +1,160 @@
+"""The generated sentences, parsed back by patterns that share nothing with the grammar but words."""
+
+import re
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from probes.data import generalisation as g
+from probes.data.find import find_corpus
+from probes.data.sentence import ROOT
+from probes.engines.inputs import LazyCorpus
+from probes.engines.omissions import Omissions
+from probes.engines.task_choice import choose_tasks
+from probes.tasks.builtin import tasks
+from probes.tasks.depth import depths
+
+CORPUS = g.make_corpus()
+CARDS = Path(g.__file__).parent / "cards"
+
+
+def one_of(words):
+    return f"(?:{'|'.join(words)})"
+
+
+DET, ADJ, NOUN = map(one_of, (g.DETERMINERS, g.ADJECTIVES, g.NOUNS))
+SUBJ, OBJ, AUX, ADV = map(one_of, (g.SUBJECTS, g.OBJECTS, g.AUXILIARIES, g.ADVERBS))
+ANY = f"{one_of(g.INDEFINITE)}(?: else)?"
+VT, VI = one_of(g.TRANSITIVE), one_of(g.INTRANSITIVE)
+PAST_VT, PAST_VI = one_of(g.TRANSITIVE_PAST), one_of(g.INTRANSITIVE_PAST)
+ADJS, WH = f"(?:{ADJ} ){{0,2}}", "(?:that|who)"
+CLAUSE = f"{WH} {SUBJ} {PAST_VT}"
+PREDICATE = f"(?:{PAST_VI}|{PAST_VT} {OBJ})"
+
+# The main word is in a group of its own, the word that is not in another.
+PATTERNS = {
+    ("auxiliary", "agree"): [
+        f"(?:{ADV} )?(?:{SUBJ}|{ANY}) (?P<main>{AUX}) {VT} {ANY} {WH} {SUBJ} (?P<other>{AUX}) {VT}"
+    ],
+    ("auxiliary", "differ"): [
+        f"(?:{ADV} )?{ANY} {WH} {SUBJ} (?P<other>{AUX}) {VT} (?P<main>{AUX}) (?:{VI}|{VT} {ANY})"
+    ],
+    ("noun", "agree"): [
+        f"{DET} {ADJS}(?P<main>{NOUN}) {WH} {DET} {ADJS}(?P<other>{NOUN}) {PAST_VT} {PREDICATE}",
+        f"{DET} {ADJS}(?P<main>{NOUN}) {PAST_VT} {DET} {ADJS}(?P<other>{NOUN})(?: {CLAUSE})?",
+        f"{DET} {ADJS}(?P<main>{NOUN}) {CLAUSE} {PAST_VT} {DET} {ADJS}(?P<other>{NOUN})",
+    ],
+    ("noun", "differ"): [
+        f"{DET} {ADJS}(?P<other>{NOUN}) 's {ADJS}(?P<main>{NOUN}) {CLAUSE} {PREDICATE}"
+    ],
+}
+TASK = {"auxiliary": "main-auxiliary", "noun": "subject-noun"}
+
+
+def parsed(sentence, kind):
+    """Index of the main word and of the other one; exactly one pattern must fit."""
+    text = " ".join(sentence.words)
+    assert text[0].isupper()
+    text = text[0].lower() + text[1:]
+    (found,) = filter(
+        None, (re.fullmatch(rf"{each} \.", text) for each in PATTERNS[sentence.genre, kind])
+    )
+    return tuple(text[: found.start(name)].count(" ") for name in ("main", "other"))
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_every_sentence_parses_and_its_labels_are_those_of_the_parse(split):
+    kind = "differ" if split == "test" else "agree"
+    for sentence in CORPUS.splits[split]:
+        main, other = parsed(sentence, kind)
+        examples = tasks.get(TASK[sentence.genre]).examples(sentence)
+        assert {e.span[0]: e.label for e in examples} == {main: "main", other: "other"}
+        linear = {min(main, other): "main", max(main, other): "other"}
+        assert {e.span[0]: e.reference for e in examples} == linear
+        # The rules agree on all of train and dev, and on nothing of test.
+        assert {e.label == e.reference for e in examples} == {split != "test"}
+        (elsewhere,) = {*g.TASKS} - {TASK[sentence.genre]}
+        assert tasks.get(elsewhere).examples(sentence) == []
+
+
+def test_every_sequence_of_tags_that_the_grammar_has_occurs_and_no_other():
+    def choices(*parts):
+        return {" ".join(filter(None, chosen)) for chosen in product(*parts)}
+
+    det = {"DET", "DET ADJ", "DET ADJ ADJ"}
+    adjectives = {"", "ADJ", "ADJ ADJ"}
+    anyone, adverb = {"PRON", "PRON ADJ"}, {"", "ADV"}
+    predicate = {"VERB", "VERB PRON"}
+    expected = {
+        ("auxiliary", "train"): choices(
+            adverb, anyone, {"AUX VERB"}, anyone, {"PRON PRON AUX VERB PUNCT"}
+        ),
+        ("auxiliary", "test"): choices(
+            adverb, anyone, {"PRON PRON AUX VERB AUX"}, {"VERB"} | choices({"VERB"}, anyone), {"PUNCT"}
+        ),
+        ("noun", "train"): choices(
+            det, {"NOUN PRON"}, det, {"NOUN VERB"}, predicate, {"PUNCT"}
+        )
+        | choices(det, {"NOUN VERB"}, det, {"NOUN PUNCT", "NOUN PRON PRON VERB PUNCT"})
+        | choices(det, {"NOUN PRON PRON VERB VERB"}, det, {"NOUN PUNCT"}),
+        ("noun", "test"): choices(
+            det, {"NOUN PART"}, adjectives, {"NOUN PRON PRON VERB"}, predicate, {"PUNCT"}
+        ),
+    }  # fmt: skip
+    for (part, split), sequences in expected.items():
+        found = {" ".join(s.upos) for s in CORPUS.splits[split] if s.genre == part}
+        assert found == sequences, (part, split)
+
+
+def test_trees_are_projective_and_have_one_root():
+    for s in CORPUS:
+        depth = depths(s.heads)
+        assert depth.count(0) == 1
+        assert s.deprels[s.heads.index(ROOT)] == "root"
+        arcs = [(min(i, h), max(i, h)) for i, h in enumerate(s.heads) if h != ROOT]
+        assert not any(a < c < b < d for (a, b), (c, d) in product(arcs, arcs))
+
+
+def test_sentences_are_different_and_always_the_same():
+    texts = [" ".join(s.words) for s in CORPUS]
+    assert len({*texts}) == len(texts) == len({s.id for s in CORPUS}) == 3400
+    assert texts[:2] == [
+        "Today we should visit someone else that you can know .",
+        "The old lazy duck remembered this quiet queen that you visited .",
+    ]
+    lines = (CARDS / "generalisation.md").read_text().splitlines()
+    counts = [len(CORPUS.splits[split]) for split in CORPUS.splits]
+    words = [sum(map(len, CORPUS.splits[split])) for split in CORPUS.splits]
+    for name, numbers in (("sentences", counts), ("words", words)):
+        assert f"| {name} | " + " | ".join(f"{n:,}" for n in numbers) + " |" in lines
+    assert CORPUS.fingerprint == g.make_corpus().fingerprint
+
+
+def test_the_best_threshold_on_the_index_scores_what_the_card_says():
+    """The nearest to a rule of position alone: it knows train, and fails on test."""
+    card = CARDS / "generalisation.md"
+    for part, name in TASK.items():
+        places = {
+            split: [
+                (e.span[0], e.label == "main")
+                for s in CORPUS.splits[split]
+                for e in tasks.get(name).examples(s)
+            ]
+            for split in ("train", "test")
+        }
+
+        def score(split, end, places=places):
+            return sum((i < end) == main for i, main in places[split]) / len(places[split])
+
+        best = max(range(15), key=lambda end: score("train", end))
+        assert score("train", best) == 1
+        assert f"{100 * score('test', best):.1f} %" in card.read_text(), part
+
+
+def test_a_run_without_tasks_has_those_of_the_corpus():
+    source = find_corpus("generalisation", limit=30)
+    config = SimpleNamespace(tasks=(), text="", sentence_pooling=(), include=())
+    chosen = choose_tasks(config, LazyCorpus(source), Omissions())
+    assert [task.name for task in chosen] == ["main-auxiliary", "subject-noun"]
