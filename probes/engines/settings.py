@@ -15,6 +15,7 @@ from probes.data.sources import Source
 from probes.engines.config import RunConfig, as_several
 from probes.measurements.measurement import (
     LEVELS,
+    TRANSFER,
     corpus_measurements,
     get_measurement,
     measurements,
@@ -47,7 +48,9 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     except ValidationError as error:
         raise UserError(_refusal(error)) from error
     require_loaded((*config.probes, *config.tasks, *config.corpus))
-    require_known(config.corpus, (*config.task_from, *config.label))
+    for names in (config.tested, *((name,) for name in config.trained_elsewhere)):
+        require_known(names, (*config.task_from, *config.label))
+    _require_several(config)
     _require_texts(config)
     for name in config.probes:
         if name not in PROBES:
@@ -66,6 +69,21 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     for name in (*config.about_corpus, *config.evidence_names):
         options_of(config, name)
     return config
+
+
+def _require_several(config: RunConfig) -> None:
+    """Check that there are probes to transfer, and corpora between which they can be.
+
+    Raises:
+        UserError: there are not.
+    """
+    if TRANSFER in (*config.measurements, *config.evidence) and not config.transfer:
+        raise UserError(f"--evidence {TRANSFER}: between corpora; use --transfer.")
+    if config.transfer and not config.trained_elsewhere:
+        raise UserError("--transfer: give two corpora or more after --corpus.")
+    if config.transfer and "probes" not in config.measurements:
+        given = ",".join(config.measurements)
+        raise UserError(f"--measurements {given}: --transfer is of probes; add probes to these.")
 
 
 def _require_texts(config: RunConfig) -> None:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
-from probes.records.parameters import FOLDABLE, folded
+from probes.records.parameters import FOLDABLE, Parameters, folded
 from probes.records.probe_spec import ProbeSpec
+from probes.records.result import Result
 
 if TYPE_CHECKING:
     import torch
 
     from probes.measurements.context import Context
+
+
+class Trained(NamedTuple):
+    """Probes that another corpus has trained: their scores there, and what was fitted."""
+
+    result: Result
+    parameters: Parameters
 
 
 def why_not(probe: ProbeSpec) -> str:
@@ -30,14 +38,24 @@ class StoredProbes:
     Args:
         context: of the task and its scores.
         layers: whose probes are applied.
+        parameters: of another record of the task's scores; by default those of the context.
+        outputs: the class that each of their outputs stands for (C,); by default as they come.
     """
 
-    def __init__(self, context: Context, layers: Sequence[int]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        layers: Sequence[int],
+        parameters: Parameters | None = None,
+        outputs: Ints | None = None,
+    ) -> None:
         from probes.training.layer_probe import LayerProbe
 
-        parameters, family = context.parameters(layers), context.spec.family
-        outputs = np.arange(context.data.n_outputs)
-        kind = context.task.kind
+        if parameters is None:
+            parameters = context.parameters(layers)
+        if outputs is None:
+            outputs = np.arange(context.data.n_outputs)
+        family, kind = context.spec.family, context.task.kind
         self._probes = {
             layer: LayerProbe.of(family, kind, folded(parameters, layer), outputs)
             for layer in layers
@@ -57,5 +75,9 @@ class StoredProbes:
 
         own = vectors.cpu()
         parts = [SpanRows.of(rows).means(own) for rows in spans.swapaxes(0, 1)]
-        said: NDArray[Any] = self._probes[layer].predict(torch.cat(parts, dim=1))
+        return self.of_features(layer, torch.cat(parts, dim=1))
+
+    def of_features(self, layer: int, features: torch.Tensor) -> NDArray[Any]:
+        """The same of the mean vectors of examples' spans, side by side. (n, H) to (n, …)."""
+        said: NDArray[Any] = self._probes[layer].predict(features)
         return said if said.ndim == 1 else np.packbits(said > 0, 1)
