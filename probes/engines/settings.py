@@ -50,13 +50,13 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     require_loaded((*config.probes, *config.tasks, *config.corpus))
     for names in (config.tested, *((name,) for name in config.trained_elsewhere)):
         require_known(names, (*config.task_from, *config.label))
-    _require_several(config)
     _require_texts(config)
     for name in config.probes:
         if name not in PROBES:
             raise UserError(f"--probes {name}: no such probe family. {did_you_mean(name, PROBES)}")
     _require_measurements(config)
     config = _with_named_evidence(config)
+    _require_transferable(config)
     if config.address is not None and config.engine != "ray":
         raise UserError(f"--address {config.address}: of a Ray cluster; add --engine ray.")
     for flag, columns in (("task-from", config.task_from), ("label", config.label)):
@@ -71,14 +71,14 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     return config
 
 
-def _require_several(config: RunConfig) -> None:
+def _require_transferable(config: RunConfig) -> None:
     """Check that there are probes to transfer, and corpora between which they can be.
 
     Raises:
         UserError: there are not.
     """
-    if TRANSFER in (*config.measurements, *config.evidence) and not config.transfer:
-        raise UserError(f"--evidence {TRANSFER}: between corpora; use --transfer.")
+    if TRANSFER in config.evidence:
+        raise UserError(f"--evidence {TRANSFER}: use --transfer, with several corpora.")
     if config.transfer and not config.trained_elsewhere:
         raise UserError("--transfer: give two corpora or more after --corpus.")
     if config.transfer and "probes" not in config.measurements:

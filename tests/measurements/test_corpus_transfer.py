@@ -200,6 +200,10 @@ def test_the_record_names_the_scores_whose_probes_it_applies(found):
             "--corpus sample sample",
             "--corpus sample sample: several are called sample; rename them.",
         ),
+        (
+            "--corpus sample ewt --evidence corpus_transfer",
+            "--evidence corpus_transfer: use --transfer, with several corpora.",
+        ),
         ("--corpus sample ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
         (
             "--corpus sample ewt --measurements structure",
