@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from probes.cli.keywords import Keywords
 from probes.cli.results import Results
-from probes.cli.run import run_models
+from probes.cli.run import run_corpora
 from probes.common.errors import UserError, printable
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
@@ -63,9 +63,9 @@ def run_probes(
             config = config.model_copy(update={"corpus": (source.name,)})
         models = models_of(model, tokenizer, name, config)
         if corpus is None:
-            source = find_corpus(*config.corpus, **config.corpus_request)
+            source = find_corpus(*config.tested, **config.corpus_request)
         # Of a model in memory, the type is its own.
-        return run_models(models[0].config, source, models)
+        return run_corpora(models[0].config, source, models)
 
 
 run_probes.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

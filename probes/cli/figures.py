@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
 from probes.boards.groups import Group, group, model_key, model_labels
+from probes.boards.retention import pareto
 from probes.boards.separability import separability
 from probes.boards.training_steps import steps
 from probes.common.errors import UserError
@@ -22,15 +23,19 @@ from probes.records.result import Result
 KINDS = ("heatmap", "expected-layers", "curves")
 """Figures of scores."""
 
-GRIDS = {"separability": lambda group: separability(group.paths), "steps": steps}
-"""Figures of scores that are drawn as grids: how well probes tell layers apart, and training."""
+CHARTS: dict[str, Callable[[Group], Chart]] = {
+    "separability": lambda group: separability(group.paths),
+    "steps": steps,
+    "pareto": pareto,
+}
+"""Charts of scores: how well probes tell layers apart, training, and scores by size."""
 
 
 def figure_names() -> list[str]:
     """The names of all figures of results and records."""
     every = (*corpus_measurements(), *probe_measurements())
     charts = dict.fromkeys(name for each in every for name in each.figure_names)
-    return [*KINDS, *GRIDS, *charts]
+    return [*KINDS, *CHARTS, *charts]
 
 
 def chosen_figure(
@@ -56,12 +61,12 @@ def chosen_figure(
     """
     if kind not in (known := figure_names()):
         raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, known)}")
-    if measurement and kind in (*KINDS, *GRIDS):
+    if measurement and kind in (*KINDS, *CHARTS):
         raise UserError(f"--measurement: {kind} is of no other measurement; leave it out.")
     if kind in KINDS:
         return _one_group(results, where, probe)
-    if kind in GRIDS:
-        return _drawable(GRIDS[kind](_one_group(results, where, probe)), kind, where)
+    if kind in CHARTS:
+        return _drawable(CHARTS[kind](_one_group(results, where, probe)), kind, where)
     for evidence in probe_measurements():
         if kind in evidence.figure_names:
             return _of_task(evidence, kind, results, where, probe, task)

@@ -47,6 +47,8 @@ class Keywords(TypedDict, total=False):
     evidence: str | Sequence[str]
     """What stands behind the scores: none; or standard, full or names of measurements, where names
     may follow one of the two."""
+    transfer: bool
+    """Each name in `corpus` is a corpus of its own, whose probes are scored on the others too."""
     options: dict[str, dict[str, Any]]
     """Options of measurements, by measurement."""
     seeds: int

@@ -40,6 +40,8 @@ examples:
       a local folder, two tasks, three layers
   python run_probes.py --model all-MiniLM-L6-v2 --corpus path/to/UD_Hebrew-HTB
       any treebank in CoNLL-U
+  python run_probes.py --model MULTILINGUAL --corpus ewt path/to/UD_Spanish-GSD --transfer
+      probes trained on one language and tested on another (docs/corpora.md)
   python run_probes.py --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
       labelled data of your own
   python run_probes.py --model all-MiniLM-L6-v2 --corpus reviews.csv --text text --label stars
@@ -104,6 +106,11 @@ def build_parser() -> argparse.ArgumentParser:
         f"request {', '.join(ON_REQUEST)}",
     )
     add("--quick", action="store_true", help="--evidence none, and no random twin")
+    add(
+        "--transfer",
+        action="store_true",
+        help="score the probes of each corpus after --corpus on the others",
+    )
     add("--seeds", metavar="N", help="fits of each probe on the whole training split (default: 1)")
     add("--twins", metavar="N", help="random twins of each model (default: 1)")
     add("--tune", action="store_true", help="choose each layer's L2 strength on dev")
@@ -204,6 +211,7 @@ def _list_measurements() -> None:
         its = get_measurement(name)
         mark = "*" if name in (SCORES, *EVIDENCE) else " "
         of = "--evidence" if its.is_evidence else "" if its.of_tasks else "--measurements"
+        of = "--transfer" if its.of_trained else of
         print(
             f"{mark} {name:<19} v{its.version}  {of:<15} {its.summary}"
             + _origin_mark(measurements.origin(name))
@@ -248,10 +256,10 @@ def _main(arguments: list[str]) -> int:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
     found = find_models(models, config)
-    source = find_corpus(*config.corpus, **config.corpus_request)
+    source = find_corpus(*config.tested, **config.corpus_request)
 
-    from probes.cli.run import run_models
+    from probes.cli.run import run_corpora
 
     command = shlex.join(["python", "run_probes.py", *arguments])
-    results = run_models(config, source, found, command)
+    results = run_corpora(config, source, found, command)
     return 1 if results.failed else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -191,6 +192,13 @@ class Results:
         for record in self.others:
             if record.measurement in measurements:
                 yield from get_measurement(record.measurement).tables([record])
+
+
+def merged(parts: Sequence[Results]) -> Results:
+    """The results of several runs as one."""
+    fields = "found", "skipped", "failed", "measured"
+    every = {name: [getattr(part, name) for part in parts] for name in fields}
+    return Results(**{name: dict(ChainMap(*reversed(of))) for name, of in every.items()})
 
 
 def _subject(result: Result) -> tuple[str, str, str]:

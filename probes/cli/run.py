@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from probes import __version__
@@ -17,13 +18,14 @@ from probes.cli.closing import (
     write_corpus_tables,
     write_model_tables,
 )
-from probes.cli.results import Results
+from probes.cli.results import Results, merged
 from probes.common.errors import UserError
 from probes.common.files import require_writable
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import sweep_locks
 from probes.common.origin import described
 from probes.common.terminal import output_console, progress, tolerate_broken_output
+from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
 from probes.engines.engine import Engine, engine_for
@@ -64,6 +66,37 @@ def run_models(
     with recorded as log, infrequent_garbage_collection():
         progress.detail(f"log     {log}")
         return _measure(_runs(config, source, models, command))
+
+
+def run_corpora(
+    config: RunConfig, source: Source, models: Sequence[LazyModel], command: str = ""
+) -> Results:
+    """The same; with `--transfer` on every corpus, and again for what that knows of the others.
+
+    Args:
+        source: the first of the corpora.
+
+    Raises:
+        UserError: one cannot be found, or has the name of another.
+    """
+    if not config.transfer:
+        return run_models(config, source, models, command)
+    asked, names = config.corpus_request, config.corpus
+    sources = [source, *(find_corpus(name, **asked) for name in names[1:])]
+    if twice := [name for name, n in Counter(each.name for each in sources).items() if n > 1]:
+        raise UserError(f"--corpus {' '.join(names)}: several are called {twice[0]}; rename them.")
+    if not config.dry_run:
+        for name, each in zip(names, sources, strict=True):
+            alone = {"corpus": (name,), "transfer": False}
+            run_models(config.model_copy(update=alone), each, models, command)
+    found = []
+    for name, each in zip(names, sources, strict=True):
+        others = [other for other in names if other != name]
+        again = config.model_copy(update={"corpus": (name, *others)})
+        if config.overwrite == "never":  # nothing of before, but what has just been measured
+            again = again.model_copy(update={"overwrite": "missing"})
+        found.append(run_models(again, each, models, command))
+    return merged(found)
 
 
 def plan_models(config: RunConfig, source: Source, models: Sequence[LazyModel]) -> float:

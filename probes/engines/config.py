@@ -15,7 +15,7 @@ from probes.compute.devices import DType, FitDType, available_cores, require_dev
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
-from probes.measurements.measurement import EVIDENCE, LEVELS, Level, get_measurement
+from probes.measurements.measurement import EVIDENCE, LEVELS, TRANSFER, Level, get_measurement
 from probes.records.base import Frozen
 from probes.tasks.columns import text_task
 from probes.tasks.task import TextPooling
@@ -76,6 +76,8 @@ class RunConfig(Frozen):
     evidence: tuple[str, ...] = Field(default=("standard",), min_length=1)
     """What stands behind the scores: none; or standard, full or names of measurements, where names
     may follow one of the two."""
+    transfer: bool = False
+    """Each name in `corpus` is a corpus of its own, whose probes are scored on the others too."""
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options of measurements, by measurement."""
     seeds: int = Field(default=1, ge=1, le=1000)
@@ -235,13 +237,23 @@ class RunConfig(Frozen):
     def evidence_names(self) -> tuple[str, ...]:
         """The measurements of evidence, in the order in which they are made."""
         by_level = EVIDENCE if {"standard", "full"} & set(self.evidence) else {}
-        named = (name for name in self.evidence if name not in LEVELS)
-        return tuple(dict.fromkeys((*by_level, *named)))
+        return tuple(dict.fromkeys((*by_level, *self.asked_by_name)))
 
     @property
     def asked_by_name(self) -> tuple[str, ...]:
         """The evidence that is named, whose tables the run prints."""
-        return tuple(name for name in self.evidence if name not in LEVELS)
+        named = [name for name in self.evidence if name not in LEVELS]
+        return tuple(dict.fromkeys((*named, *[TRANSFER] * self.transfer)))
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """The corpus of a run, as `corpus` names it; with `transfer` the first of them."""
+        return self.corpus[:1] if self.transfer else self.corpus
+
+    @property
+    def trained_elsewhere(self) -> tuple[str, ...]:
+        """The other corpora, whose probes are scored on that one."""
+        return self.corpus[1:] if self.transfer else ()
 
     @property
     def reads_head(self) -> bool:

@@ -184,6 +184,7 @@ def _context(
             scores,
             read_predictions(run.paths[scores.key]) if scores else None,
             run.config.cache_dir,
+            run.trained_elsewhere(unit) if unit.its.of_trained else None,
         )
     of_base = None
     if prepared.base is not None and unit.its.of_two_models:

@@ -13,6 +13,7 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.engines.asked import Measure
 from probes.engines.config import RunConfig
@@ -36,9 +37,11 @@ from probes.measurements.plugin_keys import (
     plug_ins_of,
     source_of,
 )
+from probes.measurements.stored_probes import Trained
 from probes.records.files import is_complete
 from probes.records.index import Index
 from probes.records.keys import Inputs, record_key
+from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES, ProbeSpec, tuned
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
@@ -56,6 +59,7 @@ class ModelRun:
         command: the command line, for the records' provenance; empty for a run from Python.
         several: whether it is one of several models.
         base: the run of the first model, with which this one is compared; None for itself.
+        elsewhere: runs of this model on other corpora, whose probes are scored on this one.
         results: scores with their evidence, by task and probe family.
         others: records of measurements of the corpus as a whole, by measurement.
     """
@@ -69,6 +73,7 @@ class ModelRun:
     command: str
     several: bool = False
     base: ModelRun | None = None
+    elsewhere: Sequence[ModelRun] = ()
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     others: dict[str, Record] = field(default_factory=dict)
     _units: dict[str, list[Unit]] = field(default_factory=dict)
@@ -134,7 +139,6 @@ class ModelRun:
 
     def _units_of(self, measurement: str) -> Iterator[Unit]:
         its, options = get_measurement(measurement), options_of(self.config, measurement)
-        settings = options.model_dump(mode="json")
         source = source_of(measurement_plug_in(measurement))
         inputs = Inputs(
             model=self.model.source.digest,
@@ -145,9 +149,14 @@ class ModelRun:
         )
 
         def unit(task: Task | None, probe: ProbeSpec | None, more: Mapping[str, object]) -> Unit:
-            digest = inputs.model_copy(update=more).digest
+            digest, filled = inputs.model_copy(update=more).digest, options
+            if its.of_trained and task and probe:
+                behind = self.units_elsewhere(task.name, probe.family)
+                trained = {name: each.key for name, (_, each) in behind.items()}
+                filled = options.model_copy(update={"trained": trained})
+            settings = filled.model_dump(mode="json")
             key = record_key(digest, measurement, its.version, settings, source)
-            return Unit(measurement, task, probe, options, digest, key, self.folder)
+            return Unit(measurement, task, probe, filled, digest, key, self.folder)
 
         if its.of_tasks:
             for task in self.tasks:
@@ -267,7 +276,7 @@ class ModelRun:
         if scores is None:
             return None
         if why := self.missing(unit, unit.its):
-            if unit.measurement in self.config.evidence:
+            if unit.measurement in self.config.asked_by_name:
                 self.omissions.not_made(unit.title, why)
             return None
         # Evidence stands behind all scores there are, not only those that this run asks for.
@@ -325,6 +334,33 @@ class ModelRun:
         if not unit.its.is_evidence:
             return []
         return [each for each in self.units(SCORES) if each.of == unit.of]
+
+    def units_elsewhere(self, task: str, family: str) -> dict[str, tuple[ModelRun, Unit]]:
+        """The units of a task's scores on the other corpora that have any, by corpus."""
+        return {
+            run.corpus.source.name: (run, unit)
+            for run in self.elsewhere
+            for unit in run.units(SCORES)
+            if unit.of == (task, family) and unit.path.exists()
+        }
+
+    def trained_elsewhere(self, unit: Unit) -> dict[str, Trained]:
+        """The probes that the other corpora have trained for the task of a unit, by corpus.
+
+        Raises:
+            UserError: their scores cannot be read, or their parameters have been pruned.
+        """
+        found, cache = {}, self.config.cache_dir
+        for name, (run, other) in self.units_elsewhere(*unit.of).items():
+            if (record := run.stored(other)) is None:
+                continue
+            if (parameters := read_parameters(cache, record.key)) is None:
+                raise UserError(
+                    f"{other.path}: the parameters of its probes are not in {cache} any more; run "
+                    "again with --overwrite always."
+                )
+            found[name] = Trained(as_result(record, other.path), parameters)
+        return found
 
     def read_scores_behind(self, unit: Unit) -> None:
         """Read the scores behind a unit of evidence, unless they are known as they are stored.
@@ -391,10 +427,13 @@ def model_runs(
     tasks = choose_tasks(config, corpus, omissions) if probing else []
     require_measurable(config, corpus)
     index, several = Index(), len(models) > 1
+    asked = config.corpus_request
+    others = [LazyCorpus(find_corpus(name, **asked)) for name in config.trained_elsewhere]
     runs: list[ModelRun] = []
     for model in models:
         model.corpus = corpus
         base = runs[0] if runs else None
         about = config, model, corpus, tasks, omissions, index, command, several, base
-        runs.append(ModelRun(*about))
+        elsewhere = [ModelRun(config, model, x, tasks, omissions, index, command) for x in others]
+        runs.append(ModelRun(*about, elsewhere))
     return runs

@@ -73,6 +73,7 @@ class Prepared:
     Attributes:
         base: the same of the model that this one is compared with; None for the first model.
         layers: those that are read, as far as they have been needed.
+        speed: words per second, where this process alone has read the whole corpus as it is.
     """
 
     run: ModelRun
@@ -82,6 +83,7 @@ class Prepared:
     _stores: dict[Place, Store] = field(default_factory=dict)
     _collectors: dict[tuple[str, tuple[int, ...]], Collector | None] = field(default_factory=dict)
     layers: tuple[int, ...] = ()
+    speed: float | None = None
 
     # What remains known of a model when its weights have been released.
 
@@ -250,6 +252,7 @@ class Prepared:
         """What is kept of a reading, from the store or encoded now."""
         if place not in self._stores:
             reading, clock = self.reading(place), time.perf_counter()
+            alone = self.run.config.workers == 1 and reading.stored() is None
             with self._explained(reading.collector) as (encoder, batch_tokens):
                 if place[1]:
                     require_space([reading])
@@ -257,6 +260,8 @@ class Prepared:
                 else:
                     found = vectors_of(reading, encoder, batch_tokens)
                     seconds = time.perf_counter() - clock
+                    if place == ("", "") and alone:
+                        self.speed = found.manifest["rows"] / seconds
                     name = self.run.name * self.run.several
                     announce_vectors(name, reading.view, found, len(self.layers), seconds)
             self._stores[place] = found

@@ -97,7 +97,7 @@ class RebuiltRun:
         request.require_defined()
         config = validate(settings)
         models = find_models(request.models, config)
-        source = find_corpus(*config.corpus, **config.corpus_request)
+        source = find_corpus(*config.tested, **config.corpus_request)
         self._runs = {run.name: run for run in model_runs(config, source, models, request.command)}
         self._local = LocalEngine()
 

@@ -57,6 +57,7 @@ def record_of(
         seconds=seconds,
         provenance={
             **provenance(run.command or "python", context.device),
+            **_footprint(prepared),
             **prepared.notes,
         },
         arrays=tuple(sorted(found.arrays)),
@@ -65,6 +66,18 @@ def record_of(
         rows=Rows.of(found.rows),
         examples=found.examples,
     )
+
+
+def _footprint(prepared: Prepared) -> dict[str, str]:
+    """Words per second of the forward pass on this machine, and bytes of the weights on disk.
+
+    What is not known is left out: of vectors that were stored before, of a model in memory.
+    """
+    weights = sum(
+        n for name, n, _ in prepared.run.model.source.stamps if name.endswith(".safetensors")
+    )
+    found = {"words_per_second": prepared.speed or 0, "bytes_on_disk": weights}
+    return {name: f"{number:.0f}" for name, number in found.items() if number}
 
 
 def _corpus_record(run: ModelRun) -> CorpusRecord:

@@ -15,6 +15,7 @@ from probes.data.sources import Source
 from probes.engines.config import RunConfig, as_several
 from probes.measurements.measurement import (
     LEVELS,
+    TRANSFER,
     corpus_measurements,
     get_measurement,
     measurements,
@@ -47,13 +48,15 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     except ValidationError as error:
         raise UserError(_refusal(error)) from error
     require_loaded((*config.probes, *config.tasks, *config.corpus))
-    require_known(config.corpus, (*config.task_from, *config.label))
+    for names in (config.tested, *((name,) for name in config.trained_elsewhere)):
+        require_known(names, (*config.task_from, *config.label))
     _require_texts(config)
     for name in config.probes:
         if name not in PROBES:
             raise UserError(f"--probes {name}: no such probe family. {did_you_mean(name, PROBES)}")
     _require_measurements(config)
     config = _with_named_evidence(config)
+    _require_transferable(config)
     if config.address is not None and config.engine != "ray":
         raise UserError(f"--address {config.address}: of a Ray cluster; add --engine ray.")
     for flag, columns in (("task-from", config.task_from), ("label", config.label)):
@@ -66,6 +69,21 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     for name in (*config.about_corpus, *config.evidence_names):
         options_of(config, name)
     return config
+
+
+def _require_transferable(config: RunConfig) -> None:
+    """Check that there are probes to transfer, and corpora between which they can be.
+
+    Raises:
+        UserError: there are not.
+    """
+    if TRANSFER in config.evidence:
+        raise UserError(f"--evidence {TRANSFER}: use --transfer, with several corpora.")
+    if config.transfer and not config.trained_elsewhere:
+        raise UserError("--transfer: give two corpora or more after --corpus.")
+    if config.transfer and "probes" not in config.measurements:
+        given = ",".join(config.measurements)
+        raise UserError(f"--measurements {given}: --transfer is of probes; add probes to these.")
 
 
 def _require_texts(config: RunConfig) -> None:

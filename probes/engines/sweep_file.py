@@ -32,6 +32,7 @@ ELSEWHERE = {
     "engine": "put it at the top of the file, or give --engine",
     "models": "put it in [[runs]], or at the top of the file, above the first table",
     "output": "put it at the top of the file, or give --output",
+    "transfer": "give --transfer to run_probes.py",
     "quick": 'say evidence = "none" and twins = 0 instead',
 }
 """Keys that are no settings of a table, and what to do about them."""

@@ -262,7 +262,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
             informed, [s for name in SPLITS for s in corpus.splits[name][:_RUN_TWICE]]
         )
     splits = {}
-    ambiguous = _ambiguous_types(task, corpus) if task.ambiguous else None
+    ambiguous = _ambiguous_types(informed, corpus) if task.ambiguous else None
     remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
     for name in SPLITS:
         found: list[Example] = []

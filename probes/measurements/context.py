@@ -25,6 +25,7 @@ from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, plain_text
 from probes.measurements.probing import Fits, Labels, Probing, joined
+from probes.measurements.stored_probes import Trained
 from probes.records.header import ModelRecord
 from probes.records.parameters import Parameters, of_layer, read_parameters
 from probes.records.probe_spec import ProbeSpec
@@ -242,6 +243,11 @@ class Context:
     def result(self) -> Result:
         """The scores at issue."""
         return _asked(self._probes.scores, "scores")
+
+    @property
+    def trained(self) -> Mapping[str, Trained]:
+        """The probes of the same task and family that other corpora have trained, by corpus."""
+        return _asked(self._probes.trained, "probes of other corpora")
 
     def predicted(self, layers: Sequence[int]) -> NDArray[Any]:
         """What the first fit of each layer, whose scores are reported, predicts on test (L, n)."""

@@ -47,10 +47,11 @@ M = TypeVar("M", bound="Measurement")
 Level = Literal["standard", "full"]
 """How much evidence is asked for."""
 
-Ask = Literal["examples", "scores", "results", "base"]
+Ask = Literal["examples", "scores", "trained", "results", "base"]
 """What a measurement asks for: a task's examples, to which probes are fitted; the scores that it is
-evidence behind, and with them the examples; the scores of all tasks of the run together, of one
-probe family; or the base, the first model of the run, with which
+evidence behind, and with them the examples; the probes that the other corpora of a run with
+`--transfer` have trained; the scores of all tasks of the run together, of one probe family; or the
+base, the first model of the run, with which
 each other one is compared, random twins among them. Records of a comparison belong to the other
 model and name the base."""
 
@@ -200,6 +201,11 @@ class Measurement(ABC):
         return "scores" in self.asks
 
     @property
+    def of_trained(self) -> bool:
+        """Whether it applies probes that other corpora have trained: its option `trained`."""
+        return "trained" in self.asks
+
+    @property
     def of_results(self) -> bool:
         """Whether it is about all tasks that were scored."""
         return "results" in self.asks
@@ -343,12 +349,15 @@ CORPUS = {
 }
 """Measurements of a corpus as a whole, which `--measurements` asks for."""
 
+TRANSFER = "corpus_transfer"
+
 ON_REQUEST = {
     "held_out_genres": "probes.measurements.held_out_genres:HeldOutGenres",
     "cloze": "probes.measurements.behaviour.cloze:Cloze",
     "lens": "probes.measurements.behaviour.lens:Lens",
     "principal_angles": "probes.measurements.principal_angles:PrincipalAngles",
     "malformed": "probes.measurements.malformed:Malformed",
+    TRANSFER: "probes.measurements.corpus_transfer:CorpusTransfer",
 }
 """Further evidence, which is gathered where it is named."""
 

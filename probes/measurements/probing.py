@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from probes.measurements.stored_probes import Trained
 from probes.records.files import Arrays
 from probes.records.parameters import Parameters
 from probes.records.probe_spec import ProbeSpec
@@ -80,6 +81,8 @@ class Probing:
         scores: the result that stands at issue; None while scores are measured.
         arrays: the predictions of that result.
         cache: the folder in which its parameters may be stored.
+        trained: probes of the same kind, by the corpus that has trained them; None unless the
+            measurement asks for them.
     """
 
     data: ProbingData
@@ -88,6 +91,7 @@ class Probing:
     scores: Result | None = None
     arrays: Arrays | None = None
     cache: Path | None = None
+    trained: Mapping[str, Trained] | None = None
 
     @property
     def least_groups(self) -> bool:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
-from probes.records.parameters import FOLDABLE, folded
+from probes.records.parameters import FOLDABLE, Parameters, folded
 from probes.records.probe_spec import ProbeSpec
+from probes.records.result import Result
 
 if TYPE_CHECKING:
     import torch
 
     from probes.measurements.context import Context
     from probes.training.layer_probe import LayerProbe
+
+
+class Trained(NamedTuple):
+    """Probes that another corpus has trained: their scores there, and what was fitted."""
+
+    result: Result
+    parameters: Parameters
 
 
 def why_not(probe: ProbeSpec) -> str:
@@ -31,14 +39,24 @@ class StoredProbes:
     Args:
         context: of the task and its scores.
         layers: whose probes are applied.
+        parameters: of another record of the task's scores; by default those of the context.
+        outputs: the class that each of their outputs stands for (C,); by default as they come.
     """
 
-    def __init__(self, context: Context, layers: Sequence[int]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        layers: Sequence[int],
+        parameters: Parameters | None = None,
+        outputs: Ints | None = None,
+    ) -> None:
         from probes.training.layer_probe import LayerProbe
 
-        parameters, family = context.parameters(layers), context.spec.family
-        outputs = np.arange(context.data.n_outputs)
-        kind = context.task.kind
+        if parameters is None:
+            parameters = context.parameters(layers)
+        if outputs is None:
+            outputs = np.arange(context.data.n_outputs)
+        family, kind = context.spec.family, context.task.kind
         self._probes = {
             layer: LayerProbe.of(family, kind, folded(parameters, layer), outputs)
             for layer in layers
@@ -52,7 +70,11 @@ class StoredProbes:
             spans: the first and end row of each example's span, and of any second one. Shape
                 (n, spans, 2).
         """
-        return predictions(self._probes[layer], span_means(vectors, spans))
+        return self.of_features(layer, span_means(vectors, spans))
+
+    def of_features(self, layer: int, features: torch.Tensor) -> NDArray[Any]:
+        """The same of the mean vectors of examples' spans, side by side. (n, H) to (n, …)."""
+        return predictions(self._probes[layer], features)
 
 
 def span_means(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:

@@ -257,4 +257,14 @@ for _name, _label in (
 ):
     quantities.add(_name, Quantity(label=_label, of_task=True))
 
+# Compression.
+quantities.add("retention", Quantity(percent=True, source="Sanh et al. 2019"))
+
+# Transfer between corpora.
+PIRES_2019 = "Pires et al. 2019"
+quantities.add("transfer_score", Quantity(of_task=True, source=PIRES_2019))
+quantities.add("transfer_difference", Quantity(of_task=True, source=PIRES_2019))
+quantities.add("centroid_cosine", Quantity(bounds=CORRELATION, source="Libovický et al. 2020"))
+quantities.add("examples_without_label", Quantity(digits=0, bounds=POSITIVE))
+
 quantities.mark_as_shipped()

@@ -25,6 +25,7 @@ from probes.training.features import Features, held
 from probes.training.memory_plan import Work, group_layers
 from probes.training.scratch import Scratch
 from probes.training.standardisation import Standardisation, standardise
+from probes.training.streamed import Mapped, SpanRows
 from probes.training.trainer import fits_at_once
 
 Array = NDArray[Any]
@@ -96,6 +97,15 @@ class ProbingData:
             found = self.standardisation(layers).features
             return {split: held(features) for split, features in found.items()}
         return self._derived("features", layers, self._streamed)
+
+    def span_vectors(self, split: str, layer: int, part: slice) -> torch.Tensor:
+        """The mean vectors of the spans of some examples as they are, side by side. Shape (n, H).
+
+        Not of train, whose examples have another order here.
+        """
+        vectors = Mapped(self._vectors.layer(layer))
+        spans = [SpanRows.of(rows[part]).means(vectors) for rows in self._rows[split]]
+        return torch.cat(spans, dim=1)
 
     def standardisation(self, layers: Sequence[int]) -> Standardisation:
         """How the features of some layers are computed from vectors; see `features`."""

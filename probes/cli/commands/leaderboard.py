@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from probes.boards.behaviour import of_items
 from probes.boards.behaviour_tables import behaviour_tables
-from probes.boards.board import make_boards, named
+from probes.boards.board import Board, make_boards, named
 from probes.boards.ranking import Ranking
 from probes.boards.ranking_tables import CSV_HEADS, csv_rows, ranking_tables
+from probes.boards.retention import retention_table
 from probes.cli.arguments import names, place
 from probes.cli.load_results import no_results, records_below
 from probes.common.errors import UserError
@@ -20,6 +21,7 @@ from probes.measurements.joined_results import joined
 from probes.records.csv_text import csv_line
 from probes.records.record import Record
 from probes.records.result import Result
+from probes.records.table import Table
 from probes.rendering.printing import print_tables
 
 SUMMARY = "Rank models by their best layers, task by task and overall, and by their answers."
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-parameters", type=number, metavar="N", help="only models up to this size: 110M, 1.5B"
     )
     add("--together", action="store_true", help="rank causal and bidirectional encoders together")
+    add("--base", metavar="MODEL", help="and scores as shares of this model's")
     add("--format", choices=("terminal", "md", "csv", "latex"), default="terminal")
 
 
@@ -73,8 +76,23 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for board in boards:
         print_tables(ranking_tables(board, ranking), options.format)
+    if options.base:
+        print_tables(retention_tables(boards, options.base), options.format)
     print_tables(behaviour_tables(of_items(left)), options.format)
     return 0
+
+
+def retention_tables(boards: Sequence[Board], base: str) -> list[Table]:
+    """What models retain of the base, on every board that it is on.
+
+    Raises:
+        UserError: it is on none.
+    """
+    tables = [table for board in boards if (table := retention_table(board, base))]
+    if not tables:
+        names = {c.name for board in boards for task in board.tasks.values() for c in task}
+        raise UserError(f"--base {base}: no results. {did_you_mean(base, sorted(names))}")
+    return tables
 
 
 def chosen(found: Mapping[Path, Record], options: argparse.Namespace) -> dict[Path, Record]:

@@ -1,0 +1,202 @@
+"""Transfer between corpora: what probes trained on one corpus know of another, such as a language.
+
+The probes that other corpora have trained are scored on this one's test split (Pires et al. 2019).
+Vectors of two languages differ by a shift first of all: *centred*, the mean of each corpus's
+training vectors is subtracted before probes are trained and applied (Libovický et al. 2020). Probes
+standardise their features, so that this is the same probe with one mean in the place of the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from probes.examples.examples import NotServedError
+from probes.measurements.chart_views import Lines
+from probes.measurements.measurement import Found, Level, Measurement
+from probes.measurements.pivots import Pivot
+from probes.measurements.stored_probes import StoredProbes, Trained, why_not
+from probes.records.base import Frozen
+from probes.records.parameters import of_layer
+from probes.records.probe_spec import ProbeSpec
+from probes.records.row import Row
+from probes.records.values import ends
+from probes.statistics.bootstrap import (
+    bounds,
+    cluster_sums,
+    draws_of,
+    informative,
+    interval,
+)
+from probes.statistics.metrics import metrics
+from probes.statistics.replicates import Replicates, p_values_of
+from probes.tasks.task import Task
+
+if TYPE_CHECKING:
+    from probes.measurements.context import Context
+
+_AT_ONCE = 1 << 14
+"""Examples whose vectors are in memory."""
+
+
+class Options(Frozen):
+    """What a run with `--transfer` fills in."""
+
+    trained: dict[str, str] = Field(default_factory=dict)
+    """By corpus, the key of the scores whose probes are applied."""
+
+
+class CorpusTransfer(Measurement):
+    """Scores on this corpus of the probes that the run's other corpora have trained."""
+
+    name = "corpus_transfer"
+    asks = ("scores", "trained")
+    options = Options
+    summary = "scores of probes that the run's other corpora have trained"
+    views = (
+        Pivot(
+            "score by training corpus",
+            ("transfer_score",),
+            columns=("task", "train", "vectors"),
+            apart="task",
+            note="Of probes trained on the corpus in the head, on this one's test split; centred: "
+            "the mean of each corpus's training vectors is subtracted.",
+        ),
+        Pivot(
+            "difference from the probe of this corpus",
+            ("transfer_difference",),
+            columns=("task", "train", "vectors"),
+            apart="task",
+            note="± half a 95 % interval over this corpus's test documents, or sentences; both "
+            "probes are taken as they are.",
+        ),
+        Pivot(
+            "cosine of the corpora's mean vectors", ("centroid_cosine",), columns=("task", "train")
+        ),
+        Lines(
+            "corpus_transfer",
+            "transfer_score",
+            "score by training corpus",
+            line="train",
+            where={"vectors": None},
+        ),
+    )
+
+    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
+        """Probes that cannot be applied again, and sets of labels."""
+        if task.kind == "multi-label":
+            return "sets of labels are not carried over to another corpus"
+        return why_not(probe)
+
+    def cost(self, probe: ProbeSpec) -> float:
+        """Nothing is fitted."""
+        return 0.1
+
+    def compute(self, context: Context) -> Found:
+        """Apply the probes of the other corpora, and compare them with this one's own.
+
+        Rows of each layer and training corpus, also with the axis `vectors` for centred ones: the
+        score, also of the own probe; its difference from that, with p-values that are corrected
+        over layers and both kinds of vectors (max-T); the cosine of the mean vectors of training
+        examples. Without a layer the number of test examples whose label the training corpus lacks,
+        none of which is predicted right; nor is a label that this corpus's own train lacks.
+
+        Raises:
+            NotServedError: no other corpus has scores of such examples.
+        """
+        if not context.trained:
+            raise NotServedError("no other corpus of the run has scores of such examples")
+        axes = {"train": context.corpus.name}
+        scores = _replicates(context, context.predicted(context.layers)).scores
+        rows = [
+            Row("transfer_score", score, layer, axes=axes)
+            for layer, score in zip(context.layers, scores, strict=True)
+        ]
+        notes = []
+        for name, trained in context.trained.items():
+            lacking = _without_label(context, trained)
+            total = len(context.examples.targets("test"))
+            if lacking:
+                notes.append(
+                    f"{context.task.name}: {name} has no training example labelled "
+                    f"{' or '.join(lacking)}; {lacking.total():,} of {total:,} test examples are, "
+                    "and count as errors."
+                )
+            axes = {"train": name}
+            rows.append(Row("examples_without_label", lacking.total(), n=total, axes=axes))
+            rows += _compared(context, name, trained)
+        return Found(rows, notes=notes)
+
+
+def _without_label(context: Context, trained: Trained) -> Counter[str]:
+    """The number of test examples of each label that the training corpus lacks, sorted."""
+    known = set(trained.result.examples.classes)
+    labels = (str(each.label) for each in context.examples.splits["test"].examples)
+    return Counter(sorted(label for label in labels if known and label not in known))
+
+
+def _compared(context: Context, name: str, trained: Trained) -> Iterator[Row]:
+    """The rows of one training corpus, layer by layer."""
+    layers = [x for x in context.layers if of_layer(x, "weight") in trained.parameters]
+    ours, theirs = context.parameters(layers), trained.parameters
+    means = {of_layer(x, "mean"): ours[of_layer(x, "mean")] for x in layers}
+    outputs = context.examples.predictions(trained.result.examples.classes)
+    probes = [
+        StoredProbes(context, layers, parameters, outputs)
+        for parameters in (theirs, {**theirs, **means})
+    ]
+    own = _replicates(context, context.predicted(layers))
+    found = _replicates(context, _predicted(context, probes, layers))
+    differences, n = found.scores - np.tile(own.scores, 2), len(layers)
+    between, p = np.full((2 * n, 2), np.nan), [math.nan] * (2 * n)
+    if draws_of(context.scorers["test"].gold) is not None:
+        between = interval(found.values - np.tile(own.values, (2, 1)))
+        p = p_values_of([own, found], [(place % n, n + place) for place in range(2 * n)])
+    for place, (vectors, layer) in enumerate(product((None, "centred"), layers)):
+        axes = {"train": name, "vectors": vectors}
+        yield Row("transfer_score", found.scores[place], layer, axes=axes)
+        yield Row(
+            "transfer_difference",
+            differences[place],
+            layer,
+            *ends(informative(bounds(between[place]))),
+            p=p[place],
+            axes=axes,
+        )
+    for layer in layers:
+        one, other = means[of_layer(layer, "mean")], theirs[of_layer(layer, "mean")]
+        cosine = one @ other / (np.linalg.norm(one) * np.linalg.norm(other))
+        yield Row("centroid_cosine", float(cosine), layer, axes={"train": name})
+    for layer in sorted({*context.layers} - {*layers}):
+        why = f"{name} has no probe of this layer"
+        yield Row("transfer_score", None, layer, why=why, axes={"train": name})
+
+
+def _predicted(
+    context: Context, probes: Sequence[StoredProbes], layers: Sequence[int]
+) -> NDArray[Any]:
+    """What probes predict on test, those of each layer after each other. Shape (probes × L, n)."""
+    n = len(context.examples.targets("test"))
+    of_layers = []
+    for layer in layers:
+        said = []
+        for first in range(0, n, _AT_ONCE):
+            some = context.data.span_vectors("test", layer, slice(first, first + _AT_ONCE))
+            said.append([each.of_features(layer, some) for each in probes])
+        of_layers.append(np.concatenate(said, axis=1))
+    return np.concatenate(np.stack(of_layers, axis=1))
+
+
+def _replicates(context: Context, predicted: NDArray[Any]) -> Replicates:
+    """The headline score of each row of predictions (cells, n), and what clusters give to it."""
+    gold, metric = context.scorers["test"].gold, metrics.get(context.task.metric)
+    sums = [cluster_sums(metric.parts(gold, row), gold) for row in predicted]
+    cells = range(len(predicted))
+    return Replicates(metric(gold, predicted), metric, sums, cells, context.task.name)
