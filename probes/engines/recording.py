@@ -94,4 +94,5 @@ def _task_record(task: Task) -> TaskRecord:
         kind=task.kind,
         shape=task.shape,
         metric=task.metric,
+        site=task.site,
     )

@@ -47,7 +47,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         if missing := task.missing(corpus.layers):
             lacking[name] = f"{corpus.source.name} has no {' or '.join(missing)}"
         else:
-            chosen.append(task.on(corpus.layers))
+            chosen += [task.on(corpus.layers).at(site) for site in config.task_sites]
     for name, why in lacking.items():
         if name in config.tasks:
             raise UserError(

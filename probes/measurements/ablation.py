@@ -212,6 +212,8 @@ class Asked:
             self.why_not = "given vectors cannot be read again"
         elif context.task.pooling or self.view not in ("plain", "masked", "cut"):
             self.why_not = "it reads texts of its own"
+        elif context.task.site:
+            self.why_not = "it reads inside blocks"
         elif not len(self.kept):
             self.why_not = "the sample has none of its examples"
         else:
