@@ -23,6 +23,14 @@ from probes.extraction.views import Text, View
 
 EVERY = None, "attention", "mlp"
 TEXTS = [text for text in random_texts(30) if len(text.words) < 7 and text.keep[0] < text.keep[1]]
+_BERT = "attention.output.LayerNorm", "output.LayerNorm"
+POST_NORM = {
+    **dict.fromkeys(["bert", "electra", "roberta", "xlm-roberta"], _BERT),
+    "distilbert": ("sa_layer_norm", "output_layer_norm"),
+    "albert": ("attention.LayerNorm", "full_layer_layer_norm"),
+    "mpnet": ("attention.LayerNorm", "output.LayerNorm"),
+    "bart": ("self_attn_layer_norm", "final_layer_norm"),
+}
 PRE_NORM = ["gpt2", "gpt-neox", "llama-2", "llama-3", "qwen2", "qwen3", "gemma", "modernbert", "t5"]
 
 
@@ -106,15 +114,27 @@ def parts_of(block: int) -> tuple[str, str]:
     return layer_part(block, "attention"), layer_part(block, "mlp")
 
 
-def test_bert_norms_what_it_has_added() -> None:
-    encoder = encoder_of("bert")
+@pytest.mark.parametrize(("name", "norms"), POST_NORM.items())
+def test_others_norm_what_they_have_added(name: str, norms: tuple[str, str]) -> None:
+    encoder = encoder_of(name)
     found = ours(encoder, "first")
     for block in range(1, encoder.info.n_layers + 1):
-        its = block_of(encoder.model, "bert", block)
+        its = block_of(encoder.model, name, block)
+        first, second = map(its.get_submodule, norms)
         attention, mlp = (found[part] for part in parts_of(block))
-        middle = its.attention.output.LayerNorm(found[layer_part(block - 1)] + attention)
-        wanted = its.output.LayerNorm(middle + mlp).detach()
+        wanted = second(first(found[layer_part(block - 1)] + attention) + mlp).detach()
         torch.testing.assert_close(found[layer_part(block)], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gemma2", "gemma3"])
+def test_gemma_norms_each_part(name: str) -> None:
+    encoder = encoder_of(name)
+    found = ours(encoder, "first")
+    its = block_of(encoder.model, name, 1)
+    attention, mlp = (found[part] for part in parts_of(1))
+    total = its.post_attention_layernorm(attention) + its.post_feedforward_layernorm(mlp)
+    wanted = (found[layer_part(0)] + total).detach()
+    torch.testing.assert_close(found[layer_part(1)], wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "mpnet"])
