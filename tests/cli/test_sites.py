@@ -15,6 +15,7 @@ from probes.boards.groups import group
 from probes.boards.leaderboard_columns import COLUMNS
 from probes.boards.ranking import Ranking
 from probes.boards.ranking_tables import csv_rows
+from probes.boards.transferability import complete, ranks
 from probes.common.errors import UserError
 from probes.engines.settings import validate
 from probes.measurements.current import is_current
@@ -168,6 +169,15 @@ def test_given_vectors_are_of_layers(tmp_path):
 def test_sites_that_cannot_be_read(settings, message):
     with pytest.raises(UserError, match=message):
         validate(settings)
+
+
+def test_layers_are_not_ranked_over_sites():
+    scores = pd.DataFrame({"pos": [1, 2], "depth@mlp": [2, 1], "depth": [2, 3], "srl@mlp": [2, 1]})
+    tasks, left_out = complete(scores)
+    assert tasks == ["pos", "depth"]
+    assert left_out == dict.fromkeys(["depth@mlp", "srl@mlp"], "it is read at another site")
+    assert list(ranks(scores)["mean rank"]) == [2, 1]
+    assert complete(scores[["depth@mlp", "srl@mlp"]]) == (["depth@mlp", "srl@mlp"], {})
 
 
 def test_names_and_their_order():
