@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 
-from probes.tasks.task import Task, tasks
+from probes.tasks.task import Task, plain_name, tasks
 
 STANDARD = ("pos", "chunking", "depth", "agreement", "srl")
 """The tasks of a run without `--tasks`."""
@@ -52,6 +52,12 @@ def get_task(name: str) -> Task:
     return tasks.get(name)
 
 
+def table_order(name: str) -> tuple[int, str, str]:
+    """Sorts names of tasks: the suite's, loaded ones, others by name; sites after the layer."""
+    known, plain = list(tasks), plain_name(name)
+    return known.index(plain) if plain in known else len(known), plain, name
+
+
 def expanded(asked: Iterable[str], own: Iterable[str] = ()) -> list[str]:
     """Task names with groups expanded, without duplicates.
 
@@ -63,4 +69,4 @@ def expanded(asked: Iterable[str], own: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys(name for one in asked for name in groups.get(one, (one,))))
 
 
-__all__ = ["SHIPPED", "STANDARD", "TASK_GROUPS", "expanded", "get_task", "tasks"]
+__all__ = ["SHIPPED", "STANDARD", "TASK_GROUPS", "expanded", "get_task", "table_order", "tasks"]

@@ -20,6 +20,8 @@ Shape = Literal["word", "pair", "span", "span pair", "sentence", "text"]
 Kind = Literal["classification", "multi-label", "regression"]
 TextPooling = Literal["mean", "cls", "last", "max"]
 """How the vector of a text is made from those of its pieces."""
+Sublayer = Literal["attention", "mlp"]
+"""A part of a block that has an output of its own, which is added to the residual stream."""
 
 Label = str | float | tuple[str, ...]
 """A class; a number for regression; a tuple of classes for multi-label."""
@@ -101,6 +103,8 @@ class Task:
         pooling: how the vector of a text is made from those of its pieces, see
             `probes.extraction.text_vectors`; None for tasks of other shapes.
         from_train: what the rule has to know of the training sentences, such as frequencies.
+        site: the part of block b whose output stands for layer b, see
+            `probes.extraction.collectors.WordVectors`; None for the layer itself.
     """
 
     name: str
@@ -120,6 +124,12 @@ class Task:
     baseline: str = ""
     window: int = 1
     from_train: FromTrain | None = None
+    site: Sublayer | None = None
+
+    def at(self, site: Sublayer | None) -> Task:
+        """The same task of vectors that are read elsewhere: ``pos@mlp``, or ``pos`` of layers."""
+        name = plain_name(self.name)
+        return replace(self, name=f"{name}@{site}" if site else name, site=site)
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
         """The annotation layers that this task needs and `layers` lacks."""
@@ -228,6 +238,12 @@ class Task:
         if origin is None or code is None:
             return "the task"
         return f"{origin.name}, line {code.co_firstlineno}"
+
+
+def plain_name(name: str) -> str:
+    """The name of a task wherever its vectors are read: ``pos`` of ``pos@mlp``."""
+    plain, _, site = name.rpartition("@")
+    return plain if site in get_args(Sublayer) else name
 
 
 def _standing_in(

@@ -39,6 +39,7 @@ _MORE = {
     "memory": "int | str | None",
     "batch_tokens": 'int | Literal["auto"] | None',
     "sentence_pooling": "str | Sequence[str]",
+    "sites": "str | Sequence[str]",
     "split_by": 'Literal["document", "sentence"] | None',
 }
 """Settings that take more than their type says, since they are put into it."""

@@ -1,4 +1,4 @@
-"""Results that are ranked together: a board per corpus, probe family and kind of encoder."""
+"""Results that are ranked together: a board per corpus, probe family, kind of encoder and site."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from probes.measurements.plugin_keys import as_loaded
 from probes.records.probe_spec import PROBES
 from probes.records.result import Result
 from probes.records.titles import corpus_title
-from probes.tasks.builtin import tasks
+from probes.tasks.builtin import table_order, tasks
+from probes.tasks.task import plain_name
 
 KINDS = {False: "bidirectional", True: "causal"}
 
@@ -60,6 +61,7 @@ class Board:
 
     Attributes:
         kind: the kind of encoder; empty if both kinds are ranked together.
+        site: the part of blocks at which vectors are read; empty for layers.
         setting: corpus, probe and kind in words.
         tasks: candidates that may be ranked together, by task.
         apart: candidates that cannot be compared with these, and why.
@@ -68,6 +70,7 @@ class Board:
     corpus: str
     probe: str
     kind: str
+    site: str
     setting: str
     tasks: Mapping[str, tuple[Candidate, ...]]
     apart: tuple[tuple[Candidate, str], ...]
@@ -93,28 +96,27 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
 
 
 def make_boards(candidates: Sequence[Candidate], *, together: bool = False) -> list[Board]:
-    """The boards, in order of corpus, probe family and kind of encoder.
+    """The boards, in order of corpus, probe family, kind of encoder and site.
 
     Args:
         together: whether causal encoders are ranked with bidirectional ones.
     """
-    groups: dict[tuple[str, str, str], list[Candidate]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         result = candidate.result
         kind = "" if together else KINDS[result.model.causal]
-        groups[result.corpus.name, result.probe.family, kind].append(candidate)
+        site = result.task.site or ""
+        groups[result.corpus.name, result.probe.family, kind, site].append(candidate)
     return [_board(*key, groups[key]) for key in sorted(groups)]
 
 
-def _board(corpus: str, probe: str, kind: str, candidates: Sequence[Candidate]) -> Board:
+def _board(corpus: str, probe: str, kind: str, site: str, candidates: Sequence[Candidate]) -> Board:
     alike, apart = _sifted(candidates, SAME_LEADERBOARD)
     by_task: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in alike:
         by_task[candidate.result.task.name].append(candidate)
-    known = list(tasks)
-    order = [*known, *sorted(by_task.keys() - set(known))]
     ranked = {}
-    for task in sorted(by_task, key=order.index):
+    for task in sorted(by_task, key=table_order):
         fitting, others = _sifted(by_task[task], SAME_COLUMN)
         apart += others
         once: dict[str, Candidate] = {}
@@ -124,13 +126,13 @@ def _board(corpus: str, probe: str, kind: str, candidates: Sequence[Candidate]) 
         ranked[task] = tuple(once.values())
     first = alike[0].result
     words = [corpus_title(first), f"{probe} probe"]
-    words += [f"{kind} encoders"] * bool(kind)
-    return Board(corpus, probe, kind, " · ".join(words), ranked, tuple(apart))
+    words += [f"{kind} encoders"] * bool(kind) + [f"output of {site}"] * bool(site)
+    return Board(corpus, probe, kind, site, " · ".join(words), ranked, tuple(apart))
 
 
 def _preference(result: Result) -> tuple[Any, ...]:
     """What this version would compute comes first, then whole corpora, then no projection."""
-    name = result.task.name
+    name = plain_name(result.task.name)
     version = tasks.get(name).version if name in tasks else None
     return (
         has_current_numerics(result),

@@ -23,7 +23,7 @@ from probes.measurements.cells import metric_name
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.titles import corpus_title, model_title
-from probes.tasks.builtin import tasks
+from probes.tasks.builtin import table_order
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,6 @@ def _fill(
     """Fill a group with its results, task by task; returns what was left out."""
     units = alike(found, SAME_CURVE)
     names = [next(iter(unit.values())).task.name for unit in units]
-    known = list(tasks)
-    order = [*known, *sorted(set(names) - set(known))]
     left_out: list[str] = []
     paths: dict[str, dict[Path, Result]] = defaultdict(dict)
     for unit in units:
@@ -132,7 +130,7 @@ def _fill(
         first = next(iter(results.values()))
         title = _unit_title(first, several=names.count(first.task.name) > 1)
         made.units.append(TaskResults(first.task.name, title, results))
-    made.units.sort(key=lambda unit: (order.index(unit.name), unit.title))
+    made.units.sort(key=lambda unit: (table_order(unit.name), unit.title))
     made.paths.update({label: paths[label] for label in sorted(paths, key=model_order)})
     return left_out
 

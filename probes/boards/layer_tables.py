@@ -19,7 +19,7 @@ from probes.records.titles import subject_title
 from probes.statistics.formatting import shown
 from probes.statistics.metrics import label_of
 from probes.statistics.ranking_metrics import RANKING
-from probes.tasks.builtin import tasks
+from probes.tasks.builtin import table_order
 
 
 def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
@@ -43,15 +43,13 @@ def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> lis
 
     For a task and probe of this run, its own result is taken, with evidence of earlier runs.
     """
-    known = list(tasks)
     evidence = {result.key: result.evidence.values() for result in stored.values()}
     table = stored_like(stored, results[0], results[0].model.digest)
     for result in results:
         earlier = (x for x in evidence.get(result.key, ()) if x.measurement not in result.evidence)
         whole = result.with_evidence(*filter(is_current, earlier))
         table[result.task.name, result.probe.family] = whole
-    order = [*known, *sorted({name for name, _ in table} - set(known))]
-    return sorted(table.values(), key=lambda r: (r.probe.family, order.index(r.task.name)))
+    return sorted(table.values(), key=lambda r: (r.probe.family, table_order(r.task.name)))
 
 
 def stored_like(

@@ -143,7 +143,12 @@ def csv_rows(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
             yield _csv_row(board, task, other, None, "")
     if len(board.tasks) > 1:
         overall = ranking.overall(board)
-        head = (board.corpus, board.probe, board.kind, "overall")
+        head = (
+            board.corpus,
+            board.probe,
+            board.kind,
+            " ".join(filter(None, ("overall", board.site))),
+        )
         blank = (None,) * 8
         for name, mean, _ in overall.rows:
             yield *head, name, None, mean, *blank, None

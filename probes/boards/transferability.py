@@ -14,6 +14,7 @@ import pandas as pd
 
 from probes.common.arrays import Floats
 from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.tasks.task import plain_name
 
 
 class Agreement(NamedTuple):
@@ -39,11 +40,14 @@ def layer_ranks(scores: Floats) -> Floats:
 
 
 def complete(scores: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
-    """The tasks that have a score at every layer of the frame, and why the others do not."""
+    """The tasks of one site with a score at every layer of the frame, and why others are not."""
     left_out = {}
-    for task in scores:
+    sites = [str(task).removeprefix(plain_name(str(task))) for task in scores]
+    for task, site in zip(scores, sites, strict=True):
         missing = scores.index[scores[task].isna()]
-        if len(missing):
+        if site != sites[0]:
+            left_out[str(task)] = "it is read at another site"
+        elif len(missing):
             left_out[str(task)] = "no score at layer " + ", ".join(map(str, missing))
     return [str(task) for task in scores if task not in left_out], left_out
 

@@ -46,6 +46,7 @@ class FittedProbe(NamedTuple):
             "model_digest": model.digest,
             "layer": layer,
             "pooling": result.pooling,
+            "site": task.site,
             "view": result.view,
             "spans": self.folded[0][0].shape[1] // model.hidden_size,
             "corpus": corpus_title(result),

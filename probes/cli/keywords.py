@@ -77,6 +77,9 @@ class Keywords(TypedDict, total=False):
     """Sentences per split; None for all."""
     overwrite: Literal["missing", "always", "never"]
     pooling: Literal["mean", "first", "last"]
+    sites: str | Sequence[str]
+    """Where the vectors of words are read that probes are fitted on: the output of a block, which
+    is the layer; of its attention; of its MLP. Each but the first gives tasks of their own."""
     engine: Literal["local", "ray"]
     """Where units are computed: on this machine, or on Ray."""
     address: str | None

@@ -15,7 +15,7 @@ from probes.records.files import or_published
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.unique import unique_records
-from probes.tasks.builtin import tasks
+from probes.tasks.builtin import table_order
 
 
 def load_results(*places: str | os.PathLike[str]) -> Results:
@@ -39,12 +39,10 @@ def load_results(*places: str | os.PathLike[str]) -> Results:
 
 def _in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
     """Random twins last, and tasks as runs have them."""
-    known = list(tasks)
 
-    def place(entry: tuple[Path, Result]) -> tuple[bool, int]:
-        model, task = entry[1].model, entry[1].task.name
-        order = known.index(task) if task in known else len(known)
-        return model.random_seed is not None, order
+    def place(entry: tuple[Path, Result]) -> tuple[object, ...]:
+        result = entry[1]
+        return result.model.random_seed is not None, table_order(result.task.name)
 
     return dict(sorted(results.items(), key=place))
 

@@ -137,6 +137,11 @@ def build_parser() -> argparse.ArgumentParser:
     add("--limit", metavar="N", help="keep the first N sentences of each split")
     add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
     add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
+    add(
+        "--sites",
+        metavar="S,…",
+        help="where words' vectors are read: of block, attention, mlp (default: block)",
+    )
     add("--workers", metavar="N", help="processes that measure side by side (default: 1)")
     add("--engine", choices=("local", "ray"), help="where units are computed (default: local)")
     add("--address", metavar="A", help="of a Ray cluster that runs already, or auto")

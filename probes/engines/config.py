@@ -18,7 +18,7 @@ from probes.extraction.windows import Pooling
 from probes.measurements.measurement import EVIDENCE, LEVELS, TRANSFER, Level, get_measurement
 from probes.records.base import Frozen
 from probes.tasks.columns import text_task
-from probes.tasks.task import TextPooling
+from probes.tasks.task import Sublayer, TextPooling
 
 _Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Tag("numbers")]
 
@@ -28,6 +28,8 @@ Layers = Annotated[
 ]
 
 Overwrite = Literal["missing", "always", "never"]
+
+Site = Literal["block", "attention", "mlp"]
 
 NO_NAMES = "names nothing; give names separated by commas, such as a,b"
 NO_PATH = "not a path; name a file or folder (. for the current one)"
@@ -106,6 +108,9 @@ class RunConfig(Frozen):
     """Sentences per split; None for all."""
     overwrite: Overwrite = "missing"
     pooling: Pooling = "mean"
+    sites: tuple[Site, ...] = Field(default=("block",), min_length=1)
+    """Where the vectors of words are read that probes are fitted on: the output of a block, which
+    is the layer; of its attention; of its MLP. Each but the first gives tasks of their own."""
     engine: Literal["local", "ray"] = "local"
     """Where units are computed: on this machine, or on Ray."""
     address: str | None = None
@@ -133,6 +138,7 @@ class RunConfig(Frozen):
         "task_from",
         "label",
         "sentence_pooling",
+        "sites",
         "measurements",
         "evidence",
         mode="before",
@@ -215,6 +221,11 @@ class RunConfig(Frozen):
         """Names of the tasks made from label columns."""
         of_texts = (text_task(x, pooling) for x in self.label for pooling in self.sentence_pooling)
         return (*self.task_from, *of_texts)
+
+    @property
+    def task_sites(self) -> list[Sublayer | None]:
+        """`Task.site` of each of `sites`."""
+        return [None if site == "block" else site for site in dict.fromkeys(self.sites)]
 
     @property
     def threads_per_process(self) -> int | None:

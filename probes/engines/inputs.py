@@ -181,37 +181,38 @@ class LazyCorpus:
     _announced: set[tuple[str, ViewName]] = field(default_factory=set)
 
     def examples(self, task: Task, hiding: ViewName) -> Examples:
-        """The examples of a task, collected once; see `collect_examples`.
+        """The examples of a task, collected once for all sites; see `collect_examples`.
 
         What is wrong with them is found once too.
         """
         from probes.examples.examples import NotServedError, collect_examples
 
-        name = task.name, hiding
+        plain = task.at(None)
+        name = plain.name, hiding
         if name not in self._examples:
             try:
-                self._examples[name] = collect_examples(task, self.value, hiding)
+                self._examples[name] = collect_examples(plain, self.value, hiding)
             except (NotServedError, TaskError) as error:
                 self._examples[name] = error
             unserved = self._examples[name]
             if self.value.limited and isinstance(unserved, NotServedError):
                 # Raising the limit is no remedy if the whole corpus does not serve the task either.
                 try:
-                    collect_examples(task, self._whole, hiding)
+                    collect_examples(plain, self._whole, hiding)
                     unserved.by_limit = True
                 except NotServedError as of_whole:
                     self._examples[name] = of_whole
         found = self._examples[name]
         if isinstance(found, Exception):
             raise found
-        return found
+        return replace(found, task=task) if task.site else found
 
     def announce(self, examples: Examples) -> None:
         """Describe the examples of a task, once for all models."""
-        about = examples.task.name, examples.view
-        if about not in self._announced:
+        plain = examples.task.at(None)
+        if (about := (plain.name, examples.view)) not in self._announced:
             self._announced.add(about)
-            announce_task(examples)
+            announce_task(replace(examples, task=plain))
 
     @cached_property
     def _whole(self) -> Corpus:

@@ -270,6 +270,8 @@ class ModelRun:
         n_layers = record.model.n_layers if record else self.n_layers
         assert n_layers is not None
         layers = layers_of(self.config, n_layers, self.name)
+        if unit.task and unit.task.site:
+            layers = tuple(filter(None, layers))
         if not unit.its.is_evidence:
             return Request(layers, n_layers, self.config.seeds, self.config.level)
         scores = self.scores_behind(unit)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from probes.common.errors import UserError
 from probes.compute.devices import MAP, pick_device
 from probes.compute.memory import explain_out_of_memory
 from probes.compute.precision import fit_dtype_of
@@ -44,7 +45,7 @@ from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import measurement_plug_in, plugin_failure, source_of
 from probes.records.header import ModelRecord
-from probes.tasks.task import Task, TextPooling
+from probes.tasks.task import Sublayer, Task, TextPooling, plain_name
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
@@ -112,10 +113,27 @@ class Prepared:
         """Digest of vectors that were given; empty for a model that reads."""
         return self.run.model.encoder.content
 
+    @cached_property
+    def sites(self) -> list[Sublayer | None]:
+        """Where word vectors are read: at layers, and at those sites asked for that the model has.
+
+        The others are reported.
+        """
+        found: list[Sublayer | None] = [None]
+        for site in self.run.config.task_sites:
+            if site is None:
+                continue
+            try:
+                self.run.model.encoder.require(site)
+                found.append(site)
+            except UserError as error:
+                self.run.omissions.not_served(self.run.name, f"probes of {site}", str(error))
+        return found
+
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
         if self.run.model.is_loaded:
-            _ = self.info, self.device, self.notes, self.hidden_view, self.content
+            _ = self.info, self.device, self.notes, self.hidden_view, self.content, self.sites
         self.forget_features()
         self.run.model.release()
 
@@ -133,6 +151,8 @@ class Prepared:
 
     def _prepare(self, task: Task) -> ProbingData | None:
         config, encoder = self.run.config, self.run.model.encoder
+        if task.site not in self.sites:
+            return None
         try:
             examples = self.run.corpus.examples(task, self.hidden_view)
             if encoder.reads_text:
@@ -147,7 +167,7 @@ class Prepared:
                     "first token knows nothing of the text; leave cls out of --sentence-pooling."
                 )
         except NotServedError as error:
-            asked_for = task.name in (*config.tasks, *config.own_tasks)
+            asked_for = plain_name(task.name) in (*config.tasks, *config.own_tasks)
             if asked_for or error.by_limit:
                 self.run.omissions.not_served(self.run.name, task.name, str(error))
             else:
@@ -160,12 +180,10 @@ class Prepared:
         place = self.place_of(examples)
         vectors = self.stored(place)
         assert isinstance(vectors, Vectors)
-        if task.pooling:
-            vectors = vectors.pooled(task.pooling)
         return ProbingData(
             examples,
             self.view(place),
-            vectors,
+            vectors.of(task.pooling or task.site),
             self.device,
             project=config.project,
             fit_dtype=fit_dtype_of(config.fit_dtype),
@@ -191,11 +209,12 @@ class Prepared:
     def place_of(self, examples: Examples) -> Place:
         """What the model has to have read for a task's examples.
 
-        Texts are read once for all tasks, under the name of the first of them.
+        Texts are read once for all tasks, under the name of the first of them; and so is what a
+        task shows for all sites, under its plain name.
         """
         if examples.task.pooling:
             return next(task.name for task in self.run.tasks if task.pooling), ""
-        return "" if examples.view == "plain" else examples.task.name, ""
+        return "" if examples.view == "plain" else plain_name(examples.task.name), ""
 
     def _poolings(self, name: str) -> list[TextPooling]:
         """How the run's tasks pool texts; in no way if the task called `name` reads words."""
@@ -211,7 +230,7 @@ class Prepared:
         if place not in self._views:
             (task, measurement), corpus = place, self.run.corpus
             if task:
-                (its,) = (each for each in self.run.tasks if each.name == task)
+                its = next(each for each in self.run.tasks if plain_name(each.name) == task)
                 made = corpus.examples(its, self.hidden_view).view_of(corpus.value)
             elif measurement and (own := self._own_view(measurement)):
                 made = own
@@ -244,7 +263,7 @@ class Prepared:
         about = self.info, run.model.dtype, view, self.layers
         if poolings := self._poolings(place[0]):
             return text_vectors(cache, *about, poolings, name)
-        reading = word_vectors(cache, *about, run.config.pooling, name)
+        reading = word_vectors(cache, *about, run.config.pooling, name, self.sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
         return as_given(reading, self.content) if self.content else reading
 

@@ -107,4 +107,5 @@ def _task_record(task: Task) -> TaskRecord:
         kind=task.kind,
         shape=task.shape,
         metric=task.metric,
+        site=task.site,
     )

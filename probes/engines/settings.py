@@ -57,6 +57,7 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     _require_measurements(config)
     config = _with_named_evidence(config)
     _require_transferable(config)
+    _require_sites(config)
     if config.address is not None and config.engine != "ray":
         raise UserError(f"--address {config.address}: of a Ray cluster; add --engine ray.")
     for flag, columns in (("task-from", config.task_from), ("label", config.label)):
@@ -106,6 +107,23 @@ def _require_texts(config: RunConfig) -> None:
         raise UserError(f"--pooling {config.pooling}: of words; use --sentence-pooling.")
     if not config.text and config.sentence_pooling != ("mean",):
         raise UserError(f"--sentence-pooling {given}: of texts; name their column with --text.")
+
+
+def _require_sites(config: RunConfig) -> None:
+    """Check that there is something to be read at the sites.
+
+    Raises:
+        UserError: there is not.
+    """
+    if config.task_sites == [None]:
+        return
+    given = ",".join(config.sites)
+    if config.text:
+        raise UserError(f"--sites {given}: of words' vectors, not of texts'; leave it out.")
+    if "probes" not in config.measurements:
+        raise UserError(f"--sites {given}: of probes; add probes to --measurements.")
+    if config.layers == (0,):
+        raise UserError(f"--layers 0: no block's; --sites {given} needs layers from 1.")
 
 
 def _require_measurements(config: RunConfig) -> None:

@@ -48,7 +48,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         if missing := task.missing(corpus.layers):
             lacking[name] = corpus.source.why_missing(missing)
         else:
-            chosen.append(task.on(corpus.layers))
+            chosen += [task.on(corpus.layers).at(site) for site in config.task_sites]
     for name, why in lacking.items():
         if name in config.tasks:
             raise UserError(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 
 from probes.common.errors import UserError
-from probes.compute.transfers import to_device
 from probes.extraction.alignment import Pieces
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
@@ -18,6 +18,7 @@ from probes.extraction.vectors import layer_part
 from probes.extraction.views import Text
 from probes.extraction.windows import Pooling, Window
 from probes.records.header import ModelRecord
+from probes.tasks.task import Sublayer
 
 Storage = Literal["float16", "float32"]
 """The type in which vectors are stored."""
@@ -61,6 +62,7 @@ class Collector(ABC):
         applies_head: whether the collector itself applies the head to states, with `head`.
         head: of states (n, hidden size) of a layer, the logits (n, vocabulary); see
             `probes.extraction.lm_head.Lens`.
+        inside: the parts of blocks, by the block's number, whose outputs `see` is given.
     """
 
     name: ClassVar[str]
@@ -71,6 +73,7 @@ class Collector(ABC):
     after_start: ClassVar[bool] = False
     applies_head: ClassVar[bool] = False
     head: Callable[[torch.Tensor, int], torch.Tensor]
+    inside: Sequence[tuple[int, Sublayer]] = ()
 
     @property
     def settings(self) -> dict[str, str | int]:
@@ -123,6 +126,10 @@ class Collector(ABC):
     def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
         """Learn what the next forward pass will read."""
 
+    def see(self, block: int, part: Sublayer, states: torch.Tensor) -> None:
+        """Take what is kept of one of `inside`, during the pass. (windows, length, hidden size)."""
+        raise NotImplementedError
+
     def positions(self, windows: PaddedWindows) -> torch.Tensor:
         """Where the language-model head is applied: indices into (windows × length), flattened."""
         raise NotImplementedError
@@ -165,6 +172,9 @@ def layer_states(output: Any) -> list[torch.Tensor]:
     return [*output.hidden_states[:-1], output.last_hidden_state]
 
 
+_Kept = tuple[int, Sublayer | None]
+
+
 class WordVectors(Collector):
     """Collects the vectors of some layers, one per kept word, in the order of the shard's rows.
 
@@ -172,71 +182,101 @@ class WordVectors(Collector):
         layers: which layers.
         pooling: how a word's vector is made from those of its pieces.
         storage: the type in which they are stored.
+        sites: where they are read: None for the layer itself; or a part of block b, as layer b.
+            Read is what the part's last linear map gives, bias included: before any norm or
+            scaling that comes after it, and before it is added to the residual stream. Layer 0
+            has no parts.
+
+    Attributes:
+        kept: which layer is read at which site.
     """
 
     name = "word vectors"
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
     def __init__(
-        self, layers: Sequence[int], pooling: Pooling = "mean", storage: Storage = "float16"
+        self,
+        layers: Sequence[int],
+        pooling: Pooling = "mean",
+        storage: Storage = "float16",
+        sites: Sequence[Sublayer | None] = (None,),
     ) -> None:
-        self.layers, self.pooling, self.storage = tuple(layers), pooling, storage
+        self.pooling, self.storage = pooling, storage
+        self.kept = tuple((layer, site) for site in sites for layer in layers if layer or not site)
         self._n_rows = 0
-        self._vectors: dict[int, torch.Tensor] = {}
-        self._peaks: dict[int, torch.Tensor] = {}
+        self._windows: PaddedWindows | None = None
+        self._vectors: dict[_Kept, torch.Tensor] = {}
+        self._peaks: dict[_Kept, torch.Tensor] = {}
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """See `Collector`."""
+        """See `Collector`. Sites are parts, so that one may be added to a store."""
         return {"pooling": self.pooling, "storage": self.storage}
 
     @property
     def parts(self) -> tuple[str, ...]:
         """See `Collector`."""
-        return tuple(map(layer_part, self.layers))
+        return tuple(layer_part(*each) for each in self.kept)
+
+    @property
+    def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
+        """See `Collector`."""
+        return [(layer, site) for layer, site in self.kept if site]
 
     def only(self, parts: Sequence[str]) -> WordVectors:
         """See `Collector`."""
-        layers = [layer for layer in self.layers if layer_part(layer) in parts]
-        return WordVectors(layers, self.pooling, self.storage)
+        found = copy(self)
+        found.kept = tuple(each for each in self.kept if layer_part(*each) in parts)
+        return found
 
     def in_float32(self) -> WordVectors:
         """The same collector, storing fp32."""
-        return WordVectors(self.layers, self.pooling, "float32")
+        found = copy(self)
+        found.storage = "float32"
+        return found
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """See `Collector`."""
         item: int = getattr(torch, self.storage).itemsize
-        return len(self.layers) * shard.n_rows * model.hidden_size * item
+        return len(self.kept) * shard.n_rows * model.hidden_size * item
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """See `Collector`."""
         self._n_rows, self._vectors, self._peaks = shard.n_rows, {}, {}
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """See `Collector`."""
+        self._windows = windows
+
+    def see(self, block: int, part: Sublayer, states: torch.Tensor) -> None:
+        """See `Collector`."""
+        assert self._windows is not None, "a pass is running"
+        self._pool(self._windows, (block, part), states)
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Pool each word's pieces; a word's pieces may come in several passes.
 
         Each layer stays on the device that computed it.
         """
-        plan = (windows.position, windows.offset, windows.weight, windows.word)
-        plans: dict[torch.device, list[torch.Tensor]] = {}
         states = layer_states(output)
-        for layer in self.layers:
-            flat = states[layer].reshape(-1, states[layer].shape[-1]).float()
-            if flat.device not in plans:
-                plans[flat.device] = [to_device(part, flat.device) for part in plan]
-            position, offset, weight, word = plans[flat.device]
-            pooled = torch.nn.functional.embedding_bag(
-                position, flat, offset, mode="sum", per_sample_weights=weight
-            )
-            if layer not in self._vectors:
-                self._vectors[layer] = flat.new_zeros(self._n_rows, flat.shape[-1])
-                self._peaks[layer] = flat.new_zeros(())
-            found = self._vectors[layer]
-            # Faster on CPUs than `index_add_`; no word occurs twice in a pass.
-            found.index_copy_(0, word, pooled.add_(found.index_select(0, word)))
-            low, high = torch.aminmax(pooled)
-            self._peaks[layer] = torch.maximum(self._peaks[layer], torch.maximum(-low, high))
+        for layer, site in self.kept:
+            if site is None:
+                self._pool(windows, (layer, site), states[layer])
+
+    def _pool(self, windows: PaddedWindows, kept: _Kept, states: torch.Tensor) -> None:
+        flat = states.reshape(-1, states.shape[-1]).float()
+        position, offset, weight, word = windows.plan(flat.device)
+        pooled = torch.nn.functional.embedding_bag(
+            position, flat, offset, mode="sum", per_sample_weights=weight
+        )
+        if kept not in self._vectors:
+            self._vectors[kept] = flat.new_zeros(self._n_rows, flat.shape[-1])
+            self._peaks[kept] = flat.new_zeros(())
+        found = self._vectors[kept]
+        # Faster on CPUs than `index_add_`; no word occurs twice in a pass.
+        found.index_copy_(0, word, pooled.add_(found.index_select(0, word)))
+        low, high = torch.aminmax(pooled)
+        self._peaks[kept] = torch.maximum(self._peaks[kept], torch.maximum(-low, high))
 
     def finish(self) -> dict[str, torch.Tensor]:
         """The vectors of each layer in the storage type. Each (words, hidden size).
@@ -245,9 +285,9 @@ class WordVectors(Collector):
             NotFiniteError, OutOfRangeError: see `to_store`.
         """
         found = {}
-        for layer in self.layers:
-            peak, vectors = float(self._peaks[layer]), self._vectors.pop(layer)
-            found[layer_part(layer)] = to_store(layer, vectors, peak, self.storage)
+        for kept in self.kept:
+            peak, vectors = float(self._peaks[kept]), self._vectors.pop(kept)
+            found[layer_part(*kept)] = to_store(kept[0], vectors, peak, self.storage)
         return found
 
 

@@ -35,9 +35,11 @@ from probes.extraction.inspection import (
 from probes.extraction.lm_head import Lens, has_lm_head, head_applied_at
 from probes.extraction.padding import PaddedWindows, pad_windows
 from probes.extraction.shards import Shard
+from probes.extraction.sites import Site, outputs_seen, sites_of
 from probes.extraction.views import Text
 from probes.extraction.windows import Window, windows_of_text
 from probes.records.header import ModelRecord
+from probes.tasks.task import Sublayer
 
 
 class Encoder:
@@ -209,6 +211,17 @@ class Encoder:
         """Whether it has a language-model head, so that tokens have probabilities."""
         return self._language_model is not None
 
+    def require(self, site: Sublayer) -> None:
+        """Check that word vectors can be read at a site.
+
+        Raises:
+            UserError: it is not found in the model.
+        """
+        try:
+            sites_of(self.model).require(Site(site, 1))
+        except UserError as error:
+            raise UserError(f"--sites {site}: {self.info.name}: {error}") from error
+
     def split(self, texts: Sequence[Text]) -> list[Pieces]:
         """The subwords of `texts`."""
         return self.words(texts)
@@ -240,6 +253,9 @@ class Encoder:
                 stack.enter_context(maps_taken(self.model, way, collector.take))
             if collector.applies_head:
                 collector.head = self._lens()
+            if collector.inside:
+                read = self.model, sites_of(self.model), collector.inside, collector.see
+                stack.enter_context(outputs_seen(*read))
             while True:
                 collector.start(shard, pieces)
                 here: list[int] = []

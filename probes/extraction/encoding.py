@@ -53,7 +53,7 @@ from probes.extraction.vectors import Vectors
 from probes.extraction.views import View
 from probes.extraction.windows import Pooling
 from probes.records.header import ModelRecord
-from probes.tasks.task import TextPooling
+from probes.tasks.task import Sublayer, TextPooling
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,11 @@ def word_vectors(
     layers: Sequence[int],
     pooling: Pooling = "mean",
     corpus: str = "",
+    sites: Sequence[Sublayer | None] = (None,),
 ) -> Reading:
     """The reading that gives the vectors of words: in fp16, unless one was beyond its range."""
-    return _narrow(Reading(cache, model, dtype, view, WordVectors(layers, pooling), corpus))
+    collector = WordVectors(layers, pooling, sites=sites)
+    return _narrow(Reading(cache, model, dtype, view, collector, corpus))
 
 
 def text_vectors(
@@ -265,7 +267,7 @@ def read_changed(
 ) -> Iterator[tuple[int, Arrays]]:
     """What a collector finds in a view under interventions, in one shard; nothing is stored.
 
-    Blocks below all that is changed are computed once.
+    Blocks below all that is changed are computed once, unless the collector sees inside blocks.
 
     Args:
         changes: what is changed in each of several readings, which are numbered from 0.
@@ -277,7 +279,9 @@ def read_changed(
     """
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)
     shard = Shard(0, np.arange(len(view.texts)), view.texts)
-    pieces, prefixes = encoder.split(view.texts), Prefixes(encoder.model)
+    pieces = encoder.split(view.texts)
+    # In blocks that are not computed again, nothing is seen.
+    prefixes = None if collector.inside else Prefixes(encoder.model)
     total = len(view.texts) * len(changes)
     with progress.bar(f"reading {encoder.info.name}", total=total, unit="text"):
         for number, interventions in enumerate(changes):

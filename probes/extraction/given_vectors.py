@@ -17,6 +17,7 @@ from probes.extraction.shards import Shard
 from probes.extraction.vectors import layer_part
 from probes.extraction.views import Text
 from probes.records.header import ModelRecord
+from probes.tasks.task import Sublayer
 
 Words = tuple[str, ...]
 
@@ -86,6 +87,14 @@ class GivenVectors:
             random_seed=None,
         )
 
+    def require(self, site: Sublayer) -> None:
+        """See `Encoder.require`.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError(f"--sites {site}: {self.info.name} is given vectors, which are of layers.")
+
     def require_pieces(self, texts: Sequence[Text]) -> None:
         """Every text has its vectors."""
 
@@ -109,7 +118,7 @@ class GivenVectors:
             raise UserError(f"{name}: given vectors have no {collector.name}; leave it out.")
         found = {}
         rows = np.concatenate([self._places(text) for text in shard.texts])
-        for layer in collector.layers:
+        for layer, _ in collector.kept:
             if layer not in self._layers:
                 given = ", ".join(map(str, self._layers))
                 raise UserError(

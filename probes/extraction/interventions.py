@@ -96,7 +96,14 @@ class _Disable(Intervention):
             uniform = (other / other.sum(-1, keepdim=True).clamp(min=1)).to(states.dtype)
             uniform = uniform[:, None] if self.head is None else uniform
             return uniform.expand_as(states).contiguous()
-        mean = torch.as_tensor(0 if self.mean is None else self.mean)
+        if self.mean is None:
+            return torch.zeros_like(states)
+        mean = torch.as_tensor(self.mean)
+        if mean.shape != states.shape[2:]:
+            raise UserError(
+                f"{type(self).__name__}: mean has the shape {tuple(mean.shape)}; in layer "
+                f"{self.layer} of this model it is {tuple(states.shape[2:])}."
+            )
         return mean.to(states).expand_as(states)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 
+from probes.compute.transfers import to_device
 from probes.extraction.alignment import TokenTypes
 from probes.extraction.windows import Window
 
@@ -54,6 +56,17 @@ class PaddedWindows:
         middle = (second > 0) & (place >= second - self.n_middle) & (place < second)
         end = self.n_prefix + self.n_pieces + self.n_middle * (self.second > 0)
         return (place >= self.n_prefix) & (place < end[:, None]) & ~middle
+
+    def plan(self, device: torch.device) -> Sequence[torch.Tensor]:
+        """`position`, `offset`, `weight` and `word` on a device, to which they are copied once."""
+        if device not in self._plans:
+            plan = self.position, self.offset, self.weight, self.word
+            self._plans[device] = [to_device(part, device) for part in plan]
+        return self._plans[device]
+
+    @cached_property
+    def _plans(self) -> dict[torch.device, Sequence[torch.Tensor]]:
+        return {}
 
 
 def pad_windows(

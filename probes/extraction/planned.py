@@ -9,6 +9,7 @@ import torch
 from probes.compute.devices import MAP, pick_device
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import declared_causal
+from probes.tasks.task import Sublayer
 
 
 class PlannedEncoder(Encoder):
@@ -23,6 +24,9 @@ class PlannedEncoder(Encoder):
 
     def _place(self, model: Any, device: str) -> torch.device:
         return torch.device("cpu") if device == MAP else torch.device(pick_device(device))
+
+    def require(self, site: Sublayer) -> None:
+        """Nothing is known of its sites."""
 
     def _try_out(self, name: str, n_embeddings: int) -> tuple[int, int, bool]:
         config = self.model.config.get_text_config()

@@ -19,6 +19,7 @@ from probes.common.errors import UserError, out_of_memory
 from probes.extraction.attention_maps import Way, maps_changed, way_to_read
 from probes.extraction.collectors import layer_states
 from probes.extraction.inspection import TRANSFORMERS_ERRORS, accepted_arguments, one_line
+from probes.tasks.task import Sublayer
 
 Tensor = torch.Tensor
 
@@ -115,16 +116,15 @@ class Sites:
 class Hooks:
     """Hooks in a model that act in its passes alone, and are removed together.
 
-    Each comes before those that are there, such as the hooks by which transformers keeps the states
-    of layers.
-
     Args:
         model: without its head.
         transposed: see `Sites`; changes are given (texts, length, hidden size).
+        first: whether each comes before those that are there, such as the hooks by which
+            transformers keeps the states of layers; or after them.
     """
 
-    def __init__(self, model: Any, transposed: bool = False) -> None:
-        self.transposed, self._running = transposed, False
+    def __init__(self, model: Any, transposed: bool = False, *, first: bool = True) -> None:
+        self.transposed, self.first, self._running = transposed, first, False
         self._seen: Counter[int] = Counter()
         self._handles = [
             model.register_forward_pre_hook(self._begin, prepend=True),
@@ -165,7 +165,7 @@ class Hooks:
             states = self._turned(change(self._turned(output if whole else output[0]), given))
             return states if whole else (states, *output[1:])
 
-        hooked = call.module.register_forward_hook(hook, prepend=True, with_kwargs=True)
+        hooked = call.module.register_forward_hook(hook, prepend=self.first, with_kwargs=True)
         self._handles.append(hooked)
 
     def before(self, call: Call, change: Callable[[Tensor], Tensor]) -> None:
@@ -218,6 +218,37 @@ def changed(model: Any, sites: Sites, changes: Sequence[tuple[Site, Change]]) ->
                 hooks.before(call, begin)
         for site, change in reversed(changes):
             _hook(hooks, sites, site, change)
+        yield
+
+
+@contextmanager
+def outputs_seen(
+    model: Any,
+    sites: Sites,
+    parts: Sequence[tuple[int, Sublayer]],
+    see: Callable[[int, Sublayer, Tensor], None],
+) -> Iterator[None]:
+    """Hand outputs inside blocks to `see` in every pass of `model`, as changes leave them.
+
+    Args:
+        parts: with the number of the block of each.
+
+    Raises:
+        UserError: a site is missing.
+    """
+
+    def handing_on(block: int, part: Sublayer) -> Change:
+        def hand_on(states: Tensor, _: Tensor) -> Tensor:
+            see(block, part, states)
+            return states
+
+        return hand_on
+
+    for block, part in parts:
+        sites.require(Site(part, block))
+    with Hooks(model, sites.transposed, first=False) as hooks:
+        for block, part in parts:
+            _hook(hooks, sites, Site(part, block), handing_on(block, part))
         yield
 
 

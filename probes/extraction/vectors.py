@@ -14,18 +14,18 @@ from probes.common.arrays import Ints
 from probes.extraction.shards import kept_words, row_of_each_text, shards_of
 from probes.extraction.store import Store, StoreKey
 from probes.extraction.views import View
-from probes.tasks.task import TextPooling
+from probes.tasks.task import Sublayer, TextPooling
 
 T = TypeVar("T")
 
 
-def layer_part(layer: int, pooling: TextPooling | None = None) -> str:
+def layer_part(layer: int, which: TextPooling | Sublayer | None = None) -> str:
     """The name of one layer's array in a shard.
 
     Args:
-        pooling: of whole texts; None for words.
+        which: how whole texts are pooled, or the site of words' vectors; None for words at layers.
     """
-    return f"layer-{layer:02d}" + (f"-{pooling}" if pooling else "")
+    return f"layer-{layer:02d}" + (f"-{which}" if which else "")
 
 
 class Sharded:
@@ -77,7 +77,7 @@ class Vectors(Store):
         UserError: see `Store`.
     """
 
-    _pooling: TextPooling | None = None
+    _which: TextPooling | Sublayer | None = None
 
     def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
         super().__init__(cache, key)
@@ -85,10 +85,10 @@ class Vectors(Store):
         self.starts = row_of_each_text(shards, kept_words(view.texts))
         self._derived: dict[str, Any] = {}
 
-    def pooled(self, pooling: TextPooling) -> Vectors:
-        """The same with the vectors of whole texts that are pooled in one way."""
+    def of(self, which: TextPooling | Sublayer | None) -> Vectors:
+        """The same with vectors of whole texts pooled in one way, or of words at one site."""
         found = copy(self)
-        found._pooling = pooling
+        found._which = which
         return found
 
     @property
@@ -102,7 +102,7 @@ class Vectors(Store):
         Raises:
             UserError: a file is damaged.
         """
-        return Sharded(self.arrays(layer_part(index, self._pooling)))
+        return Sharded(self.arrays(layer_part(index, self._which)))
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
         """The result of `make` for `key`, which is kept until `forget_derived`.
@@ -113,7 +113,7 @@ class Vectors(Store):
             key: names everything that the result depends on except the vectors.
             make: computes the result.
         """
-        key = f"{self._pooling} {key}"
+        key = f"{self._which} {key}"
         if key not in self._derived:
             self._derived[key] = make()
         found: T = self._derived[key]

@@ -9,6 +9,7 @@ from probes.records.keys import Inputs, record_key
 from probes.records.probe_spec import PROBES, tuned
 from probes.records.record import Record
 from probes.tasks.builtin import tasks
+from probes.tasks.task import plain_name
 
 
 def has_current_numerics(record: Record) -> bool:
@@ -50,7 +51,7 @@ def is_current(record: Record) -> bool:
         return False
     if record.task is None or record.probe is None:
         return True
-    name = record.task.name
+    name = plain_name(record.task.name)
     version = tasks.get(name).version if name in tasks else record.task.version
     probe = PROBES.get(record.probe.family, record.probe)
     return record.task.version == version and record.probe in (probe, tuned(probe))

@@ -156,7 +156,8 @@ def _predicted(context: Context, every: dict[str, Survivors]) -> dict[str, NDArr
     }
     intact = context.predicted(layers)
     predicted = {name: intact[:, each.kept].copy() for name, each in every.items()}
-    collector = WordVectors(layers, cast("Pooling", context.result.pooling), "float32")
+    pooling, site = cast("Pooling", context.result.pooling), context.task.site
+    collector = WordVectors(layers, pooling, "float32", [site])
     for shard, found in context.read(view, collector):
         for name, each in every.items():
             (here,) = np.isin(places[name], shard.index).nonzero()
@@ -165,7 +166,7 @@ def _predicted(context: Context, every: dict[str, Survivors]) -> dict[str, NDArr
             start = shard.starts[np.searchsorted(shard.index, places[name][here])]
             spans = each.spans[here] + start[:, None, None]
             for row, layer in enumerate(layers):
-                said = probes.predict(layer, found[layer_part(layer)], spans)
+                said = probes.predict(layer, found[layer_part(layer, site)], spans)
                 predicted[name][row, here] = said
     return predicted
 

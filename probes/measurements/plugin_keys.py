@@ -13,7 +13,7 @@ from probes.records.header import PlugIn
 from probes.records.record import Record
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks
-from probes.tasks.task import Task
+from probes.tasks.task import Task, plain_name
 from probes.training.families import families
 
 REGISTRIES: dict[str, Registry[object]] = {
@@ -78,7 +78,7 @@ def plugin_failure(error: Exception, measurement: str, task: Task | None, family
 
 def parts_of(task: Task, family: str) -> Iterator[tuple[str, str]]:
     """Kinds and names of a task, its metrics and a probe family."""
-    yield "task", task.name
+    yield "task", plain_name(task.name)
     for name in (task.metric, *task.also):
         yield "metric", name
     yield "probe family", family
@@ -98,7 +98,7 @@ def as_loaded(record: Record) -> bool:
     used = {*recorded, ("measurement", record.measurement)}
     if record.task and record.probe:
         used |= {
-            ("task", record.task.name),
+            ("task", plain_name(record.task.name)),
             ("metric", record.task.metric),
             ("probe family", record.probe.family),
         }

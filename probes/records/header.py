@@ -8,7 +8,7 @@ from pydantic import Field
 
 from probes.data.sources import OTHER_TREES
 from probes.records.base import Frozen, Name
-from probes.tasks.task import Kind
+from probes.tasks.task import Kind, Sublayer
 
 
 class CorpusRecord(Frozen):
@@ -62,6 +62,8 @@ class TaskRecord(Frozen):
     kind: Kind
     shape: str
     metric: str
+    site: Sublayer | None = None
+    """The part of block b whose output stands for layer b; None for the layer itself."""
 
 
 class ExampleCounts(Frozen):

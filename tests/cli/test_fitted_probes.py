@@ -179,6 +179,7 @@ def test_the_card_says_what_the_record_says(made, tmp_path):
         "model_digest": result.model.digest,
         "layer": "1",
         "pooling": "mean",
+        "site": "",
         "view": "plain",
         "spans": "2",
         "corpus": f"sample {result.corpus.version}, limit 60",

@@ -482,9 +482,9 @@ def test_the_collector_leaves_layers_where_they_lie() -> None:
     collector.start(whole([Text(("a", "b"), (0, 2))]), [])
     collector.add(words_at([1, 2], [0, 1]), output_of(here, there))
     found = collector._vectors
-    assert [found[layer].device.type for layer in (0, 1)] == ["cpu", "meta"]
-    assert torch.equal(found[0], here[0, 1:3])
-    assert found[1].shape == (2, 8)
+    assert [found[layer, None].device.type for layer in (0, 1)] == ["cpu", "meta"]
+    assert torch.equal(found[0, None], here[0, 1:3])
+    assert found[1, None].shape == (2, 8)
 
 
 def words_at(places: list[int], words: list[int]) -> PaddedWindows:

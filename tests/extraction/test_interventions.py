@@ -424,8 +424,15 @@ def test_refusals_name_the_model() -> None:
     for how, mean in (("mean", None), ("zero", np.zeros(8)), ("off", None)):
         with pytest.raises(UserError, match=f"DisableHead: how is 'uniform'.* not '{how}'"):
             DisableHead(1, 1, how, mean)  # type: ignore[arg-type]
-    short = Custom("short", 1, Site("layer", 1), lambda states: states[:, 1:])
     model = tiny("bert")
+    for change, size in (
+        (DisableHead(1, 1, "mean", np.zeros(7)), r"\(7,\); in layer 1 of this model it is \(8,\)"),
+        (DisableAttention(2, "mean", np.zeros(16)), r"\(16,\); in layer 2 .* it is \(2, 8\)"),
+    ):
+        message = f"^{type(change).__name__}: mean has the shape {size}\\.$"
+        with pytest.raises(UserError, match=message), intervened(model, [change]):
+            layers(model)
+    short = Custom("short", 1, Site("layer", 1), lambda states: states[:, 1:])
     message = "Custom 'short': its function makes"
     with pytest.raises(UserError, match=message), intervened(model, [short]):
         layers(model)

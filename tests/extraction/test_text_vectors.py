@@ -125,11 +125,11 @@ def test_a_pooling_is_added_to_what_is_stored(tmp_path):
     assert stored.encoding.texts_in_several_windows == 1
     found = ours(encoder, [*SHORT, LONG])
     for pooling in ("mean", "max"):
-        layer = torch.from_numpy(stored.pooled(pooling).layer(2)[stored.starts]).float()
+        layer = torch.from_numpy(stored.of(pooling).layer(2)[stored.starts]).float()
         torch.testing.assert_close(layer, found[f"layer-02-{pooling}"], rtol=1e-3, atol=1e-3)
     made = (
         stored.derived("features", lambda: 1),
-        stored.pooled("max").derived("features", lambda: 2),
+        stored.of("max").derived("features", lambda: 2),
     )
     assert made == (1, 2)
 

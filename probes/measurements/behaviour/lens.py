@@ -62,7 +62,9 @@ class Lens(Measurement):
     )
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Only agreement, and tasks that label words."""
+        """Only agreement, and tasks that label words, at layers."""
+        if task.site:
+            return "the head reads layers"
         if task.name == TASK or (task.shape == "word" and task.kind == "classification"):
             return ""
         return "the lens answers only agreement, and tasks with one label for a word"

@@ -88,6 +88,8 @@ class ProbedSample(Sample):
         self.why_not = why_not(context.spec)
         if not context.model.window:
             self.why_not = "given vectors cannot be read again"
+        elif context.task.site:
+            self.why_not = "it reads inside blocks"
         elif context.task.pooling or self.view not in ("plain", "masked", "cut"):
             self.why_not = "it reads texts of its own"
         elif not len(self.kept):

@@ -1,0 +1,191 @@
+"""Runs whose probes read inside blocks: names, keys, tables, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from places import OTHERS
+from tiny_models import build, save_tokenizer
+from tiny_runs import files_of, run
+from transformers import AutoModel, AutoTokenizer, MixtralConfig
+
+import probes
+from probes.boards.board import make_boards, named
+from probes.boards.groups import group
+from probes.boards.leaderboard_columns import COLUMNS
+from probes.boards.ranking import Ranking
+from probes.boards.ranking_tables import csv_rows
+from probes.boards.transferability import complete, ranks
+from probes.common.errors import UserError
+from probes.engines.settings import validate
+from probes.measurements.current import is_current
+from probes.measurements.joined_results import find_results
+from probes.tasks.builtin import table_order
+from probes.tasks.task import plain_name
+
+EVERY = "block,attention,mlp"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("sites")
+
+
+@pytest.fixture(scope="module")
+def found(folder, tiny_bert):
+    """Results of layers alone, then of all sites; and the files after each."""
+    about = {"tasks": "pos,agreement", "probes": "linear"}
+    alone = run(tiny_bert, folder, **about)
+    before = files_of(folder)
+    return alone, before, run(tiny_bert, folder, sites=EVERY, **about), files_of(folder)
+
+
+def test_each_site_has_results_of_its_own(found):
+    alone, before, results, after = found
+    by_name = {result.task.name: result for result in results}
+    assert list(by_name) == [
+        *("pos", "pos@attention", "pos@mlp"),
+        *("agreement", "agreement@attention", "agreement@mlp"),
+    ]
+    for name, result in by_name.items():
+        site = name.partition("@")[2] or None
+        assert result.task.site == site
+        assert result.layers == ((1, 2) if site else (0, 1, 2))
+        assert result.examples == by_name[plain_name(name)].examples
+        assert is_current(result)
+        assert result.plug_ins == ()
+    for path, content in before.items():  # neither keys nor files of layers change
+        assert after[path] == content
+    assert len(after) == 3 * len(before)
+    assert {result.key for result in alone} < {result.key for result in results}
+    scores = {tuple(result.headline.values())[-2:] for result in results}
+    assert len(scores) > 3
+
+
+def test_a_site_is_fitted_on_its_own_vectors(tmp_path, monkeypatch):
+    """MLPs without weights say the same of all words; with their probe, the commonest label."""
+    model, tokenizer = build("bert", "BertModel")
+    with torch.no_grad():
+        for layer in model.encoder.layer:
+            layer.output.dense.weight.zero_()
+            layer.output.dense.bias.copy_(torch.arange(16))
+    given = {"cache_dir": tmp_path / "cache", "output": tmp_path / "results", "limit": 60}
+    results = probes.run_probes(
+        *(model, tokenizer),
+        **{"sites": "mlp,block", "tasks": "pos", "probes": "linear", "name": "still"},
+        **{"evidence": "malformed", "twins": 0, "device": "cpu"},
+        **given,
+    )
+    layers, mlp = sorted(results, key=lambda r: r.task.name)
+    majority = mlp.baselines["majority"]["accuracy"]
+    assert list(mlp.headline.values()) == [pytest.approx(majority)] * 2
+    assert min(layers.headline.values()) > majority
+    drops = {
+        r.task.name: [x.value for x in r.found("malformed") if x.metric == "malformed_drop"]
+        for r in results
+    }
+    assert not any(drops["pos@mlp"])
+    assert any(drops["pos"])
+
+
+def test_tables_and_boards(found, folder):
+    results = found[2]
+    output = folder / "results"
+    lines = pd.read_csv(output / "leaderboard.csv")
+    assert tuple(lines.columns) == COLUMNS
+    assert set(lines["task"]) == {result.task.name for result in results}
+    assert not ((lines["task"] == "pos@mlp") & (lines["layer"] == 0)).any()
+    (table,) = output.rglob("layers.csv")
+    assert "pos@mlp" in table.read_text()
+    stored = find_results(output)
+    boards = make_boards(named(stored))
+    assert [board.site for board in boards] == ["", "attention", "mlp"]
+    for board in boards:
+        sites = {c.result.task.site or "" for x in board.tasks.values() for c in x}
+        assert sites == {board.site}
+        assert len(board.tasks) == 2
+        assert not board.apart
+        assert board.setting.endswith(f"output of {board.site}") is bool(board.site)
+    overall = [row[3] for board in boards for row in csv_rows(board, Ranking())][2::3]
+    assert overall == ["overall", "overall attention", "overall mlp"]
+    ((its,), left_out) = group(stored)
+    assert [unit.title.split(" ")[0] for unit in its.units] == [r.task.name for r in results]
+    assert not left_out
+
+
+def test_nothing_is_done_twice(found, folder, tiny_bert):
+    run(tiny_bert, folder, sites="mlp,block", tasks="pos,agreement", probes="linear")
+    assert files_of(folder) == found[3]
+
+
+def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsys):
+    other = tmp_path / "experts"
+    save_tokenizer("bert", other)
+    n = len(AutoTokenizer.from_pretrained(other))
+    config = MixtralConfig(vocab_size=n, **OTHERS["Mixtral"], pad_token_id=0)
+    AutoModel.from_config(config).save_pretrained(other)
+    about = {"tasks": "pos", "probes": "linear", "sites": EVERY}
+    results = run(tiny_bert, tmp_path, beside=[other], **about)
+    served = {(result.model.name, result.task.name) for result in results}
+    names = {"pos", "pos@attention", "pos@mlp"}
+    assert served == {(tiny_bert.name, x) for x in names} | {
+        ("experts", x) for x in names - {"pos@mlp"}
+    }
+    why = (
+        "--sites mlp: experts: MixtralModel: the output of its MLP cannot be changed "
+        "(no linear map gives it)."
+    )
+    assert results.failed["experts · probes of mlp"] == why
+    said = capsys.readouterr().err
+    assert said.index(f"failed  probes of mlp: {why}") < said.rindex("vectors ")
+    with pytest.raises(UserError) as error:
+        run(other, tmp_path / "alone", **{**about, "sites": "mlp"})
+    assert str(error.value) == why
+
+
+def test_given_vectors_are_of_layers(tmp_path):
+    rng = np.random.default_rng(0)
+    vectors = probes.Vectors({1: rng.normal(size=(60, 4))}, ["a", "b"] * 30)
+    about = {"probes": "linear", "evidence": "none", "cache_dir": tmp_path, "output": tmp_path}
+    with pytest.raises(
+        UserError, match="--sites mlp: vectors is given vectors, which are of layers"
+    ):
+        probes.probe(vectors, sites="mlp", **about)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sites": "mlps"}, "--sites mlps: give block, attention or mlp"),
+        ({"sites": ""}, "--sites '': names nothing"),
+        (
+            {"sites": "mlp", "layers": "0"},
+            "--layers 0: no block's; --sites mlp needs layers from 1",
+        ),
+        ({"sites": "mlp", "measurements": "geometry"}, "--sites mlp: of probes; add probes"),
+        ({"sites": "mlp", "text": "t", "label": "l"}, "--sites mlp: of words' vectors, not of"),
+    ],
+)
+def test_sites_that_cannot_be_read(settings, message):
+    with pytest.raises(UserError, match=message):
+        validate(settings)
+
+
+def test_layers_are_not_ranked_over_sites():
+    scores = pd.DataFrame({"pos": [1, 2], "depth@mlp": [2, 1], "depth": [2, 3], "srl@mlp": [2, 1]})
+    tasks, left_out = complete(scores)
+    assert tasks == ["pos", "depth"]
+    assert left_out == dict.fromkeys(["depth@mlp", "srl@mlp"], "it is read at another site")
+    assert list(ranks(scores)["mean rank"]) == [2, 1]
+    assert complete(scores[["depth@mlp", "srl@mlp"]]) == (["depth@mlp", "srl@mlp"], {})
+
+
+def test_names_and_their_order():
+    assert plain_name("pos@mlp") == plain_name("pos") == "pos"
+    assert plain_name("stars@mean") == "stars@mean"
+    names = ["mine@mlp", "srl", "pos@mlp", "mine", "pos", "pos@attention", "also"]
+    assert sorted(names, key=table_order) == [
+        *("pos", "pos@attention", "pos@mlp", "srl"),
+        *("also", "mine", "mine@mlp"),
+    ]
+    assert validate({"sites": ("mlp", "block", "mlp")}).task_sites == ["mlp", None]

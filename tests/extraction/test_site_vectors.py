@@ -1,0 +1,230 @@
+"""Word vectors inside blocks, against plain passes with hooks at places written down by hand."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from places import MASK, PLACES, block_of, layers, n_hooks, tiny
+from tiny_models import FAMILIES, build
+from tiny_readings import collected, files_below, random_texts, random_view
+
+from probes.common.errors import UserError
+from probes.extraction.collectors import WordVectors
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import read_changed, vectors_of, word_vectors
+from probes.extraction.interventions import Custom, Intervention, SkipBlock, intervened
+from probes.extraction.sites import Site, outputs_seen, sites_of
+from probes.extraction.vectors import layer_part
+from probes.extraction.views import Text, View
+
+EVERY = None, "attention", "mlp"
+TEXTS = [text for text in random_texts(30) if len(text.words) < 7 and text.keep[0] < text.keep[1]]
+_BERT = "attention.output.LayerNorm", "output.LayerNorm"
+POST_NORM = {
+    **dict.fromkeys(["bert", "electra", "roberta", "xlm-roberta"], _BERT),
+    "distilbert": ("sa_layer_norm", "output_layer_norm"),
+    "albert": ("attention.LayerNorm", "full_layer_layer_norm"),
+    "mpnet": ("attention.LayerNorm", "output.LayerNorm"),
+    "bart": ("self_attn_layer_norm", "final_layer_norm"),
+}
+PRE_NORM = ["gpt2", "gpt-neox", "llama-2", "llama-3", "qwen2", "qwen3", "gemma", "modernbert", "t5"]
+
+
+def encoder_of(name: str) -> Encoder:
+    kind = FAMILIES[name].config.replace("Config", "Model")
+    return Encoder(*build(name, kind), name=name, device="cpu")
+
+
+def ours(encoder: Encoder, pooling: Any = "mean", tokens: int = 64) -> dict[str, torch.Tensor]:
+    every = range(encoder.info.n_layers + 1)
+    return collected(encoder, TEXTS, WordVectors(every, pooling, "float32", EVERY), tokens)
+
+
+def pooled(states: torch.Tensor, pooling: str) -> torch.Tensor:
+    return {"mean": states.mean(0), "first": states[0], "last": states[-1]}[pooling]
+
+
+def states_by_hand(model: Any, name: str, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Of one text, at all sites; ALBERT calls one block for all layers. Each (length, size)."""
+    states: dict[str, torch.Tensor] = {}
+
+    def keep(site: Any, block: int, _: Any, __: Any, output: torch.Tensor) -> None:
+        while layer_part(block, site) in states:
+            block += 1
+        states[layer_part(block, site)] = output.clone().reshape(ids.shape[1], -1)
+
+    hooks = []
+    for block in [1] if name == "albert" else range(1, model.config.num_hidden_layers + 1):
+        its = block_of(model, name, block)
+        for site, path in (("attention", PLACES[name].output), ("mlp", PLACES[name].mlp)):
+            part = its.get_submodule(path)
+            hooks.append(part.register_forward_hook(partial(keep, site, block)))
+    for layer, state in enumerate(layers(model, ids, torch.ones_like(ids))):
+        states[layer_part(layer)] = state
+    for hook in hooks:
+        hook.remove()
+    return states
+
+
+def by_hand(encoder: Encoder, name: str, pooling: str) -> dict[str, torch.Tensor]:
+    """Text by text, without padding."""
+    found: dict[str, list[torch.Tensor]] = {}
+    for text, pieces in zip(TEXTS, encoder.split(TEXTS), strict=True):
+        ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
+        start = len(encoder.words.prefix)
+        for part, state in states_by_hand(encoder.model, name, ids).items():
+            for word in range(*text.keep):
+                here = slice(start + pieces.bounds[word], start + pieces.bounds[word + 1])
+                found.setdefault(part, []).append(pooled(state[here], pooling))
+    return {part: torch.stack(vectors) for part, vectors in found.items()}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_vectors_are_those_of_plain_passes(name: str) -> None:
+    encoder = encoder_of(name)
+    hooks = n_hooks(encoder.model)
+    for pooling in ("mean", "last"):
+        wanted = by_hand(encoder, name, pooling)
+        found = ours(encoder, pooling)
+        assert found.keys() == wanted.keys()
+        for part, vectors in wanted.items():
+            torch.testing.assert_close(found[part], vectors, rtol=1e-5, atol=2e-6, msg=part)
+    assert n_hooks(encoder.model) == hooks
+    assert len({vectors[0, 0].item() for vectors in found.values()}) == len(found)
+
+
+@pytest.mark.parametrize("name", PRE_NORM)
+def test_blocks_add_their_parts_to_the_stream(name: str) -> None:
+    encoder = encoder_of(name)
+    found, n = ours(encoder, "first"), encoder.info.n_layers
+    for block in range(1, n + 1):
+        total = sum(found[part] for part in (layer_part(block - 1), *parts_of(block)))
+        if block == n:
+            norm = {"gpt2": "ln_f", "modernbert": "final_norm", "gpt-neox": "final_layer_norm"}
+            norm |= {"t5": "final_layer_norm"}
+            total = encoder.model.get_submodule(norm.get(name, "norm"))(total).detach()
+        torch.testing.assert_close(found[layer_part(block)], total, rtol=1e-4, atol=1e-5)
+
+
+def parts_of(block: int) -> tuple[str, str]:
+    return layer_part(block, "attention"), layer_part(block, "mlp")
+
+
+@pytest.mark.parametrize(("name", "norms"), POST_NORM.items())
+def test_others_norm_what_they_have_added(name: str, norms: tuple[str, str]) -> None:
+    encoder = encoder_of(name)
+    found = ours(encoder, "first")
+    for block in range(1, encoder.info.n_layers + 1):
+        its = block_of(encoder.model, name, block)
+        first, second = map(its.get_submodule, norms)
+        attention, mlp = (found[part] for part in parts_of(block))
+        wanted = second(first(found[layer_part(block - 1)] + attention) + mlp).detach()
+        torch.testing.assert_close(found[layer_part(block)], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gemma2", "gemma3"])
+def test_gemma_norms_each_part(name: str) -> None:
+    encoder = encoder_of(name)
+    found = ours(encoder, "first")
+    its = block_of(encoder.model, name, 1)
+    attention, mlp = (found[part] for part in parts_of(1))
+    total = its.post_attention_layernorm(attention) + its.post_feedforward_layernorm(mlp)
+    wanted = (found[layer_part(0)] + total).detach()
+    torch.testing.assert_close(found[layer_part(1)], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "mpnet"])
+def test_layers_are_the_same_whatever_is_read_beside_them(name: str) -> None:
+    encoder = encoder_of(name)
+    every = range(encoder.info.n_layers + 1)
+    alone = collected(encoder, TEXTS, WordVectors(every, "mean", "float32"), 64)
+    beside = ours(encoder)
+    assert all(torch.equal(vectors, beside[part]) for part, vectors in alone.items())
+    for part, vectors in ours(encoder, tokens=1).items():
+        torch.testing.assert_close(vectors, beside[part], rtol=1e-4, atol=1e-5)
+
+
+def test_sites_are_added_to_a_store(tmp_path: Path) -> None:
+    encoder, view = encoder_of("bert"), random_view(30)
+    about = tmp_path, encoder.info, "float32", view, [0, 1, 2]
+    plain = word_vectors(*about)
+    vectors_of(plain, encoder)
+    before = {path: x for path, x in files_below(tmp_path).items() if path.endswith(".npy")}
+    more = word_vectors(*about, sites=EVERY)
+    assert more.key == plain.key
+    assert plain.collector.parts == ("layer-00", "layer-01", "layer-02")
+    assert set(more.collector.parts) - set(plain.collector.parts) == {*parts_of(1), *parts_of(2)}
+    n_words = sum(end - start for start, end in (text.keep for text in view.texts))
+    assert more.bytes_missing() == 4 * n_words * encoder.info.hidden_size * 2
+    stored = vectors_of(more, encoder)
+    after = files_below(tmp_path)
+    assert all(after[path] == content for path, content in before.items())
+    only = WordVectors([2], "mean", "float32", ["mlp"])
+    (wanted,) = collected(encoder, view.texts, only).values()
+    (row,) = [i for i, text in enumerate(view.texts) if text.keep[1] > text.keep[0]][:1]
+    first = sum(text.keep[1] - text.keep[0] for text in view.texts[:row])
+    found = torch.from_numpy(stored.of("mlp").layer(2)[stored.starts[[row]]]).float()
+    torch.testing.assert_close(found, wanted[[first]], rtol=1e-3, atol=1e-3)
+    assert [stored.of(site).derived("x", lambda: object()) for site in EVERY] == [
+        stored.of(site).derived("x", lambda: None) for site in EVERY
+    ]
+
+
+def at_zero(site: Site) -> list[Intervention]:
+    return [Custom("nothing", 1, site, torch.zeros_like)]
+
+
+def test_what_is_read_is_what_interventions_leave() -> None:
+    encoder = encoder_of("bert")
+    plain = ours(encoder)
+    with intervened(encoder, at_zero(Site("mlp", 1))):
+        found = ours(encoder)
+    assert not found[layer_part(1, "mlp")].any()
+    assert torch.equal(found[layer_part(1, "attention")], plain[layer_part(1, "attention")])
+    assert not torch.equal(found[layer_part(2, "mlp")], plain[layer_part(2, "mlp")])
+    # No block is left out, though blocks below the change are the same.
+    collector = WordVectors([1, 2], "mean", "float32", EVERY)
+    changes: list[list[Intervention]] = [[], [SkipBlock(2)], at_zero(Site("mlp", 2))]
+    view = View("plain", tuple(dict.fromkeys(TEXTS)))
+    untouched, skipped, zero = (x for _, x in read_changed(view, collector, encoder, changes))
+    for part in parts_of(1):
+        assert torch.equal(untouched[part], skipped[part])
+    assert torch.equal(skipped["layer-02"], untouched["layer-01"])
+    assert not zero["layer-02-mlp"].any()
+
+
+def test_hooks_are_removed_when_a_pass_fails() -> None:
+    encoder = encoder_of("bert")
+    hooks = n_hooks(encoder.model)
+
+    class Failing(WordVectors):
+        def see(self, block: int, part: Any, states: torch.Tensor) -> None:
+            raise KeyError(part)
+
+    with pytest.raises(KeyError, match="mlp"):
+        collected(encoder, TEXTS, Failing([1], "mean", "float32", ["mlp"]))
+    assert n_hooks(encoder.model) == hooks
+
+
+def test_a_model_without_the_site_is_refused() -> None:
+    encoder = encoder_of("bert")
+    encoder.require("mlp")
+    message = r"BertModel: it has 2 blocks, and no mlp 3\."
+    with pytest.raises(UserError, match=message):
+        collected(encoder, [Text(("a",), (0, 1))], WordVectors([3], sites=["mlp"]))
+
+
+def test_texts_come_first_where_the_model_has_positions_first() -> None:
+    model, seen = tiny("XLNet"), {}
+    with outputs_seen(model, sites_of(model), [(2, "mlp")], lambda *x: seen.update({x[:2]: x[2]})):
+        layers(model)
+    kept: list[torch.Tensor] = []
+    hook = model.layer[1].ff.layer_2.register_forward_hook(lambda *x: kept.append(x[2]))
+    layers(model)
+    hook.remove()
+    assert torch.equal(seen[2, "mlp"], kept[0].transpose(0, 1))
+    assert seen[2, "mlp"].shape[:2] == MASK.shape
