@@ -70,7 +70,7 @@ class ErasureOptions(Frozen):
         default=300, description="test sentences, drawn at random, that are read for every layer"
     )
     training: PositiveInt = Field(
-        default=1500, description="training sentences that probes are fitted to again"
+        default=1000, description="training sentences with examples that probes are fitted to again"
     )
     method: Literal["leace", "inlp"] = Field(
         default="leace", description="how labels are erased; inlp is iterative nullspace projection"
@@ -154,9 +154,8 @@ class Erasure(Measurement):
         Raises:
             NotServedError: no task was scored whose probes can be applied again.
         """
-        corpus, options = context.corpus, context.options
-        sample = drawn(len(corpus.splits["test"]), options.sentences)
-        again = drawn(len(corpus.splits["train"]), options.training)
+        options = context.options
+        sample = drawn(len(context.corpus.splits["test"]), options.sentences)
         tasks, notes = probed_samples(context, sample, 1)
         rows: list[Row] = []
         for task in tasks:
@@ -164,15 +163,14 @@ class Erasure(Measurement):
             variants = _variants(task.name, steps)
             every, _ = probed_samples(context, sample, len(variants))
             rows += _sizes(task, steps)
-            rows += _read(context, task.name, every, variants, again)
+            rows += _read(context, task.name, every, variants, options.training)
             try:
                 rows += own_answers(context, variants, sample)
             except NoHeadError:
                 notes.append("The model has no language-model head: its own answers are left out.")
             if not has_types(task.context.examples):
                 notes.append(f"{task.name} has no control task: its examples have no types.")
-        facts = {"sentences": len(sample), "training_sentences": len(again)}
-        return Found(rows, facts=facts, notes=list(dict.fromkeys(notes)))
+        return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
 
     def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
         """All numbers, with the task that is predicted in a column of that name."""
@@ -274,19 +272,19 @@ def _read(
     erased: str,
     tasks: Sequence[ProbedSample],
     variants: Sequence[Variant],
-    again: NDArray[Any],
+    n_training: int,
 ) -> Iterator[Row]:
     """Let frozen probes of all tasks, and new ones of the erased task, predict in every pass.
 
     Args:
         erased: the name of the task.
-        again: the sentences of train that probes are fitted to again.
+        n_training: sentences of train that probes are fitted to again.
     """
     last = context.model.n_layers
     for name in dict.fromkeys(each.view for each in tasks):
         some = [each for each in tasks if each.view == name]
         own = next((each for each in some if each.name == erased), None)
-        new = Refitted(own, again) if own else None
+        new = Refitted(own, n_training) if own else None
         samples = [*some, *([new.train] if new else [])]
         for number, _, first, vectors in read_samples(context, samples, variants, name):
             for each in some:
@@ -309,14 +307,16 @@ class Refitted:
 
     Args:
         test: whose examples are predicted.
-        sentences: of train.
+        n_sentences: how many of train, drawn at random among those that have examples.
 
     Attributes:
         train: the examples that are fitted.
         predicted: see `ProbedSample`.
     """
 
-    def __init__(self, test: ProbedSample, sentences: NDArray[Any]) -> None:
+    def __init__(self, test: ProbedSample, n_sentences: int) -> None:
+        with_examples = np.unique(test.context.examples.splits["train"].sentence)
+        sentences = with_examples[drawn(len(with_examples), n_sentences)]
         self._test, self.train = test, Sample(test.context, "train", sentences)
         self.predicted = np.empty_like(test.predicted)
 
