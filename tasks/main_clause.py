@@ -9,14 +9,14 @@ from probes.tasks.task import Example, task
 
 
 @task("main-verb", version=1, needs=["upos", "heads"],
-      metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+      metric="balanced_accuracy", also=["accuracy"], group="syntax")  # fmt: skip
 def main_verb(sentence: Sentence) -> Iterator[Example]:
     """Whether a verb is the main verb of its sentence, the root of the dependency tree."""
     return main_or_other(sentence, ("VERB",), "verb", lambda i: sentence.heads[i] == ROOT)
 
 
 @task("subject-noun", version=1, needs=["upos", "heads", "deprels"],
-      metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+      metric="balanced_accuracy", also=["accuracy"], group="syntax")  # fmt: skip
 def subject_noun(sentence: Sentence) -> Iterator[Example]:
     """Whether a noun is the subject of its sentence's main clause."""
     roots = [i for i, head in enumerate(sentence.heads) if head == ROOT]

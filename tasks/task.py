@@ -20,6 +20,9 @@ Kind = Literal["classification", "multi-label", "regression"]
 TextPooling = Literal["mean", "cls", "last", "max"]
 """How the vector of a text is made from those of its pieces."""
 
+Group = Literal["surface", "syntax", "morphology", "semantics", "discourse", "other"]
+"""What a task is about; by this name `--tasks` asks for all tasks of a group."""
+
 Label = str | float | tuple[str, ...]
 """A class; a number for regression; a tuple of classes for multi-label."""
 
@@ -89,6 +92,7 @@ class Task:
         reading: how a column of the user's data was read, for the line that announces the task.
         pooling: how the vector of a text is made from those of its pieces, see
             `probes.extraction.text_vectors`; None for tasks of other shapes.
+        group: what it is about.
     """
 
     name: str
@@ -104,6 +108,7 @@ class Task:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     reading: str = ""
     pooling: TextPooling | None = None
+    group: Group = "other"
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
         """The annotation layers that this task needs and `layers` lacks."""
@@ -208,14 +213,15 @@ def task(
     kind: Kind = "classification",
     reference: str = "",
     stand_ins: Mapping[str, str] | None = None,
+    group: Group = "other",
 ) -> Callable[[Rule], Rule]:
     """Decorator that registers a function from a sentence to its examples as a task.
 
     The first line of the function's docstring becomes the summary that `--list-tasks` shows.
 
     Raises:
-        UserError: an invalid name or version, an unknown annotation layer, shape or kind, or a
-            name that is taken.
+        UserError: an invalid name or version, an unknown annotation layer, shape, kind or
+            group, or a name that is taken.
     """
     if not re.fullmatch(r"\w[\w.-]{0,59}", name):
         raise UserError(f"Task {name!r}: a name may have up to 60 letters, digits, _, - and .")
@@ -230,6 +236,7 @@ def task(
         *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),
         ("shape", shape, get_args(Shape)),
         ("kind", kind, get_args(Kind)),
+        ("group", group, get_args(Group)),
     ):
         if given not in known:
             raise UserError(
@@ -252,6 +259,7 @@ def task(
                 summary,
                 reference,
                 stand_ins or {},
+                group=group,
             ),
         )
         return rule

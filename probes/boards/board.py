@@ -14,7 +14,7 @@ from probes.measurements.plugin_keys import as_loaded
 from probes.records.probe_spec import PROBES
 from probes.records.result import Result
 from probes.records.titles import corpus_title
-from probes.tasks.builtin import tasks
+from probes.tasks.builtin import tasks, version_of
 
 KINDS = {False: "bidirectional", True: "causal"}
 
@@ -131,13 +131,12 @@ def _board(corpus: str, probe: str, kind: str, candidates: Sequence[Candidate]) 
 def _preference(result: Result) -> tuple[Any, ...]:
     """What this version would compute comes first, then whole corpora, then no projection."""
     name = result.task.name
-    version = tasks.get(name).version if name in tasks else None
     return (
         has_current_numerics(result),
         result.probe == PROBES.get(result.probe.family),
         not result.corpus.limited,
         result.project is None,
-        result.task.version == version,
+        result.task.version == version_of(name),
         as_loaded(result),
     )
 
