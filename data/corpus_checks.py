@@ -10,7 +10,7 @@ from probes.common.origin import Origin, described, failing_line
 from probes.data.sentence import LAYERS, ROOT, SPLITS, Corpus, Sentence
 from probes.data.sources import Source
 
-BY_WORD = tuple(layer for layer in LAYERS if layer != "frames")
+BY_WORD = tuple(layer for layer in LAYERS if layer not in ("frames", "constituents"))
 """Layers with one entry per word."""
 
 

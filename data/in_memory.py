@@ -52,9 +52,9 @@ def in_memory(
 
 
 def _units(corpus: Corpus) -> str:
-    """SHA-256 of what the fingerprint leaves out: what sentences belong to, lemmas, spacing."""
+    """SHA-256 of what the fingerprint leaves out: what sentences belong to, lemmas and so on."""
     units = [
-        (split, s.document, s.genre, *filter(None, (s.lemmas, s.written)))
+        (split, s.document, s.genre, *filter(None, (s.lemmas, s.written, s.constituents)))
         for split in SPLITS
         for s in corpus.splits[split]
     ]

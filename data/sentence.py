@@ -26,7 +26,7 @@ ROOT = -1
 
 SPLITS = ("train", "dev", "test")
 
-LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames", "lemmas")
+LAYERS = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames", "lemmas", "constituents")
 """The annotation layers that a sentence may have."""
 
 
@@ -73,6 +73,21 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Constituent:
+    """A phrase of a constituency tree.
+
+    Attributes:
+        label: its category without function tags, e.g. ``NP``.
+        span: its words.
+        parent: index of the constituent that it is part of; `ROOT` for the whole tree.
+    """
+
+    label: str
+    span: Span
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """Words and the annotation layers that the corpus has; missing layers are empty.
 
@@ -97,6 +112,7 @@ class Sentence:
         written: the stretch of text that each word is in, with the space before it; empty for a
             word that shares the stretch of the one before, as in French ``du``, and for all words
             if the corpus does not say how they are spaced.
+        constituents: of its constituency tree, each before its parts, in order.
     """
 
     id: str
@@ -115,6 +131,7 @@ class Sentence:
     whole: bool = field(default=False, repr=False)
     lemmas: tuple[str, ...] = field(default=(), compare=False, repr=False)
     written: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    constituents: tuple[Constituent, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # Bypasses a subclass that records which attributes are read.
@@ -162,9 +179,10 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all words and annotations but lemmas, split by split, in order; or of items.
+        """SHA-256 of all words and annotations, split by split, in order; or of items.
 
-        Lemmas came later than the first records. They are in the same files.
+        Lemmas and constituents, which came later than the first records, are left out. They are in
+        the same files.
         """
         digest = hashlib.sha256()
         for item in self.items:

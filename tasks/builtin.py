@@ -26,6 +26,7 @@ SHIPPED = (
     "main_clause",
     "position",
     "sentence_shape",
+    "constituents",
 )
 
 TASK_GROUPS = ("standard", *get_args(Group), "all")

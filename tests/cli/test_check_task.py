@@ -1,6 +1,7 @@
 """What `check` reports about tasks, on sentences counted by hand."""
 
 import pytest
+from flat_trees import with_flat_trees
 
 from probes.cli.check_task import check_task, layers_read
 from probes.data.sentence import Corpus, Sentence
@@ -151,7 +152,8 @@ def test_reading_a_stand_in_counts_as_reading_the_layer_it_replaces():
 def test_the_suites_own_tasks_pass(name):
     from probes.data.find import find_corpus
 
-    report = check_task(tasks.get(name), find_corpus("sample", limit=80).load())
+    corpus = with_flat_trees(find_corpus("sample", limit=80).load())
+    report = check_task(tasks.get(name), corpus)
     assert report.errors == ()
     assert report.read == set(tasks.get(name).needs)
 

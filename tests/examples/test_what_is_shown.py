@@ -1,6 +1,7 @@
 """Baselines and references: a rule that knows more than a probe is shown is no baseline."""
 
 import pytest
+from flat_trees import with_flat_trees
 
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Frame, Sentence
@@ -15,14 +16,18 @@ SHOWN = {
         [
             "chunk-labelling",
             "chunking",
+            "constituent",
             "depth",
             "deprel",
             "distance",
+            "grandparent-constituent",
             "length",
             "main-verb",
+            "parent-constituent",
             "pos",
             "position",
             "subject-noun",
+            "top-constituents",
             "tree-depth",
         ],
         True,
@@ -34,7 +39,7 @@ SHOWN = {
 
 @pytest.fixture(scope="module")
 def sample():
-    return find_corpus("sample", limit=60).load()
+    return with_flat_trees(find_corpus("sample", limit=60).load())
 
 
 def test_every_task_is_looked_at():
