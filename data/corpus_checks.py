@@ -10,7 +10,9 @@ from probes.common.origin import Origin, described, failing_line
 from probes.data.sentence import LAYERS, ROOT, SPLITS, Corpus, Sentence
 from probes.data.sources import Source
 
-BY_WORD = tuple(layer for layer in LAYERS if layer not in ("frames", "mentions", "ratings"))
+_NOT_BY_WORD = "frames", "mentions", "ratings", "constituents"
+
+BY_WORD = tuple(layer for layer in LAYERS if layer not in _NOT_BY_WORD)
 """Layers with one entry per word."""
 
 

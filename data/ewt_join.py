@@ -31,7 +31,7 @@ NOT_JOINED = (NO_DOCUMENT, NO_SENTENCE, OTHER_LENGTH, OTHER_TAGS)
 def join(
     sentences: Iterable[Sentence], skeletons: Mapping[str, Sequence[Skeleton]]
 ) -> tuple[list[Sentence], JoinCounts]:
-    """Add the base chunks and frames of its skeleton to each sentence.
+    """Add the constituents, base chunks and frames of its skeleton to each sentence.
 
     Args:
         sentences: of UD English-EWT, with `xpos`.
@@ -39,7 +39,7 @@ def join(
 
     Returns:
         all sentences, in order, and their number by outcome. A sentence that does not join keeps
-        its UD layers and has neither chunks nor frames.
+        its UD layers and has none of these.
     """
     counts: JoinCounts = Counter(dict.fromkeys((JOINED, *NOT_JOINED), 0))
     result = []
@@ -49,7 +49,12 @@ def join(
             counts[found] += 1
         else:
             counts[JOINED] += 1
-            sentence = replace(sentence, chunks=chunk(found.tree, found.tags), frames=found.frames)
+            sentence = replace(
+                sentence,
+                chunks=chunk(found.tree, found.tags),
+                frames=found.frames,
+                constituents=found.tree.constituents(),
+            )
         result.append(sentence)
     return result, counts
 

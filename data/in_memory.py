@@ -52,9 +52,12 @@ def in_memory(
 
 
 def _units(corpus: Corpus) -> str:
-    """SHA-256 of what the fingerprint leaves out: documents, genres, lemmas, spacing, mentions."""
+    """SHA-256 of what the fingerprint leaves out: what sentences belong to, lemmas and so on."""
     units = [
-        (split, s.document, s.genre, *filter(None, (s.lemmas, s.written, s.mentions)))
+        (
+            *(split, s.document, s.genre),
+            *filter(None, (s.lemmas, s.written, s.mentions, s.constituents)),
+        )
         for split in SPLITS
         for s in corpus.splits[split]
     ]

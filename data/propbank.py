@@ -18,7 +18,7 @@ from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.data.archive_members import Members
-from probes.data.sentence import Frame
+from probes.data.sentence import ROOT, Constituent, Frame
 
 MEMBERS = Members(
     what="the registered release of PropBank",
@@ -48,6 +48,20 @@ class Tree:
     start: int
     end: int
     children: tuple[Tree | int, ...]
+
+    def constituents(self) -> tuple[Constituent, ...]:
+        """The tree as a list, each constituent before its parts."""
+        found: list[Constituent] = []
+
+        def add(tree: Tree, parent: int) -> None:
+            place = len(found)
+            found.append(Constituent(tree.label, (tree.start, tree.end), parent))
+            for child in tree.children:
+                if isinstance(child, Tree):
+                    add(child, place)
+
+        add(self, ROOT)
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

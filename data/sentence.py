@@ -28,7 +28,7 @@ SPLITS = ("train", "dev", "test")
 
 LAYERS = (
     *("upos", "xpos", "feats", "heads", "deprels", "chunks", "frames", "lemmas"),
-    *("mentions", "ratings"),
+    *("mentions", "ratings", "constituents"),
 )
 """The annotation layers that a sentence may have."""
 
@@ -122,6 +122,21 @@ class Rating:
 
 
 @dataclass(frozen=True, slots=True)
+class Constituent:
+    """A phrase of a constituency tree.
+
+    Attributes:
+        label: its category without function tags, e.g. ``NP``.
+        span: its words.
+        parent: index of the constituent that it is part of; `ROOT` for the whole tree.
+    """
+
+    label: str
+    span: Span
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """Words and the annotation layers that the corpus has; missing layers are empty.
 
@@ -150,6 +165,7 @@ class Sentence:
             word that shares the stretch of the one before, as in French ``du``, and for all words
             if the corpus does not say how they are spaced.
         ratings: properties of words and of pairs of words, as annotators rated them.
+        constituents: of its constituency tree, each before its parts, in order.
     """
 
     id: str
@@ -171,6 +187,7 @@ class Sentence:
     mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)
     starts: tuple[int, ...] = field(default=(0,), compare=False, repr=False)
     ratings: tuple[Rating, ...] = field(default=(), compare=False, repr=False)
+    constituents: tuple[Constituent, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # Bypasses a subclass that records which attributes are read.
@@ -220,7 +237,8 @@ class Corpus:
     def fingerprint(self) -> str:
         """SHA-256 of words and annotations, split by split, in order; or of items.
 
-        Lemmas and mentions, which came later than the first records, are in the same files. Ratings
+        Lemmas, mentions and constituents, which came later than the first records, are in the same
+        files. Ratings
         may be in files that a corpus also does without; see
         `probes.data.sources.Source.digest_for`.
         """

@@ -20,6 +20,7 @@ PLURAL_ONLY = {"Ptan": "Plur"}
     metric="balanced_accuracy",
     also=["accuracy"],
     reference="subject's Number",
+    group="syntax",
 )
 def agreement(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether a hidden finite verb is singular or plural, predicted from its position."""

@@ -7,9 +7,12 @@ identify the tasks listed here by their version, and plug-ins by the content of 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import get_args
 
-from probes.tasks.task import Task, plain_name, tasks
+from probes.tasks.morphology import VERSION, is_morphological
+from probes.tasks.task import Group, Task, plain_name, tasks
 
 STANDARD = ("pos", "chunking", "depth", "agreement", "srl")
 """The tasks of a run without `--tasks`."""
@@ -34,9 +37,10 @@ SHIPPED = (
     "changed_order",
     "odd_man_out",
     "word_content",
+    "constituents",
 )
 
-TASK_GROUPS = ("standard", "all")
+TASK_GROUPS = ("standard", *get_args(Group), "all")
 """Values of `--tasks` that stand for several tasks; those that the corpus lacks are skipped."""
 
 for _name in SHIPPED:
@@ -58,15 +62,46 @@ def table_order(name: str) -> tuple[int, str, str]:
     return known.index(plain) if plain in known else len(known), plain, name
 
 
-def expanded(asked: Iterable[str], own: Iterable[str] = ()) -> list[str]:
-    """Task names with groups expanded, without duplicates.
+def version_of(name: str) -> int | None:
+    """The version that a task has now; None of a column of the user's data, or if not loaded."""
+    name = plain_name(name)
+    if name in tasks:
+        return tasks.get(name).version
+    return VERSION if is_morphological(name) else None
+
+
+def group_of(name: str) -> Group:
+    """The group of a task; "other" of a column of the user's data, or if not loaded."""
+    name = plain_name(name)
+    if name in tasks:
+        return tasks.get(name).group
+    return "morphology" if is_morphological(name) else "other"
+
+
+def expanded(asked: Iterable[str], own: Mapping[str, Task] = MappingProxyType({})) -> list[str]:
+    """Task names with groups expanded, without duplicates; a task's name goes before a group's.
 
     Args:
         asked: names and groups of tasks.
-        own: names of tasks made from the user's own data, part of the group "all".
+        own: tasks made from the corpus, such as the columns of the user's own data, by name.
     """
-    groups = {"standard": STANDARD, "all": (*own, *tasks)}
-    return list(dict.fromkeys(name for one in asked for name in groups.get(one, (one,))))
+    known = {**own, **{name: tasks.get(name) for name in tasks}}
+    groups = {
+        group: [n for n, each in known.items() if each.group == group] for group in TASK_GROUPS
+    }
+    groups |= {"standard": list(STANDARD), "all": list(known)}
+    of_each = ([one] if one in known else groups.get(one, [one]) for one in asked)
+    return list(dict.fromkeys(name for names in of_each for name in names))
 
 
-__all__ = ["SHIPPED", "STANDARD", "TASK_GROUPS", "expanded", "get_task", "table_order", "tasks"]
+__all__ = [
+    "SHIPPED",
+    "STANDARD",
+    "TASK_GROUPS",
+    "expanded",
+    "get_task",
+    "group_of",
+    "table_order",
+    "tasks",
+    "version_of",
+]

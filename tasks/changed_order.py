@@ -24,7 +24,8 @@ def chance(name: str, sentence: Sentence) -> Random:
     return Random(" ".join((name, *sentence.words)))
 
 
-@task("bigram-shift", version=1, needs=["upos"], shape="sentence", metric="accuracy")
+@task("bigram-shift", version=1, needs=["upos"], shape="sentence", metric="accuracy",
+      group="syntax")  # fmt: skip
 def bigram_shift(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether two neighbouring words of a sentence have changed places."""
     words, draw = sentence.words, chance("bigram-shift", sentence)
@@ -44,7 +45,8 @@ def bigram_shift(sentence: Sentence) -> Iterator[Example | Excluded]:
 
 
 @task("coordination-inversion", version=1, needs=["upos", "heads", "deprels", "lemmas"],
-      shape="sentence", metric="accuracy", reference="the shorter clause first")  # fmt: skip
+      shape="sentence", metric="accuracy", reference="the shorter clause first",
+      group="syntax")  # fmt: skip
 def coordination_inversion(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether the two coordinate clauses of a sentence have changed places."""
     parts = coordinate_clauses(sentence)

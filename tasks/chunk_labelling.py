@@ -16,6 +16,7 @@ from probes.tasks.task import Example, task
     shape="span",
     metric="accuracy",
     also=["macro_f1_20"],
+    group="syntax",
 )
 def chunk_labelling(sentence: Sentence) -> Iterator[Example]:
     """The type of a given base chunk."""

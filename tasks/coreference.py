@@ -14,7 +14,8 @@ DISTANCES = ("in one sentence", "one sentence apart", "two sentences apart")
 
 
 @task("coreference", version=1, needs=["mentions", "heads"], shape="span pair", metric="accuracy",
-      baseline="string match", window=len(DISTANCES))  # fmt: skip
+      baseline="string match", window=len(DISTANCES),
+      group="discourse")  # fmt: skip
 def coreference(window: Sentence) -> Iterator[Example | Excluded]:
     """Whether two given mentions, at most two sentences apart, are of the same entity."""
     count = Counter(mention.entity for mention in window.mentions)

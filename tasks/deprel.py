@@ -16,6 +16,7 @@ from probes.tasks.task import Example, task
     shape="pair",
     metric="accuracy",
     also=["macro_f1_20"],
+    group="syntax",
 )
 def deprel(sentence: Sentence) -> Iterator[Example]:
     """The dependency relation, with subtype, between a word and its given head."""

@@ -37,6 +37,7 @@ def depths(heads: tuple[int, ...]) -> list[int]:
     kind="regression",
     metric="nspr",
     also=["root_accuracy", "spearman", "mae"],
+    group="syntax",
 )
 def depth(sentence: Sentence) -> Iterator[Example]:
     """The number of edges from a word to the root of its dependency tree."""

@@ -11,7 +11,7 @@ from probes.tasks.task import Example, task
 
 
 @task("distance", version=1, needs=["heads"], shape="pair", kind="regression",
-      metric="spearman", also=["mae"])  # fmt: skip
+      metric="spearman", also=["mae"], group="syntax")  # fmt: skip
 def distance(sentence: Sentence) -> Iterator[Example]:
     """The number of edges between two words of a sentence in the dependency tree."""
     words = sentence.words

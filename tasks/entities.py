@@ -12,7 +12,8 @@ FORMS = {"PRON": "pronoun", "PROPN": "name"}
 
 
 @task("entities", version=1, needs=["mentions", "heads", "upos"], shape="span",
-      metric="accuracy", also=["macro_f1"])  # fmt: skip
+      metric="accuracy", also=["macro_f1"],
+      group="semantics")  # fmt: skip
 def entities(sentence: Sentence) -> Iterator[Example | Excluded]:
     """The type of the entity that a given mention is of."""
     for mention in sentence.mentions:

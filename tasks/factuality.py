@@ -9,7 +9,8 @@ from probes.tasks.task import Example, task
 
 
 @task("factuality", version=1, needs=["ratings"], kind="regression",
-      metric="corpus_spearman", also=["mae"])  # fmt: skip
+      metric="corpus_spearman", also=["mae"],
+      group="semantics")  # fmt: skip
 def factuality(sentence: Sentence) -> Iterator[Example]:
     """How sure it is that the event of a predicate happened, or that it did not."""
     for rating in sentence.ratings:

@@ -16,6 +16,7 @@ generic = partial(
     # Micro F1 of three properties, two of them frequent, is best for who says that all hold.
     metric="macro_f1_20",
     also=["micro_f1", "exact_match"],
+    group="semantics",
 )
 
 

@@ -16,7 +16,8 @@ TENSES = ("Past", "Pres")
 
 
 @task("main-tense", version=1, needs=["feats", "heads", "deprels"], shape="sentence",
-      metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+      metric="balanced_accuracy", also=["accuracy"],
+      group="syntax")  # fmt: skip
 def tense(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether the main clause of a sentence is in the past or the present tense."""
     s = sentence
@@ -31,14 +32,16 @@ def tense(sentence: Sentence) -> Iterator[Example | Excluded]:
 
 
 @task("subject-number", version=1, needs=["upos", "feats", "heads", "deprels"],
-      shape="sentence", metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+      shape="sentence", metric="balanced_accuracy", also=["accuracy"],
+      group="syntax")  # fmt: skip
 def subject_number(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether the subject of the main clause, a noun, is singular or plural."""
     return number_of_noun(sentence, "nsubj")
 
 
 @task("object-number", version=1, needs=["upos", "feats", "heads", "deprels"],
-      shape="sentence", metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+      shape="sentence", metric="balanced_accuracy", also=["accuracy"],
+      group="syntax")  # fmt: skip
 def object_number(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether the direct object of the main clause, a noun, is singular or plural."""
     return number_of_noun(sentence, "obj")

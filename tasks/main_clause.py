@@ -13,14 +13,16 @@ from probes.tasks.task import Example, task
 
 
 @task("main-verb", version=2, needs=["upos", "heads"], reference="the first verb",
-      metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+      metric="balanced_accuracy", also=["accuracy"],
+      group="syntax")  # fmt: skip
 def main_verb(sentence: Sentence) -> Iterator[Example]:
     """Whether a verb is the main verb of its sentence, the root of the dependency tree."""
     return main_or_other(sentence, ("VERB",), "verb", lambda i: sentence.heads[i] == ROOT)
 
 
 @task("main-auxiliary", version=1, needs=["upos", "heads", "deprels"],
-      reference="the first auxiliary", metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+      reference="the first auxiliary", metric="balanced_accuracy", also=["accuracy"],
+      group="syntax")  # fmt: skip
 def main_auxiliary(sentence: Sentence) -> Iterator[Example]:
     """Whether an auxiliary is that of the main clause, of several the first."""
     forms = predicate_forms(sentence, sentence.heads.index(ROOT))
@@ -29,7 +31,8 @@ def main_auxiliary(sentence: Sentence) -> Iterator[Example]:
 
 
 @task("subject-noun", version=2, needs=["upos", "heads", "deprels"], reference="the first noun",
-      metric="balanced_accuracy", also=["accuracy"])  # fmt: skip
+      metric="balanced_accuracy", also=["accuracy"],
+      group="syntax")  # fmt: skip
 def subject_noun(sentence: Sentence) -> Iterator[Example]:
     """Whether a noun is the subject of its sentence's main clause."""
     roots = [i for i, head in enumerate(sentence.heads) if head == ROOT]

@@ -61,7 +61,8 @@ def exchangeable(sentence: Sentence) -> list[tuple[int, WordKind]]:
 
 
 @task("odd-man-out", version=1, needs=["upos", "feats"], shape="sentence", metric="accuracy",
-      from_train=frequencies)  # fmt: skip
+      from_train=frequencies,
+      group="syntax")  # fmt: skip
 def odd_man_out(known: Frequencies, sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether a noun or verb of a sentence has been replaced by another one."""
     words, draw = sentence.words, chance("odd-man-out", sentence)

@@ -15,6 +15,7 @@ from probes.tasks.task import Example, task
     metric="accuracy",
     also=["macro_f1"],
     stand_ins={"upos": "xpos"},
+    group="syntax",
 )
 def pos(sentence: Sentence) -> Iterator[Example]:
     """The universal part-of-speech tag of a word (the corpus's own tag if it has none)."""

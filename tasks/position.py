@@ -11,7 +11,8 @@ PARTS = ((10, "words 0–9"), (20, "words 10–19"), (float("inf"), "words 20 an
 """Groups of the breakdown: first index beyond the group, and its name."""
 
 
-@task("position", version=1, needs=[], kind="regression", metric="spearman", also=["mae"])
+@task("position", version=1, needs=[], kind="regression", metric="spearman", also=["mae"],
+      group="surface")  # fmt: skip
 def position(sentence: Sentence) -> Iterator[Example]:
     """The index of a word in its sentence, counted from 0."""
     for i, word in enumerate(sentence.words):

@@ -19,6 +19,7 @@ OF_ADVERBIALS = Excluded("rated as location, manner, purpose or time instead")
     kind="multi-label",
     metric="micro_f1",
     also=["macro_f1_20", "exact_match"],
+    group="semantics",
 )
 def proto_roles(sentence: Sentence) -> Iterator[Example | Excluded]:
     """The proto-role properties, of 14, that a given argument has in a given predicate's event."""

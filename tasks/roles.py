@@ -16,6 +16,7 @@ from probes.tasks.task import Example, task
     kind="multi-label",
     metric="micro_f1",
     also=["macro_f1_20", "exact_match"],
+    group="semantics",
 )
 def roles(sentence: Sentence) -> Iterator[Example]:
     """The set of PropBank roles, core and adjunct, of a given predicate in its sentence."""

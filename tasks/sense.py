@@ -16,6 +16,7 @@ from probes.tasks.task import Example, task
     metric="accuracy",
     also=["macro_f1_20"],
     ambiguous=True,
+    group="semantics",
 )
 def sense(sentence: Sentence) -> Iterator[Example]:
     """The PropBank sense of a predicate whose lemma has several senses in train."""

@@ -16,14 +16,15 @@ DEEPEST = 8
 """Trees at least this deep form one class."""
 
 
-@task("length", version=1, needs=[], shape="sentence", metric="accuracy", also=["macro_f1"])
+@task("length", version=1, needs=[], shape="sentence", metric="accuracy", also=["macro_f1"],
+      group="surface")  # fmt: skip
 def length(sentence: Sentence) -> Iterator[Example]:
     """The number of words in a sentence, in seven classes."""
     yield Example(length_class(sentence), (0, len(sentence)))
 
 
 @task("tree-depth", version=1, needs=["heads"], shape="sentence",
-      metric="accuracy", also=["macro_f1"])  # fmt: skip
+      metric="accuracy", also=["macro_f1"], group="syntax")  # fmt: skip
 def tree_depth(sentence: Sentence) -> Iterator[Example]:
     """The depth of a sentence's dependency tree, in nine classes."""
     deepest = max(depths(sentence.heads))

@@ -18,6 +18,7 @@ DISTANCES = ((0, "0"), (2, "1–2"), (6, "3–6"), (float("inf"), "7+"))
     shape="span pair",
     metric="accuracy",
     also=["macro_f1_20"],
+    group="semantics",
 )
 def srl(sentence: Sentence) -> Iterator[Example]:
     """The PropBank role of a given argument span for a given predicate."""

@@ -15,6 +15,7 @@ from probes.tasks.task import Example, task
     kind="multi-label",
     metric="micro_f1",
     also=["macro_f1_20", "exact_match"],
+    group="semantics",
 )
 def supersense(sentence: Sentence) -> Iterator[Example]:
     """The supersenses of a noun, of 26, in its sentence."""

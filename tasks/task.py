@@ -23,6 +23,9 @@ TextPooling = Literal["mean", "cls", "last", "max"]
 Sublayer = Literal["attention", "mlp"]
 """A part of a block that has an output of its own, which is added to the residual stream."""
 
+Group = Literal["surface", "syntax", "morphology", "semantics", "discourse", "other"]
+"""What a task is about; by this name `--tasks` asks for all tasks of a group."""
+
 Label = str | float | tuple[str, ...]
 """A class; a number for regression; a tuple of classes for multi-label."""
 
@@ -105,6 +108,7 @@ class Task:
         from_train: what the rule has to know of the training sentences, such as frequencies.
         site: the part of block b whose output stands for layer b, see
             `probes.extraction.collectors.WordVectors`; None for the layer itself.
+        group: what it is about.
     """
 
     name: str
@@ -125,6 +129,7 @@ class Task:
     window: int = 1
     from_train: FromTrain | None = None
     site: Sublayer | None = None
+    group: Group = "other"
 
     def at(self, site: Sublayer | None) -> Task:
         """The same task of vectors that are read elsewhere: ``pos@mlp``, or ``pos`` of layers."""
@@ -271,14 +276,15 @@ def task(
     stand_ins: Mapping[str, str] | None = None,
     ambiguous: bool = False,
     from_train: FromTrain | None = None,
+    group: Group = "other",
 ) -> Callable[[Rule], Rule]:
     """Decorator that registers a function from a sentence to its examples as a task.
 
     The first line of the function's docstring becomes the summary that `--list-tasks` shows.
 
     Raises:
-        UserError: an invalid name or version, an unknown annotation layer, shape or kind, a layer
-            that windows lack, or a name that is taken.
+        UserError: an invalid name or version, an unknown annotation layer, shape, kind or
+            group, a layer that windows lack, or a name that is taken.
     """
     if not re.fullmatch(r"\w[\w.-]{0,59}", name):
         raise UserError(f"Task {name!r}: a name may have up to 60 letters, digits, _, - and .")
@@ -295,6 +301,7 @@ def task(
         *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),
         ("shape", shape, get_args(Shape)),
         ("kind", kind, get_args(Kind)),
+        ("group", group, get_args(Group)),
     ):
         if given not in known:
             raise UserError(
@@ -326,6 +333,7 @@ def task(
                 window=window,
                 ambiguous=ambiguous,
                 from_train=from_train,
+                group=group,
             ),
         )
         return rule

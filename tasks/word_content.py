@@ -32,7 +32,8 @@ def mid_frequency(train: Sequence[Sentence]) -> frozenset[str]:
 
 
 @task("word-content", version=1, needs=[], shape="sentence", metric="accuracy",
-      also=["macro_f1"], from_train=mid_frequency)  # fmt: skip
+      also=["macro_f1"], from_train=mid_frequency,
+      group="surface")  # fmt: skip
 def word_content(known: frozenset[str], sentence: Sentence) -> Iterator[Example | Excluded]:
     """Which of a hundred words of middling frequency is in a sentence."""
     found = _forms(sentence) & known

@@ -14,8 +14,7 @@ from probes.measurements.plugin_keys import as_loaded
 from probes.records.probe_spec import PROBES
 from probes.records.result import Result
 from probes.records.titles import corpus_title
-from probes.tasks.builtin import table_order, tasks
-from probes.tasks.task import plain_name
+from probes.tasks.builtin import table_order, version_of
 
 KINDS = {False: "bidirectional", True: "causal"}
 
@@ -132,14 +131,13 @@ def _board(corpus: str, probe: str, kind: str, site: str, candidates: Sequence[C
 
 def _preference(result: Result) -> tuple[Any, ...]:
     """What this version would compute comes first, then whole corpora, then no projection."""
-    name = plain_name(result.task.name)
-    version = tasks.get(name).version if name in tasks else None
+    name = result.task.name
     return (
         has_current_numerics(result),
         result.probe == PROBES.get(result.probe.family),
         not result.corpus.limited,
         result.project is None,
-        result.task.version == version,
+        result.task.version == version_of(name),
         as_loaded(result),
     )
 

@@ -20,6 +20,7 @@ from probes.statistics.formatting import shown
 from probes.statistics.metrics import label_of
 from probes.statistics.ranking_metrics import RANKING
 from probes.tasks.builtin import table_order
+from probes.tasks.morphology import is_morphological
 
 
 def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
@@ -97,9 +98,14 @@ def _twin_name(twin: Result) -> str:
 
 
 def score_tables(results: Sequence[Result]) -> Iterator[Table]:
-    """`score_table` for each probe family."""
+    """`score_table` for each probe family; morphology has one of its own, feature × layer."""
     for family in dict.fromkeys(result.probe.family for result in results):
-        yield score_table([result for result in results if result.probe.family == family])
+        chosen = [result for result in results if result.probe.family == family]
+        features = [result for result in chosen if is_morphological(result.task.name)]
+        if others := [result for result in chosen if result not in features]:
+            yield score_table(others)
+        if features:
+            yield score_table(features).turned
 
 
 def score_table(results: Sequence[Result]) -> Table:

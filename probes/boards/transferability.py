@@ -14,6 +14,7 @@ import pandas as pd
 
 from probes.common.arrays import Floats
 from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.tasks.builtin import group_of
 from probes.tasks.task import plain_name
 
 
@@ -82,16 +83,28 @@ def all_ranks(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def mean_rank_table(scores: pd.DataFrame) -> Table:
-    """The mean rank of every layer, as one row; without rows if no task is complete."""
+    """The mean rank of every layer, also within each group of tasks; without rows if no task is
+    complete.
+
+    A group has a row if it has several of the tasks but not all.
+    """
     tasks, left_out = complete(scores)
     found = ranks(scores)
-    mean = found["mean rank"] if tasks else pd.Series(dtype=float)
-    cells = [Cell(f"{value:.1f}", best=value == mean.min()) for value in mean]
+    groups: dict[str, list[str]] = {}
+    for task in tasks:
+        groups.setdefault(group_of(task), []).append(task)
+    lines = {"mean rank": tasks} if tasks else {}
+    lines |= {f"{x} ({len(its)})": its for x, its in groups.items() if 1 < len(its) < len(tasks)}
+    rows = []
+    for label, its in lines.items():
+        mean = found[its].mean(axis=1)
+        cells = (Cell(f"{value:.1f}", best=value == mean.min()) for value in mean)
+        rows.append(TableRow.of(label, *cells))
     return Table(
         f"Mean rank of each layer by test score over {len(tasks)} tasks ({', '.join(tasks)}), 1 "
         "being best",
-        ("layer", *map(str, mean.index)),
-        (TableRow.of("mean rank", *cells),) if tasks else (),
+        ("layer", *map(str, scores.index)),
+        tuple(rows),
         notes=tuple(f"Left out: {task} ({why})." for task, why in left_out.items()),
     )
 

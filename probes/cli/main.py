@@ -28,7 +28,7 @@ from probes.measurements.measurement import (
 from probes.measurements.plugins import discover
 from probes.records.probe_spec import PROBES
 from probes.records.result import SCORES
-from probes.tasks.builtin import STANDARD, tasks
+from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks
 
 EXAMPLES = """\
 examples:
@@ -90,7 +90,8 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--tasks",
         metavar="T,…",
-        help=f"of {', '.join(tasks)}; standard (the default): {', '.join(STANDARD)}; or all",
+        help=f"of {', '.join(tasks)}; groups: {', '.join(TASK_GROUPS)}; standard (the default): "
+        f"{', '.join(STANDARD)}",
     )
     add("--probes", metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
     add("--layers", metavar="all|every:N|N,…", help="layers to measure; 0 is the embeddings")
@@ -244,10 +245,14 @@ def _main(arguments: list[str]) -> int:
             task = tasks.get(name)
             mark = "*" if name in STANDARD else " "
             print(
-                f"{mark} {name:<16} v{task.version}  {task.metric:<18} {task.summary}"
-                + _origin_mark(tasks.origin(name))
+                f"{mark} {name:<24} {task.group:<10} v{task.version}  {task.metric:<18} "
+                f"{task.summary}" + _origin_mark(tasks.origin(name))
             )
-        print("* standard: run by default; --tasks all runs every task that the corpus serves")
+        print(
+            "* standard: run by default; --tasks all runs every task listed here that the corpus "
+            "serves, the name of a group those of the group; morphology has a task for each "
+            "feature of a treebank, such as feats.Number, and lemma-script"
+        )
         return 0
     if given.pop("list_measurements", False):
         _list_measurements()

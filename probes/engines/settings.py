@@ -25,6 +25,7 @@ from probes.measurements.plugins import discover, require_loaded
 from probes.records.base import Frozen
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import TASK_GROUPS, tasks
+from probes.tasks.morphology import is_morphological
 
 
 def validate(settings: Mapping[str, object]) -> RunConfig:
@@ -65,7 +66,7 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
             if not name.isprintable():
                 raise UserError(f"--{flag} {name!r}: not a printable name; rename the column.")
     for name in config.tasks:
-        if name not in (*config.own_tasks, *TASK_GROUPS):
+        if name not in (*config.own_tasks, *TASK_GROUPS) and not is_morphological(name):
             tasks.get(name)
     for name in (*config.about_corpus, *config.evidence_names):
         options_of(config, name)

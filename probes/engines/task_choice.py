@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from probes.common.errors import UserError
+from probes.common.registry import did_you_mean
 from probes.data.items import KINDS, Kind
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus
@@ -11,8 +14,9 @@ from probes.examples.scoring import require_metrics
 from probes.measurements.measurement import Request, corpus_measurements, get_measurement
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
-from probes.tasks.builtin import STANDARD, expanded, tasks
+from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of, tasks
 from probes.tasks.columns import task_of
+from probes.tasks.morphology import is_morphological, morphology
 from probes.tasks.task import Task
 
 
@@ -35,8 +39,12 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
     }
     usual = corpus.source.tasks or ("standard",)
     default = (*own, *usual, *included_tasks(config.include))
-    chosen, lacking = [], {}
+    made, lacking = _of_treebank(config, corpus, own)
+    own = {**made, **own}
+    chosen = []
     for name in expanded(config.tasks or default, own):
+        if name in lacking:
+            continue
         task = own[name] if name in own else tasks.get(name)
         try:
             require_metrics(task)
@@ -51,19 +59,51 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             chosen += [task.on(corpus.layers).at(site) for site in config.task_sites]
     for name, why in lacking.items():
         if name in config.tasks:
-            raise UserError(
-                f"--tasks {name}: {why}, which it needs; leave it out, or choose another --corpus."
-            )
-        if own and name in STANDARD:
+            raise UserError(f"--tasks {name}: {why}; leave it out, or choose another --corpus.")
+        if columns and name in STANDARD:
             # Nobody expects standard tasks from a table of labels: not worth a line.
             omissions.skipped[name] = why
         else:
             omissions.skip(name, why)
+    for group in config.tasks:
+        members = expanded([group], own)
+        if group in TASK_GROUPS and {task.name for task in chosen}.isdisjoint(members):
+            whys = {**lacking, **omissions.failed}
+            why = _listed({n: whys[n] for n in whys if n in members or group_of(n) == group})
+            raise UserError(
+                f"--tasks {group}: {corpus.source.name} serves no task of this group{why}; "
+                "leave it out, or choose another --corpus."
+            )
     if not chosen:
-        whys = {**omissions.skipped, **omissions.failed}
-        why = "; ".join(f"{name}: {reason}" for name, reason in whys.items())
-        raise UserError(f"--corpus {corpus.source.name} serves no task ({why}).")
+        why = _listed({**omissions.skipped, **omissions.failed})
+        raise UserError(f"--corpus {corpus.source.name} serves no task{why}.")
     return chosen
+
+
+def _listed(whys: Mapping[str, str]) -> str:
+    return f" ({'; '.join(f'{name}: {why}' for name, why in whys.items())})" if whys else ""
+
+
+def _of_treebank(
+    config: RunConfig, corpus: LazyCorpus, own: Mapping[str, Task]
+) -> tuple[dict[str, Task], dict[str, str]]:
+    """The tasks of morphology, if any is asked for; and why others that are asked for are none.
+
+    Raises:
+        UserError: there is no such feature.
+    """
+    given = (*own, *tasks)
+    asked = [name for name in config.tasks if is_morphological(name) and name not in given]
+    if not asked and "morphology" not in config.tasks:
+        return {}, {}
+    made, lacking = morphology(corpus.value)
+    known = (*made, *lacking)
+    for name in asked:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UserError(f"--tasks {name}: {corpus.source.name} has no such feature. {hint}")
+    wanted = known if "morphology" in config.tasks else asked
+    return made, {name: why for name, why in lacking.items() if name in wanted}
 
 
 def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:

@@ -8,8 +8,7 @@ from probes.measurements.plugin_keys import as_loaded, digests, source_of
 from probes.records.keys import Inputs, record_key
 from probes.records.probe_spec import PROBES, tuned
 from probes.records.record import Record
-from probes.tasks.builtin import tasks
-from probes.tasks.task import plain_name
+from probes.tasks.builtin import version_of
 
 
 def has_current_numerics(record: Record) -> bool:
@@ -51,7 +50,6 @@ def is_current(record: Record) -> bool:
         return False
     if record.task is None or record.probe is None:
         return True
-    name = plain_name(record.task.name)
-    version = tasks.get(name).version if name in tasks else record.task.version
+    version = version_of(record.task.name)
     probe = PROBES.get(record.probe.family, record.probe)
-    return record.task.version == version and record.probe in (probe, tuned(probe))
+    return version in (None, record.task.version) and record.probe in (probe, tuned(probe))

@@ -137,6 +137,17 @@ class Table:
             notes=(*self.notes, f"Left out, without any value: {'; '.join(names)}."),
         )
 
+    @property
+    def turned(self) -> Table:
+        """The table with rows and columns exchanged."""
+        corner, *heads = (head.replace("\n", ", ") for head in self.heads)
+        columns = [[row.cells[i] for row in self.rows] for i in range(len(self.heads))]
+        first, *others = columns
+        rows = (TableRow.of(head, *cells) for head, cells in zip(heads, others, strict=True))
+        return replace(
+            self, heads=(f"by {corner}", *(cell.text for cell in first)), rows=tuple(rows)
+        )
+
     def with_columns(self, columns: Iterable[int]) -> Table:
         """The same table with some of its columns."""
         chosen = list(columns)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from probes.boards.evidence import evidence_tables
-from probes.boards.layer_tables import layer_frames, score_table
+from probes.boards.layer_tables import layer_frames, score_tables
 from probes.boards.separability import confidence_set
 from probes.boards.transferability import correlation_table, mean_rank_table
 from probes.measurements.cells import group_cell, group_metric_title, interval_note, task_head
@@ -28,10 +28,11 @@ def layers_md(results: Sequence[Result]) -> str:
     title = escaped(f"# {model_title(first)} on {corpus_title(first)}")
     lines = [title + " (causal)" * first.model.causal, ""]
     for family, chosen in families.items():
-        whole = score_table(chosen)
-        table = whole.filled
-        lines += [f"## {family} probe, test", "", *markdown_lines(table), ""]
-        lines += [f"{note}\n" for note in table.notes[len(whole.notes) :]]
+        lines += [f"## {family} probe, test", ""]
+        for whole in score_tables(chosen):
+            table = whole.filled
+            lines += [*markdown_lines(table), ""]
+            lines += [f"{note}\n" for note in table.notes[len(whole.notes) :]]
     lines += [
         "Bold: the best layer on dev, if it is above the floor. ▽: not above the floor, which the "
         "95 % interval reaches. " + _separation(results) + f" {interval_note(results)} Layer "

@@ -6,7 +6,7 @@ import pytest
 from results_by_hand import make_result
 
 from probes.boards.layer_tables import layer_frame, layer_frames
-from probes.boards.transferability import agreements, all_ranks, complete, ranks
+from probes.boards.transferability import agreements, all_ranks, complete, mean_rank_table, ranks
 from probes.rendering.layers_md import layers_md
 
 TABLE = pd.DataFrame(
@@ -30,6 +30,18 @@ def test_ranks_share_ties_and_take_complete_columns_only():
 
 def test_without_a_complete_column_there_are_no_ranks():
     assert list(ranks(TABLE[["c"]])) == []
+
+
+def test_mean_ranks_within_groups_of_tasks():
+    table = pd.DataFrame(
+        {"pos": [0.1, 0.4, 0.3], "deprel": [0.5, 0.4, 0.2], "srl": [0.1, 0.2, 0.3]},
+        index=pd.Index([0, 1, 2], name="layer"),
+    )
+    found = mean_rank_table(table)
+    # Ranks: 3 1 2, 1 2 3 and 3 2 1. Of semantics there is one task only.
+    assert found.texts == [("mean rank", "2.3", "1.7", "2.0"), ("syntax (2)", "2.0", "1.5", "2.5")]
+    assert [cell.best for cell in found.rows[1].cells] == [False, False, True, False]
+    assert mean_rank_table(table[["pos", "deprel"]]).texts == [("mean rank", "2.0", "1.5", "2.5")]
 
 
 def test_correlations_are_spearman_s_over_the_layers_that_both_have():

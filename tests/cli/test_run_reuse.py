@@ -44,6 +44,18 @@ def test_vectors_are_reused_without_a_forward_pass(tiny_bert, tmp_path, monkeypa
     assert scores(first) == scores(again)
 
 
+def test_further_tasks_of_a_group_cost_no_forward_pass(tiny_bert, tmp_path, monkeypatch):
+    run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",))
+    monkeypatch.setattr("probes.extraction.encoder.Encoder.encode", None)
+    settings = {"probes": ("linear",)}
+    found = scores(run(tiny_bert, tmp_path, tasks=("morphology",), **settings))
+    assert {"feats.Number", "feats.VerbForm", "lemma-script"} <= {task for task, _, _ in found}
+    alone = scores(
+        run(tiny_bert, tmp_path, tasks=("feats.Number",), overwrite="always", **settings)
+    )
+    assert alone == {key: value for key, value in found.items() if key[0] == "feats.Number"}
+
+
 def test_features_are_standardised_once_for_all_tasks_of_the_same_words(
     tiny_bert, tmp_path, monkeypatch
 ):

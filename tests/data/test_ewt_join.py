@@ -18,7 +18,8 @@ from probes.data.ewt_join import (
     join,
 )
 from probes.data.propbank import Skeleton, Tree, read_skeletons
-from probes.data.sentence import SPLITS, Frame, Sentence
+from probes.data.sentence import ROOT, SPLITS, Frame, Sentence
+from probes.tasks.constituents import constituent, top_constituents
 from probes.tasks.srl import srl
 from probes.tasks.task import Example
 
@@ -41,6 +42,7 @@ def test_a_sentence_takes_chunks_and_frames_and_keeps_the_rest() -> None:
         chunks=("B-NP", "B-VP"),
         frames=(FRAME,),
     )
+    assert joined.constituents == TREE.constituents()
     assert +counts == {JOINED: 1}
 
 
@@ -120,6 +122,26 @@ def test_predicates_and_roles(ewt: dict[str, tuple[list[Sentence], JoinCounts]])
         "test": 9321,
     }
     assert len(roles["train"]) == 57
+
+
+@pytest.mark.real_data
+def test_constituents(ewt: dict[str, tuple[list[Sentence], JoinCounts]]) -> None:
+    found = {
+        split: [e for s in sentences if s.constituents for e in constituent(s)]
+        for split, (sentences, _) in ewt.items()
+    }
+    assert {split: len(examples) for split, examples in found.items()} == {
+        "train": 168623,
+        "dev": 20488,
+        "test": 20275,
+    }
+    # As many as the release has nodes, without roots, a unary chain counting as many as it has.
+    labels = Counter(x for examples in found.values() for e in examples for x in e.label.split("+"))
+    nodes = [c for sentences, _ in ewt.values() for s in sentences for c in s.constituents]
+    assert labels == Counter(c.label for c in nodes if c.parent != ROOT)
+    top = [e for s in ewt["test"][0] if s.constituents for e in top_constituents(s)]
+    kept = Counter(e.label for e in top if isinstance(e, Example))
+    assert (len(top), kept.total(), kept["NP_VP_."], kept["OTHER"]) == (2056, 1098, 504, 323)
 
 
 @pytest.mark.real_data

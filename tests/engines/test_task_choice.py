@@ -57,3 +57,60 @@ def test_layers_at_which_a_measurement_finds_nothing_are_refused():
     require_measurable(
         validate({"measurements": "attention", "layers": "0,1"}), LazyCorpus(find_corpus("sample"))
     )
+
+
+def chosen_of(asked, **corpus):
+    """The tasks that are chosen of a corpus, and what is left out."""
+    omissions = Omissions()
+    found = LazyCorpus(find_corpus(corpus.pop("name", "sample"), **corpus))
+    chosen = choose_tasks(validate({"tasks": asked}), found, omissions)
+    return [task.name for task in chosen], omissions.skipped
+
+
+def test_groups_and_names_may_be_mixed_and_what_a_group_lacks_is_said():
+    chosen, skipped = chosen_of("syntax,length")
+    assert {"pos", "deprel", "tree-depth", "length"} <= set(chosen)
+    assert not {"srl", "position", "constituent"} & set(chosen)
+    assert skipped["constituent"] == "sample has no constituents"
+
+
+def test_a_group_of_which_a_corpus_has_no_task_is_refused(tmp_path):
+    line = "1\tA\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"xx_own-ud-{split}.conllu").write_text(line)
+    with pytest.raises(UserError) as caught:
+        chosen_of("pos,semantics", name=str(tmp_path))
+    name = tmp_path.name
+    assert str(caught.value) == (
+        f"--tasks semantics: {name} serves no task of this group (srl: {name} has no frames; "
+        f"roles: {name} has no frames); leave it out, or choose another --corpus."
+    )
+    with pytest.raises(UserError, match=r"^--tasks discourse: .* no task of this group; leave it"):
+        chosen_of("discourse,pos")
+    lemmas = "lemma-script: no label has 20 words in train and some in dev and test; a task needs two labels"
+    with pytest.raises(UserError, match=rf"^--tasks morphology: .* \({lemmas}\); leave it out"):
+        chosen_of("morphology", name=str(tmp_path))
+
+
+def test_features_are_tasks_by_group_and_by_name():
+    chosen, skipped = chosen_of("feats.Number,morphology", limit=300)
+    assert chosen[0] == "feats.Number"
+    assert {"feats.Tense", "lemma-script"} < set(chosen)
+    assert skipped["feats.Poss"].startswith("only Yes has 20 words in train")
+    assert set(skipped).isdisjoint(chosen)
+    assert chosen_of("feats.Tense,pos", limit=300)[0] == ["feats.Tense", "pos"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            "feats.Nmuber",
+            "^--tasks feats.Nmuber: sample has no such feature. Did you mean 'feats.N",
+        ),
+        ("feats.Tense", "^--tasks feats.Tense: no label has 20 words in train and some in dev and"),
+    ],
+)
+def test_a_feature_that_is_asked_for_and_not_there_is_refused(asked, message):
+    with pytest.raises(UserError, match=message):
+        chosen_of(asked, limit=5)

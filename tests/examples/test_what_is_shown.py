@@ -1,6 +1,7 @@
 """Baselines and references: a rule that knows more than a probe is shown is no baseline."""
 
 import pytest
+from flat_trees import with_flat_trees
 
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Frame, Sentence
@@ -16,20 +17,24 @@ SHOWN = {
             "bigram-shift",
             "chunk-labelling",
             "chunking",
+            "constituent",
             "coordination-inversion",
             "depth",
             "deprel",
             "distance",
+            "grandparent-constituent",
             "length",
             "main-auxiliary",
             "main-verb",
+            "main-tense",
             "object-number",
             "odd-man-out",
+            "parent-constituent",
             "pos",
             "position",
             "subject-noun",
             "subject-number",
-            "main-tense",
+            "top-constituents",
             "tree-depth",
             "word-content",
         ],
@@ -46,7 +51,7 @@ RARE = ("coordination-inversion", "word-content")
 
 @pytest.fixture(scope="module")
 def sample():
-    return find_corpus("sample", limit=60).load()
+    return with_flat_trees(find_corpus("sample", limit=60).load())
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def test_lists_mark_plug_ins(write, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[:5]] == [["*", name] for name in STANDARD]
     *shipped, mine, _ = lines
-    assert mine.split() == ["mine", "v1", "accuracy", "Its", "summary.", f"[{path}]"]
+    assert mine.split() == ["mine", "other", "v1", "accuracy", "Its", "summary.", f"[{path}]"]
     assert not any("[" in line for line in shipped)
 
 

@@ -1,16 +1,20 @@
 """The tasks that run on request, on sentences written by hand."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
+from flat_trees import with_flat_trees
 from scipy.sparse.csgraph import shortest_path
 
+from probes.common.errors import UserError
 from probes.data.sentence import ROOT, SPLITS, Frame, Sentence
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import require_metrics
-from probes.tasks.builtin import STANDARD, expanded, tasks
+from probes.tasks.builtin import STANDARD, expanded, group_of, tasks
 from probes.tasks.distance import pairs, path_up
+from probes.tasks.task import task as task_decorator
 
 # She knows the man who sings
 KNOWS = Sentence(
@@ -177,7 +181,23 @@ def test_standard_tasks_are_the_five_and_all_are_all():
     assert STANDARD == ("pos", "chunking", "depth", "agreement", "srl")
     assert expanded(["standard"]) == list(STANDARD)
     assert expanded(["deprel", "standard", "pos"]) == ["deprel", *STANDARD]
-    assert expanded(["all"], ["mine"]) == ["mine", *tasks]
+    mine = replace(tasks.get("pos"), name="mine", group="other")
+    assert expanded(["all"], {"mine": mine}) == ["mine", *tasks]
+
+
+def test_groups_have_the_tasks_that_say_so_and_give_way_to_tasks_of_their_name():
+    assert expanded(["semantics", "pos"]) == ["srl", "roles", "pos"]
+    assert {"depth", "deprel", "tree-depth", "constituent"} <= set(expanded(["syntax"]))
+    assert expanded(["surface"]) == ["position", "length"]
+    mine = replace(tasks.get("pos"), name="surface", group="discourse")
+    assert expanded(["surface", "discourse"], {"surface": mine}) == ["surface"]
+    groups = [group_of(name) for name in ("srl", "feats.Number", "lemma-script", "mine")]
+    assert groups == ["semantics", "morphology", "morphology", "other"]
+
+
+def test_an_unknown_group_is_refused():
+    with pytest.raises(UserError, match=r"unknown group 'sintax'. Did you mean 'syntax'"):
+        task_decorator("x", version=1, needs=[], metric="accuracy", group="sintax")
 
 
 def test_every_task_has_a_summary_and_metrics_that_score_it():
@@ -190,7 +210,9 @@ def test_every_task_has_a_summary_and_metrics_that_score_it():
 def test_every_task_that_the_sample_serves_makes_examples_of_it():
     from probes.data.find import find_corpus
 
-    few, every = (find_corpus("sample", limit=limit).load() for limit in (40, None))
+    few, every = (
+        with_flat_trees(find_corpus("sample", limit=limit).load()) for limit in (40, None)
+    )
     served = [name for name in tasks if not tasks.get(name).missing(few.layers)]
     lacking = {"mentions", "ratings"}
     assert all(lacking & {*tasks.get(name).needs} for name in {*tasks} - {*served})
