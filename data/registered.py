@@ -321,7 +321,7 @@ corpora.add(
             },
         },
         read=read_gum,
-        layers=_PLAIN - {"chunks", "frames"} | {"mentions"},
+        layers=_PLAIN - {"chunks", "frames", "constituents"} | {"mentions"},
     ),
 )
 

@@ -66,9 +66,9 @@ def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.Data
             found = found if None in several else found.iloc[:0]
         elif isinstance(wanted, (PlacesOf, BestOnDev)):
             keys = [*RECORD, column]
-            there = _tuples(found[keys]).isin(_tuples(wanted.rows(frame)[keys]))
+            same = _tuples(found[keys]).isin(_tuples(wanted.rows(frame)[keys]))
             or_none = isinstance(wanted, PlacesOf) and wanted.or_none
-            found = found[(there | found[column].isna()) if or_none else there]
+            found = found[(same | found[column].isna()) if or_none else same]
         else:
             absent = found[column].isna()
             known = [x for x in several if x is not None]

@@ -183,13 +183,14 @@ def _variants(task: str, steps: Mapping[int, Mapping[str, Step]]) -> list[Varian
 
     found = [Variant()]
     for layer, of_layer in steps.items():
-        others = []
-        for name in reversed(of_layer):
-            against = [(0, {"less": NOTHING}), *(others if name == LABELS else ())]
+        others: list[tuple[int, dict[str, Place]]] = []
+        for name in reversed([*of_layer]):
+            nothing: tuple[int, dict[str, Place]] = (0, {"less": NOTHING})
+            against = (nothing, *(others if name == LABELS else ()))
             change = Erase(layer, *of_layer[name].eraser, positions="pieces")
             others.append((len(found), {"less": name}))
             axes = {"erased": task, "eraser": name}
-            found.append(Variant((change,), layer, axes, tuple(against)))
+            found.append(Variant((change,), layer, axes, against))
     return found
 
 
