@@ -31,6 +31,7 @@ class Lines:
         title: the metric's label if empty; of several, also that of the axis.
         x: a column of whole numbers: layers, or an axis.
         line: an axis whose places are curves of their own.
+        apart: an axis whose every place has a panel of its own.
         log: whether x is logarithmic.
         where: see `Where`.
         of_several: further places of the numbers of several models, which then have one curve each.
@@ -43,6 +44,7 @@ class Lines:
     note: str = ""
     x: str = "layer"
     line: str = ""
+    apart: str = ""
     log: bool = False
     where: Where = field(default_factory=dict)
     of_several: Where = field(default_factory=dict)
@@ -81,7 +83,13 @@ class Lines:
         )
         for model in dict.fromkeys(frame["model"]):
             points = [
-                Point(row[self.x], row["value"], interval_of(row), self._line(row) if alone else "")
+                Point(
+                    row[self.x],
+                    row["value"],
+                    interval_of(row),
+                    self._line(row) if alone else "",
+                    str(row[self.apart]) if self.apart else "",
+                )
                 for row in rows
                 if row["model"] == model
             ]

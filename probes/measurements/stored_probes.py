@@ -35,6 +35,7 @@ class StoredProbes:
     def __init__(self, context: Context, layers: Sequence[int]) -> None:
         from probes.training.layer_probe import LayerProbe
 
+        self._data = context.data
         parameters, family = context.parameters(layers), context.spec.family
         outputs = np.arange(context.data.n_outputs)
         kind = context.task.kind
@@ -51,11 +52,42 @@ class StoredProbes:
             spans: the first and end row of each example's span, and of any second one. Shape
                 (n, spans, 2).
         """
+        said: NDArray[Any] = self._probes[layer].predict(_features(vectors.cpu(), spans))
+        return said if said.ndim == 1 else np.packbits(said > 0, 1)
+
+    def errors(
+        self, layer: int, vectors: torch.Tensor, spans: Ints, labels: NDArray[Any]
+    ) -> torch.Tensor:
+        """The gradient of the loss at the vectors, summed over examples. Shape (words, H).
+
+        The loss is that of training, without weights of classes; of a regression half the squared
+        error, in the unit of its labels.
+
+        Args:
+            vectors, spans: see `predict`.
+            labels: in the form of `probes.examples.examples.Examples.targets`. Shape (n,).
+        """
         import torch
 
-        from probes.training.streamed import SpanRows
+        from probes.training.losses import loss_for
 
-        own = vectors.cpu()
-        parts = [SpanRows.of(rows).means(own) for rows in spans.swapaxes(0, 1)]
-        said: NDArray[Any] = self._probes[layer].predict(torch.cat(parts, dim=1))
-        return said if said.ndim == 1 else np.packbits(said > 0, 1)
+        own, probe = vectors.cpu().clone().requires_grad_(), self._probes[layer]
+        outputs = _features(own, spans).double()
+        for number, (weight, bias) in enumerate(zip(probe.coefs_, probe.intercepts_, strict=True)):
+            outputs = (outputs.relu() if number else outputs) @ torch.as_tensor(weight)
+            outputs = outputs + torch.as_tensor(bias)
+        sets = None if self._data.sets is None else self._data.sets.cpu().double()
+        wanted, weights = torch.from_numpy(labels)[None], torch.ones(1, len(labels))
+        if self._data.n_outputs:  # labels that train lacks have no loss
+            wanted, weights = wanted.clip(0), (wanted >= 0).float()
+        loss = loss_for(self._data.n_outputs, sets).total(outputs.T[None, None], wanted, weights)
+        (found,) = torch.autograd.grad(loss.sum(), own)
+        return found
+
+
+def _features(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:
+    import torch
+
+    from probes.training.streamed import SpanRows
+
+    return torch.cat([SpanRows.of(rows).means(vectors) for rows in spans.swapaxes(0, 1)], dim=1)
