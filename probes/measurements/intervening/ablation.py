@@ -9,9 +9,7 @@ Beside it, the importance of heads by gradients, and what pruning them costs in 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,15 +18,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from probes.common.errors import NoHeadError
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
-from probes.measurements.intervening.importance import (
-    AGREEMENT,
-    IMPORTANCE,
-    Head,
-    agreement,
-    importance_for_model,
-    importance_for_probes,
-    normalised,
-)
+from probes.measurements.intervening.importance import AGREEMENT, IMPORTANCE
 from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers
 from probes.measurements.intervening.probed_sample import (
     DROP,
@@ -37,7 +27,7 @@ from probes.measurements.intervening.probed_sample import (
     probed_samples,
     read_samples,
 )
-from probes.measurements.intervening.pruning import HEADS, pruning
+from probes.measurements.intervening.pruning import HEADS, importance_and_pruning
 from probes.measurements.intervening.variants import Variant
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
@@ -51,7 +41,7 @@ from probes.statistics.formatting import shown, shown_p
 from probes.statistics.partition import FEWEST
 
 if TYPE_CHECKING:
-    from probes.common.arrays import Floats, Ints
+    from probes.common.arrays import Floats
     from probes.extraction.interventions import How
     from probes.measurements.context import Context
 
@@ -96,8 +86,8 @@ def variants_of(
         for head in range(1, n_heads + 1):
             change = (DisableHead(layer, head, how, None if own is None else own[head - 1]),)
             found.append(Variant(change, layer, {"disabled": HEAD, "head": head}, ((base, {}),)))
-        change = (DisableAttention(layer, how, own),)
-        found.append(Variant(change, layer, {"disabled": ATTENTION}, ((base, {}),)))
+        every = (DisableAttention(layer, how, own),)
+        found.append(Variant(every, layer, {"disabled": ATTENTION}, ((base, {}),)))
         found.append(Variant((SkipBlock(layer),), layer, {"disabled": BLOCK}, ((0, {}),)))
     return found
 
@@ -159,6 +149,7 @@ class Ablation(Measurement):
             "importance (by gradients, on dev) and ablation of heads",
             (AGREEMENT,),
             columns=("predicts", "heads"),
+            places={LOSS: "own loss"},
             note="Spearman's correlation over all heads; zeroing is what gradients approximate.",
         ),
         Cells("importance", IMPORTANCE, across="head", apart="predicts", where={"split": "dev"}),
@@ -217,7 +208,7 @@ class Ablation(Measurement):
         if why := sites.refused.get("heads"):
             left_out.append(f"Importance and pruning are left out: {why}.")
         else:
-            rows += _importance_and_pruning(context, asked, [*rows], sample)
+            rows += importance_and_pruning(context, [x.context for x in asked], [*rows], sample)
         facts = {"sentences": len(sample), "heads": sites.n_heads}
         return Found(rows, facts=facts, notes=left_out)
 
@@ -240,42 +231,8 @@ def _mean_outputs(context: Context) -> Floats:
     dev = context.corpus.splits["dev"]
     texts = [plain_text(dev[i]) for i in drawn(len(dev), context.options.sentences)]
     read = context.read(view_over(texts, "plain"), HeadOutputs())
-    sums: Floats = sum(arrays[FOUND].numpy() for _, arrays in read)
+    sums: Floats = np.sum([arrays[FOUND].numpy() for _, arrays in read], axis=0)
     return sums[..., :-1] / sums[..., -1:]
-
-
-def _importance_and_pruning(
-    context: Context, asked: Sequence[ProbedSample], ablated: Sequence[Row], sample: Ints
-) -> Iterator[Row]:
-    last, options = context.model.n_layers, context.options
-    tasks = [each.context for each in asked if last in each.context.layers]
-    found = list(importance_for_probes(context, tasks, options.sentences))
-    with suppress(NoHeadError):
-        found += importance_for_model(context, options.sentences)
-    yield from found
-    costs, orders = _by_head(ablated, last), {}
-    for predicts, importance in _by_head(found, last).items():
-        own = costs[predicts]
-        yield agreement(importance, own, predicts)
-        by = normalised(importance), own
-        orders[predicts] = {
-            name: sorted(own, key=lambda head, x=x: (x[head], head))
-            for name, x in zip(("importance", "ablation"), by, strict=True)
-        }
-    if options.steps:
-        yield from pruning(context, sample, orders, options.steps)
-
-
-def _by_head(rows: Iterable[Row], last: int) -> dict[str, dict[Head, float]]:
-    """How important heads are, or what they cost at the last layer, by what is predicted."""
-    found: dict[str, dict[Head, float]] = defaultdict(dict)
-    for row in rows:
-        of_head = row.metric in (IMPORTANCE, DROP, LOSS) and row.axes.get("at", last) == last
-        if of_head and "head" in row.axes:
-            head = row.layer, row.axes["head"]
-            value = np.nan if row.value is None else row.value
-            found[row.axes.get("predicts", LOSS)][head] = float(np.nan_to_num(value))
-    return found
 
 
 def _read(

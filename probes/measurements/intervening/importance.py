@@ -18,7 +18,7 @@ from probes.measurements.intervening.own_answers import LOSS, one_word_each
 from probes.measurements.intervening.probed_sample import Sample, drawn, read_samples
 from probes.measurements.intervening.variants import Variant
 from probes.measurements.stored_probes import StoredProbes
-from probes.records.row import Row
+from probes.records.row import Place, Row
 from probes.statistics.estimates import means
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ IMPORTANCE, AGREEMENT = "importance", "rank_correlation"
 Head = tuple[int, int]
 """Its block and number, from 1."""
 
+OfHeads = Mapping[Head, float]
+"""A number of each head."""
+
 
 def importance_for_probes(
     context: Context, tasks: Sequence[Context], n_sentences: int
@@ -41,13 +44,15 @@ def importance_for_probes(
 
     Args:
         tasks: those whose probes can be applied again.
-        n_sentences: of dev, drawn at random.
+        n_sentences: of dev, drawn at random; equal ones count once.
     """
     import torch
 
     from probes.extraction.head_collectors import ProbeGradients
 
-    sentences = drawn(len(context.corpus.splits["dev"]), n_sentences)
+    dev = context.corpus.splits["dev"]
+    once = {dev[i].words: i for i in drawn(len(dev), n_sentences)}
+    sentences = np.sort([*once.values()])
     by_view: dict[str, list[Sample]] = defaultdict(list)
     for task in tasks:
         by_view[task.examples.view].append(Sample(task, "dev", sentences))
@@ -115,7 +120,7 @@ def _rows(context: Context, gradients: Floats, document: Ints, predicts: str) ->
         yield Row.estimated(IMPORTANCE, each, layer + 1, split="dev", n=n, axes=axes)
 
 
-def normalised(importance: Mapping[Head, float]) -> dict[Head, float]:
+def normalised(importance: OfHeads) -> dict[Head, float]:
     """Divided by the l2 norm of those of the layer, as Michel et al. order heads."""
     squares: dict[int, float] = defaultdict(float)
     for (layer, _), value in importance.items():
@@ -123,12 +128,10 @@ def normalised(importance: Mapping[Head, float]) -> dict[Head, float]:
     return {head: x / math.sqrt(squares[head[0]] or 1.0) for head, x in importance.items()}
 
 
-def agreement(
-    importance: Mapping[Head, float], ablation: Mapping[Head, float], predicts: str
-) -> Row:
+def agreement(importance: OfHeads, ablation: OfHeads, predicts: str) -> Row:
     """Spearman's correlation of importance and what disabling each head costs, with its p-value."""
     from scipy.stats import spearmanr  # slow to import
 
     found = spearmanr([importance[head] for head in ablation], list(ablation.values()))
-    n, axes = len(ablation), {"predicts": predicts, "heads": len(ablation)}
-    return Row(AGREEMENT, found.statistic, n=n, p=found.pvalue, axes=axes)
+    axes: dict[str, Place] = {"predicts": predicts, "heads": len(ablation)}
+    return Row(AGREEMENT, found.statistic, n=len(ablation), p=found.pvalue, axes=axes)

@@ -262,5 +262,7 @@ def _ticks(curves: Curves, width: float) -> list[int]:
     every = sorted({p.x for points in curves.models.values() for p in points})
     if curves.log or not every:
         return every
-    step = -(-(every[-1] + 1 - every[0]) // max(2, int(width // 16)))
+    gap = math.gcd(*(x - every[0] for x in every)) or 1  # 10 where x are 10, 20, …
+    n_gaps = (every[-1] - every[0]) // gap + 1
+    step = gap * -(-n_gaps // max(2, int(width // 16)))
     return list(range(every[0], every[-1] + 1, step))
