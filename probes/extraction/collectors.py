@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -60,6 +61,7 @@ class Collector(ABC):
         after_start: whether a decoder reads a token for the start of a text before it where its
             tokenizer puts none there.
         applies_head: whether the collector itself applies the head to states, with `head`.
+        reads_gradients: whether it goes back from what a pass gives.
         head: of states (n, hidden size) of a layer, the logits (n, vocabulary); see
             `probes.extraction.lm_head.Lens`.
         inside: the parts of blocks, by the block's number, whose outputs `see` is given.
@@ -72,6 +74,7 @@ class Collector(ABC):
     reads_logits: ClassVar[bool] = False
     after_start: ClassVar[bool] = False
     applies_head: ClassVar[bool] = False
+    reads_gradients: ClassVar[bool] = False
     head: Callable[[torch.Tensor, int], torch.Tensor]
     inside: Sequence[tuple[int, Sublayer]] = ()
 
@@ -133,6 +136,14 @@ class Collector(ABC):
     def positions(self, windows: PaddedWindows) -> torch.Tensor:
         """Where the language-model head is applied: indices into (windows × length), flattened."""
         raise NotImplementedError
+
+    def around(self, model: Any, windows: PaddedWindows) -> AbstractContextManager[None]:
+        """Entered for each forward pass and for `add`, such as to look into the model.
+
+        Args:
+            model: without its head.
+        """
+        return nullcontext()
 
     @abstractmethod
     def add(self, windows: PaddedWindows, output: Any) -> None:

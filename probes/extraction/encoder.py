@@ -198,8 +198,13 @@ class Encoder:
         """The states of every layer, each of shape (texts, length, hidden size)."""
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
-        with torch.inference_mode():
+    def _forward(
+        self,
+        inputs: dict[str, torch.Tensor],
+        arguments: Mapping[str, Any],
+        gradients: bool = False,
+    ) -> Any:
+        with torch.inference_mode(not gradients):
             return self.model(
                 **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
                 **self._arguments,
@@ -269,8 +274,9 @@ class Encoder:
                             here = lengths[part]
                             given = self._padded(windows[part])
                             collector.prepare(given)
-                            # The output has no name, so that it is freed when memory runs out.
-                            collector.add(given, self._pass(given, collector))
+                            with collector.around(self.model, given):
+                                # The output has no name: it is freed when memory runs out.
+                                collector.add(given, self._pass(given, collector))
                         progress.advance(len(batch))
                     return collector.finish()
                 except (MemoryError, RuntimeError) as error:
@@ -331,11 +337,13 @@ class Encoder:
         """One forward pass, as far as the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
         if not collector.reads_logits:
-            return self._forward(windows.inputs, collector.model_arguments)
+            gradients = collector.reads_gradients
+            return self._forward(windows.inputs, collector.model_arguments, gradients)
         if self._language_model is None:
             raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
         positions = to_device(collector.positions(windows), self.device)
-        with head_applied_at(self.model, positions), torch.inference_mode():
+        inference = torch.inference_mode(not collector.reads_gradients)
+        with head_applied_at(self.model, positions), inference:
             output = self._language_model(
                 **{name: to_device(x, self.device) for name, x in windows.inputs.items()},
                 **self._arguments,

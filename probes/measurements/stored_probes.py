@@ -52,6 +52,7 @@ class StoredProbes:
     ) -> None:
         from probes.training.layer_probe import LayerProbe
 
+        self._data = context.data
         if parameters is None:
             parameters = context.parameters(layers)
         if outputs is None:
@@ -75,6 +76,35 @@ class StoredProbes:
     def of_features(self, layer: int, features: torch.Tensor) -> NDArray[Any]:
         """The same of the mean vectors of examples' spans, side by side. (n, H) to (n, …)."""
         return predictions(self._probes[layer], features)
+
+    def errors(
+        self, layer: int, vectors: torch.Tensor, spans: Ints, labels: NDArray[Any]
+    ) -> torch.Tensor:
+        """The gradient of the loss at the vectors, summed over examples. Shape (words, H).
+
+        The loss is that of training, without weights of classes; of a regression half the squared
+        error, in the unit of its labels.
+
+        Args:
+            vectors, spans: see `predict`.
+            labels: in the form of `probes.examples.examples.Examples.targets`. Shape (n,).
+        """
+        import torch
+
+        from probes.training.losses import loss_for
+
+        own, probe = vectors.cpu().clone().requires_grad_(), self._probes[layer]
+        outputs = span_means(own, spans).double()
+        for number, (weight, bias) in enumerate(zip(probe.coefs_, probe.intercepts_, strict=True)):
+            outputs = (outputs.relu() if number else outputs) @ torch.as_tensor(weight)
+            outputs = outputs + torch.as_tensor(bias)
+        sets = None if self._data.sets is None else self._data.sets.cpu().double()
+        wanted, weights = torch.from_numpy(labels)[None], torch.ones(1, len(labels))
+        if self._data.n_outputs:  # labels that train lacks have no loss
+            wanted, weights = wanted.clip(0), (wanted >= 0).float()
+        loss = loss_for(self._data.n_outputs, sets).total(outputs.T[None, None], wanted, weights)
+        (found,) = torch.autograd.grad(loss.sum(), own)
+        return found
 
 
 def span_means(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:

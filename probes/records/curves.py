@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from probes.records.values import Interval
@@ -14,12 +14,14 @@ class Point(NamedTuple):
     Attributes:
         x: a layer, the last layer of a mix, or what else `Curves.what` says.
         line: which curve it is on where a model has several.
+        panel: which panel it is in where a chart has several.
     """
 
     x: int
     value: float | None
     interval: Interval = None
     line: str = ""
+    panel: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,21 @@ class Curves:
     def lines(self) -> list[str]:
         """Names of the curves that a model has; one empty name if it has one."""
         return list(dict.fromkeys(p.line for points in self.models.values() for p in points))
+
+    @property
+    def panels(self) -> list[Curves]:
+        """A chart for each panel, which has its title; alone if it has no panels."""
+        every = dict.fromkeys(p.panel for points in self.models.values() for p in points)
+        if set(every) <= {""}:
+            return [self]
+        return [
+            replace(
+                self,
+                title=panel,
+                models={m: [p for p in x if p.panel == panel] for m, x in self.models.items()},
+            )
+            for panel in every
+        ]
 
     @property
     def scale(self) -> int:

@@ -9,7 +9,8 @@ from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_rows import ModelRows
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
-HEAD_CLAIMS = [claim for claim in CLAIMS if claim.section == "5.1"]
+OF_ABLATION = "core-heads-unused"
+HEAD_CLAIMS = [x for x in CLAIMS if x.section == "5.1" and x.name != OF_ABLATION]
 
 
 def on(name, record=None):

@@ -8,12 +8,16 @@ import torch
 from grammar_models import grammar_models
 from grammar_sentences import attractors
 from plain_passes import stored_probe, vectors_of_words
+from scipy.stats import spearmanr
 from slow_scores import within_word_l2r
 from tiny_runs import run
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from probes.measurements.current import is_current
 from probes.measurements.intervening.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS
+from probes.measurements.intervening.importance import AGREEMENT, IMPORTANCE, normalised
+from probes.measurements.intervening.probed_sample import drawn
+from probes.measurements.intervening.pruning import HEADS, RANDOM
 from probes.measurements.verb_forms import Forms
 from probes.statistics.cka import linear_cka
 from probes.tasks.builtin import tasks
@@ -42,6 +46,21 @@ def without_attention(model, layer, heads, size):
             own = slice((head - 1) * size, head * size)
             query.weight[own], query.bias[own] = 0, 0
     return changed
+
+
+def accuracy_on_pos(folder, tokenizer, bert):
+    """Of the stored probe of the last layer, on test."""
+    sentences = attractors().splits["test"]
+    gold = np.concatenate([sentence.upos for sentence in sentences])
+    (*_, last) = vectors_of_words(bert, tokenizer, sentences)
+    return (stored_probe(folder, "pos", 2).predict(last) == gold).mean(), len(gold)
+
+
+def columns_of(model, layer, head):
+    """Those of W_O that read a head."""
+    size = model.config.hidden_size // model.config.num_attention_heads
+    weight = model.bert.encoder.layer[layer - 1].attention.output.dense.weight.data
+    return weight[:, (head - 1) * size : head * size]
 
 
 def test_drops_are_those_of_a_model_with_other_weights(found, folder_of_model):
@@ -97,6 +116,114 @@ def test_a_skipped_block_is_one_that_is_not_there(found, folder_of_model):
     assert drop.low > 0
 
 
+def dev_sample():
+    dev = attractors().splits["dev"]
+    return [dev[i] for i in drawn(len(dev), 300)]
+
+
+def test_importance_is_a_finite_difference_of_the_loss_of_the_stored_probe(found, folder_of_model):
+    folder, _, record = found
+    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
+    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
+    sentences, probe = dev_sample(), stored_probe(folder, "pos", 2)
+    codes = {name: i for i, name in enumerate(probe.classes_)}
+    gold = [[codes[tag] for tag in sentence.upos] for sentence in sentences]
+
+    def losses():
+        (*_, last) = vectors_of_words(model.bert, tokenizer, sentences)
+        p = np.log(probe.predict_proba(last))[np.arange(len(last)), np.concatenate(gold)]
+        return -np.array([x.sum() for x in np.split(p, np.cumsum([*map(len, gold)])[:-1])])
+
+    for layer, head in ((1, 2), (2, 1)):
+        columns = columns_of(model, layer, head)
+        plain, moved = columns.clone(), []
+        for factor in (1.01, 0.99):
+            columns[:] = plain * factor
+            moved.append(losses())
+        columns[:] = plain
+        row = record.rows.at(IMPORTANCE, layer, "dev", head=head, predicts="pos")
+        assert row.value == pytest.approx(np.abs(moved[0] - moved[1]).mean() / 0.02, rel=0.02)
+        assert row.n == len(sentences)
+        assert row.low < row.value < row.high
+
+
+def test_importance_is_correlated_with_ablation_over_all_heads(found):
+    *_, record = found
+    for name, metric, axes in (("pos", DROP, {"at": 2, "predicts": "pos"}), (LOSS, LOSS, {})):
+        cells = [
+            (row.value, record.rows.at(metric, row.layer, disabled=HEAD, head=head, **axes).value)
+            for row in record.rows
+            if row.metric == IMPORTANCE and row.axes["predicts"] == name
+            for head in [row.axes["head"]]
+        ]
+        found_row = record.rows.at(AGREEMENT, predicts=name, heads=len(cells))
+        wanted = spearmanr(*zip(*cells, strict=True))
+        assert (found_row.value, found_row.p) == pytest.approx((wanted.statistic, wanted.pvalue))
+        assert found_row.n == len(cells)
+
+
+def test_pruned_heads_are_columns_of_zeros(found, folder_of_model):
+    folder, _, record = found
+    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
+    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
+    intact, n = accuracy_on_pos(folder, tokenizer, model.bert)
+    costs = {
+        (row.layer, row.axes["head"]): row.value
+        for row in record.rows
+        if row.metric == DROP and row.axes.get("at") == 2 and row.axes["disabled"] == HEAD
+        if row.axes["predicts"] == "pos"
+    }
+    order = sorted(costs, key=lambda head: (costs[head], head))
+    wanted = {}
+    for share in (50, 100):
+        changed = copy.deepcopy(model)
+        for head in order[: round(len(order) * share / 100)]:
+            columns_of(changed, *head)[:] = 0
+        wanted[share] = intact - accuracy_on_pos(folder, tokenizer, changed.bert)[0]
+
+    def row(by, share):
+        axes = {"disabled": HEADS, "at": 2, "predicts": "pos"}
+        return record.rows.at(DROP, by=by, pruned=share, **axes)
+
+    assert row("ablation", 50).value == pytest.approx(wanted[50], abs=2 / n)
+    for by in ("ablation", "importance", RANDOM):
+        assert row(by, 100).value == pytest.approx(wanted[100], abs=2 / n)
+        assert row(by, 100).n == n
+    assert wanted[100] > 2 / n
+    assert row(RANDOM, 50).low <= row(RANDOM, 50).value <= row(RANDOM, 50).high
+    assert row(RANDOM, 100).low == row(RANDOM, 100).high
+    assert row(RANDOM, 50).p is None
+    assert record.rows.at(LOSS, disabled=HEADS, by="importance", pruned=100).low > 0
+
+
+def test_least_important_heads_come_first_by_the_norm_of_their_layer():
+    found = normalised({(1, 1): 3.0, (1, 2): 4.0, (2, 1): 0.1, (2, 2): 0.0, (3, 1): 0.0})
+    assert found == pytest.approx({(1, 1): 0.6, (1, 2): 0.8, (2, 1): 1, (2, 2): 0, (3, 1): 0})
+
+
+def test_a_head_becomes_its_mean_over_words_of_dev(found, folder_of_model):
+    folder, *_ = found
+    settings = {"tasks": ("pos", "agreement"), "probes": "linear", "measurements": "ablation"}
+    settings["options"] = {"ablation": {"how": "mean", "steps": 0}}
+    results = run(folder_of_model, folder, corpus=attractors(), limit=None, **settings)
+    (record,) = results.measured.values()
+    assert record.rows.at(DROP, disabled=HEADS, by=RANDOM, pruned=100) is None
+    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
+    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
+    dense, seen = model.bert.encoder.layer[0].attention.output.dense, []
+    handle = dense.register_forward_pre_hook(lambda _, args: seen.append(args[0][0, 1:-1]))
+    vectors_of_words(model.bert, tokenizer, dev_sample())
+    handle.remove()
+    mean = torch.cat(seen).mean(0)
+    intact, n = accuracy_on_pos(folder, tokenizer, model.bert)
+    columns = columns_of(model, 1, 1)
+    dense.bias.data += columns @ mean[: columns.shape[1]]
+    columns[:] = 0
+    score, _ = accuracy_on_pos(folder, tokenizer, model.bert)
+    drop = record.rows.at(DROP, 1, disabled=HEAD, head=1, at=2, predicts="pos")
+    assert drop.value == pytest.approx(intact - score, abs=2 / n)
+
+
 def test_the_record_is_current(found):
     *_, record = found
     assert is_current(record)
@@ -105,7 +232,7 @@ def test_the_record_is_current(found):
 def test_layers_below_are_not_touched_and_nothing_is_said_of_them(found):
     *_, record = found
     for row in record.rows:
-        if row.metric in (DROP, "cosine"):
+        if row.metric in (DROP, "cosine") and row.axes["disabled"] != HEADS:
             assert row.axes["at"] >= row.layer
 
 

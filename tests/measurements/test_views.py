@@ -207,6 +207,29 @@ def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
     assert table.notes == ("≈ borderline: p is within three Monte Carlo errors of .05.",)
 
 
+def test_lines_apart_have_panels_of_their_own():
+    rows = [
+        Row("norm", value, axes={"pruned": share, "by": by, "predicts": task})
+        for task, by, share, value in (
+            ("pos", "importance", 50, 1.0),
+            ("pos", "random", 50, 2.0),
+            ("srl", "random", 100, 3.0),
+        )
+    ]
+    view = Lines("apart", "norm", "Pruned", x="pruned", line="by", apart="predicts")
+    curves = view.chart(Findings({"A": record(rows)}))
+    assert curves.what == "pruned"
+    first, second = curves.panels
+    assert (first.title, second.title) == ("pos", "srl")
+    assert first.models == {
+        "A": [Point(50, 1.0, None, "importance", "pos"), Point(50, 2.0, None, "random", "pos")]
+    }
+    assert second.models == {"A": [Point(100, 3.0, None, "random", "srl")]}
+    whole = Lines("whole", "norm", x="pruned", line="by", where={"predicts": "pos"})
+    curves = whole.chart(Findings({"A": record(rows)}))
+    assert curves.panels == [curves]
+
+
 def test_sections_are_faint_lines_below_in_the_columns_of_others():
     sections = (
         Section("identity", where={"rank": 0}),

@@ -152,6 +152,19 @@ def test_an_axis_of_ranks_is_logarithmic_and_names_each(drawn):
     assert [(x - first) / (others[0] - first) for x in others] == pytest.approx([1, 2, 6], abs=0.1)
 
 
+def test_a_chart_with_panels_has_each_with_all_lines(drawn):
+    points = [
+        Point(x, value + x, None, line, panel)
+        for panel, value in (("pos", 0.0), ("srl", 50.0))
+        for line in ("importance", "random")
+        for x in (10, 20)
+    ]
+    scene = drawn(of_curves, Curves("p", "Pruned", "", "drop", what="pruned", models={"m": points}))
+    assert scene.titles() == ["Pruned", "pos", "srl"]
+    assert scene.texts("axis-title").count("pruned") == 2
+    assert len(scene.of("line")) == len(points)
+
+
 def test_levels_are_lines_if_they_are_near_and_named_if_they_are_far(drawn):
     found = curves(m=[Point(0, 0.5), Point(1, 0.6)])
     found.levels.update(near=0.55, far=0.05)

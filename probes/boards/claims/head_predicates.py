@@ -30,6 +30,9 @@ from probes.measurements.head_rows import EVERY, NOT_PUNCTUATION, Choice, HeadNu
 COMPLETE = 0.9
 """A UAS that counts as the whole tree: about that of a good parser."""
 
+CORE = "nsubj", "obj", "ARG0", "ARG1"
+"""Relations and roles of core arguments."""
+
 _ABSENT = {
     "separators": "the model has no special tokens after a text",
     "special": "the corpus has no parts of speech, by which words are punctuation",
@@ -162,6 +165,22 @@ def one_above(relation: str) -> Predicate:
         )
 
     return predicate
+
+
+def core_heads(model: ModelRows) -> dict[str, tuple[int, int]]:
+    """Layer and number of the heads chosen for core arguments, by relation and role.
+
+    Raises:
+        MissingError: there are none.
+    """
+    found = {
+        choice.feature: (choice.test.layer or 0, int(choice.test.axes["head"] or 0))
+        for choice in _found(model).choices
+        if choice.feature in CORE
+    }
+    if not found:
+        raise MissingError("no head was chosen for a core relation or role")
+    return found
 
 
 def none_complete(model: ModelRows) -> Outcome:

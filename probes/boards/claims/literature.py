@@ -2,8 +2,8 @@
 
 Rogers et al. 2020, arXiv 2002.12327v1, in our words and in the order of its sections: 3, 4, 5.1,
 5.2 and 7.1; and of other studies a sentence of the abstract of Ethayarajh 2019 that it leaves out,
-and two on what models say themselves. Statements that nothing here can test are listed in
-docs/method.md.
+two on what models say themselves, and three on heads that are disabled. Statements that nothing
+here can test are listed in docs/method.md.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ from probes.boards.claims.answers import (
 )
 from probes.boards.claims.bands import higher, late_middle, lower, middle
 from probes.boards.claims.claim import Claim
+from probes.boards.claims.disabled_heads import (
+    POINT,
+    core_heads_not_essential,
+    few_do_the_work,
+    many_can_be_pruned,
+    some_heads_hurt,
+)
 from probes.boards.claims.head_predicates import (
     COMPLETE,
     mostly_patterns,
@@ -246,6 +253,43 @@ CLAIMS = (
         "PropBank roles, theirs frame elements; above other places at the same distance, theirs "
         "above most other heads",
         some_above("role"),
+    ),
+    Claim(
+        "core-heads-unused",
+        "Heads that track core relations need not contribute to tasks",
+        "5.1",
+        "Kovaleva et al. 2019, section 4.6",
+        "heads chosen for nsubj, obj, ARG0 and ARG1 where there are any, theirs two of frame "
+        "elements; frozen probes, theirs GLUE; a contribution is a point more than that of the "
+        "median head, which is ours",
+        core_heads_not_essential,
+    ),
+    Claim(
+        "some-heads-hurt",
+        "Some heads hurt: disabling them improves performance",
+        "",
+        "Kovaleva et al. 2019, section 4.6 and figure 8",
+        "frozen probes of the last layer and a test corrected over heads; theirs are fine-tuned "
+        "models on GLUE, all of which improve, and no tests",
+        some_heads_hurt,
+    ),
+    Claim(
+        "many-heads-prunable",
+        "Of BERT's heads, 40 % can be pruned by importance without a noticeable drop",
+        "",
+        "Michel et al. 2019, section 4",
+        f"frozen probes, theirs BERT fine-tuned to MNLI; noticeable is a drop of {POINT:g}, which "
+        "is ours",
+        many_can_be_pruned,
+    ),
+    Claim(
+        "few-heads-work",
+        "A few heads do most of the work",
+        "",
+        "Voita et al. 2019, abstract",
+        "zeroing four fifths by importance costs less than half of what zeroing all does; theirs "
+        "are learned gates of a translation model that is trained on, 38 of 48 heads for .15 BLEU",
+        few_do_the_work,
     ),
     Claim(
         "word-order-low",

@@ -3,6 +3,8 @@
 Each head in turn is disabled as by Kovaleva et al. (2019, section 4.6): its attention becomes
 uniform. So do all heads of a layer; and each block is skipped. The probes whose scores are reported
 stay as they are, and are applied to the vectors of all layers from there on.
+
+Beside it, the importance of heads by gradients, and what pruning them costs in that order.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, PositiveInt
+import numpy as np
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from probes.common.errors import NoHeadError
-from probes.measurements.chart_views import Cells
+from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
+from probes.measurements.intervening.importance import AGREEMENT, IMPORTANCE
 from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers
 from probes.measurements.intervening.probed_sample import (
+    DROP,
     ProbedSample,
     drawn,
     probed_samples,
@@ -24,6 +29,7 @@ from probes.measurements.intervening.probed_sample import (
     vectors_compared,
     with_task_column,
 )
+from probes.measurements.intervening.pruning import HEADS, importance_and_pruning
 from probes.measurements.intervening.variants import Variant
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
@@ -36,9 +42,9 @@ from probes.statistics.formatting import shown, shown_p
 from probes.statistics.partition import FEWEST
 
 if TYPE_CHECKING:
+    from probes.common.arrays import Floats
+    from probes.extraction.interventions import How
     from probes.measurements.context import Context
-
-DROP = "ablation_drop"
 
 HEAD, ATTENTION, BLOCK = "head", "attention", "block"
 """What is disabled: one head, all heads of a layer, or the whole block, which is skipped."""
@@ -50,13 +56,23 @@ class AblationOptions(Frozen):
     sentences: PositiveInt = Field(
         default=300, description="test sentences, drawn at random, that are read for every head"
     )
-    how: Literal["uniform", "zero"] = Field(
-        default="uniform", description="attention of a disabled head; or zero: its output is 0"
+    how: Literal["uniform", "zero", "mean"] = Field(
+        default="uniform",
+        description="attention of a disabled head; or zero: its output is 0; or mean: over dev",
+    )
+    steps: NonNegativeInt = Field(
+        default=10, description="steps in which heads are pruned; 0: no pruning"
     )
 
 
-def variants_of(n_layers: int, n_heads: int, how: Literal["uniform", "zero"]) -> list[Variant]:
-    """Two untouched passes, the second with our own attention; then every head, layer and block."""
+def variants_of(
+    n_layers: int, n_heads: int, how: How, means: Floats | None = None
+) -> list[Variant]:
+    """Two untouched passes, the second with our own attention; then every head, layer and block.
+
+    Args:
+        means: what heads become with ``how="mean"``. Shape (layers, heads, size of a head).
+    """
     from probes.extraction.interventions import (
         DisableAttention,
         DisableHead,
@@ -67,11 +83,12 @@ def variants_of(n_layers: int, n_heads: int, how: Literal["uniform", "zero"]) ->
     found = [Variant(), Variant((OwnAttention(),))]
     base = int(how == "uniform")  # which lets our own function compute attention
     for layer in range(1, n_layers + 1):
+        own = None if means is None else means[layer - 1]
         for head in range(1, n_heads + 1):
-            change = (DisableHead(layer, head, how),)
+            change = (DisableHead(layer, head, how, None if own is None else own[head - 1]),)
             found.append(Variant(change, layer, {"disabled": HEAD, "head": head}, ((base, {}),)))
-        change = (DisableAttention(layer, how),)
-        found.append(Variant(change, layer, {"disabled": ATTENTION}, ((base, {}),)))
+        every = (DisableAttention(layer, how, own),)
+        found.append(Variant(every, layer, {"disabled": ATTENTION}, ((base, {}),)))
         found.append(Variant((SkipBlock(layer),), layer, {"disabled": BLOCK}, ((0, {}),)))
     return found
 
@@ -86,9 +103,17 @@ class Ablation(Measurement):
     is the mean similarity of words' vectors with the untouched ones, ``cka`` that of the last
     layer. With a language-model head: ``loss_increase``, of the surprisal of one word of each
     sentence, in nats, and ``cloze_drop``, of the accuracy of cloze agreement.
+
+    ``importance`` of a head (split dev) is for the loss of the last layer's probe, or the model's
+    own (``predicts`` is then ``loss_increase``); ``rank_correlation`` is that with what disabling
+    ``heads`` costs. Where ``disabled`` is ``heads``, the share ``pruned`` (in per cent) is zeroed,
+    those first that are least by ``importance``, divided by the l2 norm of their layer, or by
+    ``ablation``, which was measured on the same sentences; at ``random``, the interval is the range
+    of five orders.
     """
 
     name = "ablation"
+    version = 2
     asks = ("results",)
     summary = "what disabling each head and block costs probes, vectors and the model's answers"
     options = AblationOptions
@@ -121,6 +146,39 @@ class Ablation(Measurement):
             where={"disabled": HEAD, "at": PlacesOf("cka")},
             digits=3,
         ),
+        Pivot(
+            "importance (by gradients, on dev) and ablation of heads",
+            (AGREEMENT,),
+            columns=("predicts", "heads"),
+            places={LOSS: "own loss"},
+            note="Spearman's correlation over all heads; zeroing is what gradients approximate.",
+        ),
+        Cells("importance", IMPORTANCE, across="head", apart="predicts", where={"split": "dev"}),
+        Pivot(
+            "heads pruned, %: drop at the last layer",
+            (DROP,),
+            rows="pruned",
+            columns=("predicts", "by"),
+            where={"disabled": HEADS},
+            note="At random: ± half the range of five orders. By ablation: chosen on these texts.",
+        ),
+        Pivot(
+            "heads pruned, %: the model's own answers",
+            (LOSS, CLOZE),
+            rows="pruned",
+            columns=("metric", "by"),
+            where={"disabled": HEADS},
+        ),
+        Lines(
+            "pruning",
+            DROP,
+            "Heads pruned, %",
+            x="pruned",
+            line="by",
+            apart="predicts",
+            where={"disabled": HEADS},
+        ),
+        Lines("pruning_loss", LOSS, x="pruned", line="by", where={"disabled": HEADS}),
     )
 
     def extent(self, request: Request) -> Extent:
@@ -134,7 +192,8 @@ class Ablation(Measurement):
             NotServedError: no task was scored whose probes can be applied again.
         """
         sites, options = context.sites(), context.options
-        variants = variants_of(context.model.n_layers, sites.n_heads, options.how)
+        means = _mean_outputs(context) if options.how == "mean" else None
+        variants = variants_of(context.model.n_layers, sites.n_heads, options.how, means)
         sample = drawn(len(context.corpus.splits["test"]), options.sentences)
         asked, left_out = probed_samples(context, sample, len(variants))
         rows: list[Row] = []
@@ -147,6 +206,10 @@ class Ablation(Measurement):
             rows += own_answers(context, variants, sample)
         except NoHeadError:
             left_out.append("The model has no language-model head: its own answers are left out.")
+        if why := sites.refused.get("heads"):
+            left_out.append(f"Importance and pruning are left out: {why}.")
+        else:
+            rows += importance_and_pruning(context, [x.context for x in asked], [*rows], sample)
         facts = {"sentences": len(sample), "heads": sites.n_heads}
         return Found(rows, facts=facts, notes=left_out)
 
@@ -158,6 +221,18 @@ class Ablation(Measurement):
     def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
         """All numbers, with the task in a column of that name."""
         return with_task_column(super().csv_lines(record))
+
+
+def _mean_outputs(context: Context) -> Floats:
+    """The mean output of each head over words of dev. Shape (blocks, heads, size of a head)."""
+    from probes.extraction.head_collectors import FOUND, HeadOutputs
+    from probes.extraction.views import plain_text, view_over
+
+    dev = context.corpus.splits["dev"]
+    texts = [plain_text(dev[i]) for i in drawn(len(dev), context.options.sentences)]
+    read = context.read(view_over(texts, "plain"), HeadOutputs())
+    sums: Floats = np.sum([arrays[FOUND].numpy() for _, arrays in read], axis=0)
+    return sums[..., :-1] / sums[..., -1:]
 
 
 def _read(

@@ -18,6 +18,7 @@ from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
+    from probes.data.sentence import Sentence
     from probes.extraction.views import Text
     from probes.measurements.context import Context
 
@@ -43,15 +44,8 @@ class Questions:
 
 def questions(context: Context, sample: Ints) -> Questions:
     """One word of each sentence of a sample of test, drawn at random, and its verbs."""
-    from probes.extraction.views import Text
-
     test, split = context.corpus.splits["test"], context.partition("test")
-    rng, words = np.random.default_rng(0), []
-    for sentence in (test[i] for i in sample):
-        stretches = sentence.written or spaced(sentence.words)
-        full = [i for i, stretch in enumerate(stretches) if stretch.strip()]
-        word = int(rng.choice(full))
-        words.append(Text(tuple(stretches), (word, word + 1), written=True))
+    words = one_word_each([test[i] for i in sample])
     verbs, of_verb = [], []
     for each in context.of_results:
         if each.task.name == TASK:
@@ -62,6 +56,19 @@ def questions(context: Context, sample: Ints) -> Questions:
                     verbs.append(question)
                     of_verb.append(split.of_sentence[number])
     return Questions(words, verbs, split.of_sentence[sample], np.array(of_verb, dtype=int), split)
+
+
+def one_word_each(sentences: Sequence[Sentence]) -> list[Text]:
+    """Written texts, in each of which one word, drawn at random, is kept."""
+    from probes.extraction.views import Text
+
+    rng, words = np.random.default_rng(0), []
+    for sentence in sentences:
+        stretches = sentence.written or spaced(sentence.words)
+        full = [i for i, stretch in enumerate(stretches) if stretch.strip()]
+        word = int(rng.choice(full))
+        words.append(Text(tuple(stretches), (word, word + 1), written=True))
+    return words
 
 
 def own_answers(context: Context, variants: Sequence[Variant], sample: Ints) -> Iterator[Row]:

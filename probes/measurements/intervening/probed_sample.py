@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from probes.measurements.context import Context
 
 
+DROP = "ablation_drop"
+
+
 def drawn(n: int, size: int) -> Ints:
     """The numbers of some of n sentences, drawn at random, always the same ones; ascending."""
     found: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
@@ -45,12 +48,14 @@ class Sample:
 
     Attributes:
         kept: the numbers of the examples. Shape (n,).
+        sentences: the number of the sentence of each. Shape (n,).
         texts: the text that each is in.
     """
 
     def __init__(self, context: Context, split: str, sentences: Ints) -> None:
         self.context, self.split = context, context.examples.splits[split]
         self.kept = np.flatnonzero(np.isin(self.split.sentence, sentences))
+        self.sentences = self.split.sentence[self.kept]
         self.texts: list[Text] = [self.split.texts[i] for i in self.kept]
 
     def spans(self, first: Mapping[Text, int]) -> Ints:

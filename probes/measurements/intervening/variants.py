@@ -43,8 +43,8 @@ class Comparison(NamedTuple):
 
     @property
     def family(self) -> tuple[tuple[str, Place], ...]:
-        """Comparisons of one family are tested together: all heads, or all layers."""
-        return tuple(sorted((name, x) for name, x in self.axes.items() if name != "head"))
+        """Comparisons of one family are tested together: all heads, layers, or shares of heads."""
+        return tuple(sorted((k, x) for k, x in self.axes.items() if k not in ("head", "pruned")))
 
 
 def comparisons(variants: Sequence[Variant]) -> list[Comparison]:

@@ -61,28 +61,31 @@ def of_group(group: Group, style: Style, room: float) -> Drawing:
 
 
 def of_curves(curves: Curves, style: Style, room: float) -> Drawing:
-    """One model has its lines in one panel; of several models, each line has a panel."""
+    """One model has its lines in one panel; of several models, each line has a panel.
+
+    If the chart has panels, each is drawn so.
+    """
     one = len(curves.models) == 1
     looks = looks_of_lines(curves.lines) if one else looks_of_models(list(curves.models))
-    lines = [""] if one else curves.lines
-    columns = style.columns(len(lines), 115)
+    whole = curves.panels == [curves]
+    drawn = [
+        _of_line(part, line)
+        for part in ([replace(curves, title="")] if whole else curves.panels)
+        for line in ([""] if one else curves.lines)
+    ]
+    columns = style.columns(len(drawn), 115)
     panels = [
-        panel(
-            replace(curves if one else _of_line(curves, line), title=line),
-            looks,
-            style,
-            room / columns,
-            axis=curves.axis if place % columns == 0 else "",
-        )
-        for place, line in enumerate(lines)
+        panel(part, looks, style, room / columns, axis=curves.axis if place % columns == 0 else "")
+        for place, part in enumerate(drawn)
     ]
     marks = [mark for mark in looks.marks() if mark.name]
-    return stacked(panels, columns, curves.title, style, marks, room, one_scale=True)
+    return stacked(panels, columns, curves.title, style, marks, room, one_scale=whole)
 
 
 def _of_line(curves: Curves, line: str) -> Curves:
-    models = {m: [p for p in points if p.line == line] for m, points in curves.models.items()}
-    return replace(curves, models=models)
+    """One line of all models; with no name, all lines."""
+    models = {m: [p for p in points if line in ("", p.line)] for m, points in curves.models.items()}
+    return replace(curves, models=models, title=", ".join(filter(None, [curves.title, line])))
 
 
 def looks_of_both(curves: Curves, models: Sequence[str]) -> Looks:
@@ -259,5 +262,7 @@ def _ticks(curves: Curves, width: float) -> list[int]:
     every = sorted({p.x for points in curves.models.values() for p in points})
     if curves.log or not every:
         return every
-    step = -(-(every[-1] + 1 - every[0]) // max(2, int(width // 16)))
+    gap = math.gcd(*(x - every[0] for x in every)) or 1  # 10 where x are 10, 20, …
+    n_gaps = (every[-1] - every[0]) // gap + 1
+    step = gap * -(-n_gaps // max(2, int(width // 16)))
     return list(range(every[0], every[-1] + 1, step))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from jinja2 import Environment
@@ -132,9 +132,16 @@ def _view(
         group.title,
         [name for name, each in scored.items() if each.units[0].first.corpus.fingerprint == text],
         {label: models[label] for label in group.records},
-        [_chart(f"{id}-{i}", chart, cards) for i, chart in enumerate(group.charts())],
+        [_chart(f"{id}-{i}", x, cards) for i, x in enumerate(chain(*map(_parts, group.charts())))],
         {label: list(tables_of([record])) for label, record in group.records.items()},
     )
+
+
+def _parts(chart: Chart) -> Sequence[Chart]:
+    """The chart, or, if it has panels, each as a chart of its own."""
+    if not isinstance(chart, Curves) or chart.panels == [chart]:
+        return [chart]
+    return [replace(part, title=f"{chart.title} · {part.title}") for part in chart.panels]
 
 
 def _chart(id: str, chart: Chart, cards: Cards) -> ShownChart:

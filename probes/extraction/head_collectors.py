@@ -1,0 +1,160 @@
+"""Collectors of what heads give: their outputs on average, and gradients at a gate on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import Any, ClassVar
+
+import torch
+
+from probes.compute.transfers import to_device
+from probes.extraction.alignment import Pieces
+from probes.extraction.collectors import Collector, Reader
+from probes.extraction.head_gates import gated
+from probes.extraction.padding import PaddedWindows
+from probes.extraction.shards import Shard
+from probes.extraction.sites import Change, Site, changed, sites_of
+from probes.extraction.token_scores import TokenScores
+from probes.extraction.views import Text
+from probes.extraction.windows import Pooling, Window
+from probes.records.header import ModelRecord
+
+FOUND = "found"
+
+
+class _OfHeads(Collector):
+    """Has one part, which is not meant to be stored."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """See `Collector`."""
+        return (FOUND,)
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """See `Collector`."""
+        return 0
+
+
+class HeadOutputs(_OfHeads):
+    """Sums what each head gives to the linear map after them, over the pieces of kept words.
+
+    Shape (blocks, heads, size of a head + 1): the last number is that of pieces.
+    """
+
+    name = "outputs of heads"
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """See `Collector`."""
+        self._sums: dict[int, torch.Tensor] = {}
+
+    @contextmanager
+    def around(self, model: Any, windows: PaddedWindows) -> Iterator[None]:
+        """See `Collector`."""
+
+        def take(block: int) -> Change:
+            def change(heads: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+                own = heads.flatten(0, 1)[to_device(windows.position, heads.device)].float()
+                sums = torch.nn.functional.pad(own, (0, 1), value=1.0).sum(0).cpu()
+                self._sums[block] = self._sums.get(block, 0) + sums
+                return heads
+
+            return change
+
+        sites = sites_of(model)
+        changes = [(Site("heads", k + 1), take(k)) for k in range(len(sites.blocks))]
+        with changed(model, sites, changes):
+            yield
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """See `Collector`."""
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """See `Collector`."""
+        return {FOUND: torch.stack([self._sums[block] for block in sorted(self._sums)])}
+
+
+class _Gradients(_OfHeads):
+    """Of each text, the gradients of losses at a gate on the output of each head; see `gated`.
+
+    Shape (texts, losses, blocks, heads).
+    """
+
+    reads_gradients: ClassVar[bool] = True
+
+    @contextmanager
+    def around(self, model: Any, windows: PaddedWindows) -> Iterator[None]:
+        """See `Collector`."""
+        with gated(model, len(windows.text)) as self._gates:
+            yield
+
+    def _begin(self, n_texts: int, n_losses: int) -> None:
+        self._found, self._shape = torch.zeros(0), (n_texts, n_losses)
+
+    def _take(self, windows: PaddedWindows, output: torch.Tensor, errors: torch.Tensor) -> None:
+        """Go back from an output of the pass, given the gradients of losses there."""
+        if not len(self._found):
+            self._found = torch.zeros(*self._shape, *self._gates.shape[1:])
+        for loss, error in enumerate(errors):
+            (found,) = torch.autograd.grad(
+                output, self._gates, error.to(output), retain_graph=loss + 1 < len(errors)
+            )
+            self._found[:, loss].index_add_(0, windows.text, found.float().cpu())
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """See `Collector`."""
+        return {FOUND: self._found}
+
+
+class ProbeGradients(_Gradients):
+    """The same of losses of probes of the last layer, from one pass there and one back for each.
+
+    Args:
+        errors: by text, the gradients of losses at the vectors of its kept words; so a word may be
+            cut in two by windows. Each (losses, words, hidden size).
+        pooling: how a word's vector is made from those of its pieces.
+    """
+
+    name = "gradients of probes"
+
+    def __init__(self, errors: Mapping[Text, torch.Tensor], pooling: Pooling) -> None:
+        self._of_text, self.pooling = errors, pooling
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """See `Collector`."""
+        self._errors = torch.cat([self._of_text[text] for text in shard.texts], 1)
+        self._begin(len(shard.texts), len(self._errors))
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """See `Collector`."""
+        states = output.last_hidden_state
+        counts = windows.offset.diff(append=torch.tensor([len(windows.position)]))
+        words = windows.word.repeat_interleave(counts)
+        errors = torch.zeros(len(self._errors), states.shape[:2].numel(), states.shape[-1])
+        errors[:, windows.position] = self._errors[:, words] * windows.weight[:, None]
+        self._take(windows, states, errors.unflatten(1, states.shape[:2]))
+
+
+class SurprisalGradients(_Gradients, TokenScores):
+    """The same of the surprisal of kept words, by within-word l2r; see `TokenScores`."""
+
+    name = "gradients of surprisal"
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """See `Collector`."""
+        TokenScores.start(self, shard, pieces)
+        self._begin(len(shard.texts), 1)
+
+    def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
+        """See `Collector`; without copies of which another masks more of the word."""
+        found, n = super().copies(windows, reader), len(self._ids)
+        pairs = zip_longest(found, found[1:])
+        return [x for x, then in pairs if then is None or then.owner[0] != x.owner[0] + n]
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """See `Collector`."""
+        logits = output.logits.float()
+        targets = to_device(self._ids[windows.word % len(self._ids)], logits.device)
+        loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+        self._take(windows, loss, torch.ones(1))
