@@ -238,8 +238,7 @@ class Corpus:
         """SHA-256 of words and annotations, split by split, in order; or of items.
 
         Lemmas, mentions and constituents, which came later than the first records, are in the same
-        files. Ratings
-        may be in files that a corpus also does without; see
+        files. Ratings may be in files that a corpus also does without; see
         `probes.data.sources.Source.digest_for`.
         """
         digest = hashlib.sha256()

@@ -55,7 +55,7 @@ def top_constituents(sentence: Sentence) -> Iterator[Example | Excluded]:
     """What a sentence is made of at the top, in 20 classes (TopConst, Conneau et al. 2018)."""
     found = top_sequence(sentence)
     if not found:
-        yield Excluded("several constituents below the root")
+        yield Excluded("not one constituent below the root")
     elif PUNCTUATION_TAGS.intersection(found[:-1]) or found[-1:] != ["."]:
         yield Excluded("punctuation within, or no full stop")
     else:
@@ -83,10 +83,10 @@ def ancestors(sentence: Sentence, steps: int) -> Iterator[Example | Excluded]:
 def top_sequence(sentence: Sentence) -> list[str]:
     """The labels of the parts of the constituent below the root, and the tags of its own words.
 
-    Empty if there are several constituents below the root.
+    Empty unless there is one constituent below the root.
     """
     below = [i for i, each in enumerate(sentence.constituents) if each.parent == 0]
-    if len(below) > 1:
+    if len(below) != 1:
         return []
     parts = {each.span: each.label for each in sentence.constituents if each.parent == below[0]}
     within = {word for span in parts for word in range(*span)}

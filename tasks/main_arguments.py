@@ -1,7 +1,8 @@
 """Tense, and number of subject and object, of the main clause (Conneau et al. 2018).
 
-The form of the word that shows the label is the type: the type majority is what forms alone tell,
-and types that train lacks are the paper's setting, where no such form is in two splits.
+The form of the word that shows the label is the type: the type majority is what forms alone tell
+those who know which word it is, and types that train lacks are the paper's setting, where no such
+form is in two splits.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ def number_of_noun(sentence: Sentence, relation: str) -> Iterator[Example | Excl
         for i, (head, its) in enumerate(zip(s.heads, s.deprels, strict=True))
         if head == root and its.split(":")[0] == relation and s.upos[i] in NOUNS
     ]
-    number = number_of(s.feats[nouns[0]]) if len(nouns) == 1 else ""
-    if number in ("Sing", "Plur"):
+    if len(nouns) != 1:
+        yield Excluded(f"{'several nouns are' if nouns else 'no noun is'} {relation} of the root")
+    elif (number := number_of(s.feats[nouns[0]])) in ("Sing", "Plur"):
         yield Example(number, (0, len(s)), type=s.words[nouns[0]])
     else:
-        yield Excluded("noun without Number" if nouns else f"no noun is {relation} of the root")
+        yield Excluded("noun without Number")

@@ -17,7 +17,7 @@ from probes.measurements.plugins import included_tasks
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of, tasks
 from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
-from probes.tasks.task import Task
+from probes.tasks.task import Task, plain_name
 
 
 def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) -> list[Task]:
@@ -67,7 +67,8 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             omissions.skip(name, why)
     for group in config.tasks:
         members = expanded([group], own)
-        if group in TASK_GROUPS and {task.name for task in chosen}.isdisjoint(members):
+        served = {plain_name(task.name) for task in chosen}
+        if group in TASK_GROUPS and served.isdisjoint(members):
             whys = {**lacking, **omissions.failed}
             why = _listed({n: whys[n] for n in whys if n in members or group_of(n) == group})
             raise UserError(

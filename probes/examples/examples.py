@@ -196,9 +196,12 @@ class Examples:
     def types_shown(self) -> bool:
         """Whether the types of test examples are made of words that a probe is shown, in any case.
 
-        A type that is not, such as another word's form or a lemma, takes the annotation to know.
+        A type that is not, such as another word's form or a lemma, takes the annotation to know; so
+        does one of the words of a whole sentence, such as its main verb.
         """
         test = self.splits["test"]
+        if self.task.shape == "sentence":
+            return not any(example.type for example in test.examples)
         return all(
             {*example.type.casefold().split()} <= {*" ".join((*one, *other)).casefold().split()}
             for example, (one, other) in zip(test.examples, test.shown, strict=True)

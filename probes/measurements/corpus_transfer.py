@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from probes.common.wording import listed
 from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 1 << 14
 """Examples whose vectors are in memory."""
+
+_NAMED = 10
+"""Labels that a note names; a task such as `lemma-script` may lack hundreds."""
 
 
 class Options(Frozen):
@@ -124,10 +128,11 @@ class CorpusTransfer(Measurement):
             lacking = _without_label(context, trained)
             total = len(context.examples.targets("test"))
             if lacking:
+                first, n_more = [*lacking][:_NAMED], len(lacking) - _NAMED
+                labels = listed([*first, f"{n_more:,} others"] if n_more > 0 else first)
                 notes.append(
-                    f"{context.task.name}: {name} has no training example labelled "
-                    f"{' or '.join(lacking)}; {lacking.total():,} of {total:,} test examples are, "
-                    "and count as errors."
+                    f"{context.task.name}: {name} has no training example labelled {labels}; "
+                    f"{lacking.total():,} of {total:,} test examples are, and count as errors."
                 )
             axes = {"train": name}
             rows.append(Row("examples_without_label", lacking.total(), n=total, axes=axes))

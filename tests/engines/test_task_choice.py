@@ -59,11 +59,11 @@ def test_layers_at_which_a_measurement_finds_nothing_are_refused():
     )
 
 
-def chosen_of(asked, **corpus):
+def chosen_of(asked, sites="block", **corpus):
     """The tasks that are chosen of a corpus, and what is left out."""
     omissions = Omissions()
     found = LazyCorpus(find_corpus(corpus.pop("name", "sample"), **corpus))
-    chosen = choose_tasks(validate({"tasks": asked}), found, omissions)
+    chosen = choose_tasks(validate({"tasks": asked, "sites": sites}), found, omissions)
     return [task.name for task in chosen], omissions.skipped
 
 
@@ -74,6 +74,11 @@ def test_groups_and_names_may_be_mixed_and_what_a_group_lacks_is_said():
     assert skipped["constituent"] == "sample has no constituents"
 
 
+def test_groups_are_served_within_blocks_too():
+    chosen, _ = chosen_of("semantics", sites="attention,mlp")
+    assert chosen[:2] == ["srl@attention", "srl@mlp"]
+
+
 def test_a_group_of_which_a_corpus_has_no_task_is_refused(tmp_path):
     line = "1\tA\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
     for split in ("train", "dev", "test"):
@@ -81,11 +86,15 @@ def test_a_group_of_which_a_corpus_has_no_task_is_refused(tmp_path):
     with pytest.raises(UserError) as caught:
         chosen_of("pos,semantics", name=str(tmp_path))
     name = tmp_path.name
-    assert str(caught.value) == (
+    said = str(caught.value)
+    assert said.startswith(
         f"--tasks semantics: {name} serves no task of this group (srl: {name} has no frames; "
-        f"roles: {name} has no frames); leave it out, or choose another --corpus."
+        f"roles: {name} has no frames; "
     )
-    with pytest.raises(UserError, match=r"^--tasks discourse: .* no task of this group; leave it"):
+    assert said.endswith("has no frames); leave it out, or choose another --corpus.")
+    with pytest.raises(
+        UserError, match=r"^--tasks discourse: .* no task of this group \(coreference: "
+    ):
         chosen_of("discourse,pos")
     lemmas = "lemma-script: no label has 20 words in train and some in dev and test; a task needs two labels"
     with pytest.raises(UserError, match=rf"^--tasks morphology: .* \({lemmas}\); leave it out"):

@@ -26,14 +26,10 @@ SHOWN = {
             "length",
             "main-auxiliary",
             "main-verb",
-            "main-tense",
-            "object-number",
-            "odd-man-out",
             "parent-constituent",
             "pos",
             "position",
             "subject-noun",
-            "subject-number",
             "top-constituents",
             "tree-depth",
             "word-content",
@@ -42,6 +38,8 @@ SHOWN = {
     ),
     # The form of the subject, of which the probe sees nothing; and the frame's lemma.
     **dict.fromkeys(["agreement", "roles", "sense", "srl"], False),
+    # One of the words of a sentence, which the tree or the rule picks.
+    **dict.fromkeys(["main-tense", "object-number", "odd-man-out", "subject-number"], False),
 }
 
 

@@ -118,4 +118,4 @@ def test_the_top_constituents_of_a_nested_sentence_and_of_two():
     assert of("top-constituents")[0].label == "NP_VP_."
     two = Tree("TOP", 0, 2, (Tree("S", 0, 1, (0,)), Tree("S", 1, 2, (1,))))
     sentence = Sentence("s", "en", ("a", "."), xpos=("NN", "."), constituents=two.constituents())
-    assert of("top-constituents", sentence) == [Excluded("several constituents below the root")]
+    assert of("top-constituents", sentence) == [Excluded("not one constituent below the root")]

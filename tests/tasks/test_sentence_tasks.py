@@ -11,7 +11,7 @@ from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT, Corpus, Sentence
 from probes.examples.examples import collect_examples
-from probes.examples.scoring import Scorer, baselines
+from probes.examples.scoring import Scorer, references
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Excluded, Task, task
 from probes.tasks.validation import TaskError
@@ -67,6 +67,8 @@ def test_number_is_that_of_the_only_noun_that_is_subject_or_object_of_the_root()
     tools = replace(BOYS, feats=({}, {"Number": "Ptan"}, *BOYS.feats[2:-1], {}))
     assert [e.label for e in of("subject-number", tools)] == ["Plur"]
     assert of("object-number", tools) == [Excluded("noun without Number")]
+    two = replace(BOYS, deprels=("det", *BOYS.deprels[1:-1], "nsubj"))
+    assert of("subject-number", two) == [Excluded("several nouns are nsubj of the root")]
 
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
@@ -243,7 +245,7 @@ def test_an_odd_word_is_of_the_same_kind_and_its_bigrams_as_frequent(sample):
 
 def test_a_word_is_odd_as_often_as_it_is_at_home(sample):
     found = collect_examples(tasks.get("odd-man-out"), sample, "masked")
-    scores = baselines(found, found.targets("train"), Scorer(found, "test"))
+    scores = references(found, found.targets("train"), Scorer(found, "test"))
     n = len(found.splits["test"].examples)
     # Chance, within three standard deviations.
     assert abs(scores["type majority"]["accuracy"] - 0.5) < 3 * 0.5 / n**0.5
