@@ -86,9 +86,14 @@ def run_corpora(
     if twice := [name for name, n in Counter(each.name for each in sources).items() if n > 1]:
         raise UserError(f"--corpus {' '.join(names)}: several are called {twice[0]}; rename them.")
     if not config.dry_run:
-        for name, each in zip(names, sources, strict=True):
-            alone = {"corpus": (name,), "transfer": False}
-            run_models(config.model_copy(update=alone), each, models, command)
+        alone = [
+            (config.model_copy(update={"corpus": (name,), "transfer": False}), each)
+            for name, each in zip(names, sources, strict=True)
+        ]
+        for each in alone:  # what one of them does not serve is refused before any is measured
+            model_runs(*each, models)
+        for each in alone:
+            run_models(*each, models, command)
     found = []
     for name, each in zip(names, sources, strict=True):
         others = [other for other in names if other != name]

@@ -217,3 +217,14 @@ def test_what_cannot_be_transferred_is_refused(arguments, says, tiny_bert, tmp_p
     assert main([*command, "--limit", "30", "--quick", "--tasks", "pos"]) == 2
     assert says in capsys.readouterr().err
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_task_that_one_corpus_does_not_serve_is_refused_before_any_is_measured(
+    tiny_bert, tmp_path, capsys
+):
+    other = write_corpus(tmp_path, "B", "b", TAGS)
+    places = ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c")]
+    command = ["--model", str(tiny_bert), "--transfer", "--corpus", "sample", other, *places]
+    assert main([*command, "--limit", "30", "--quick", "--tasks", "pos,srl"]) == 2
+    assert "--tasks srl: B has no frames; leave it out" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("*.json"))
