@@ -30,12 +30,11 @@ class Lines:
             label.
         title: the metric's label if empty; of several, also that of the axis.
         x: a column of whole numbers: layers, or an axis.
-        line: an axis whose places are curves of their own.
+        line: an axis whose places are curves of their own; of several metrics, ``place: label``.
         log: whether x is logarithmic.
         where: see `Where`.
         of_several: further places of the numbers of several models, which then have one curve each.
         levels: by name, metrics of the whole that are dashed lines; the first model's are drawn.
-        apart: an axis whose every place has curves apart: ``model × place``.
     """
 
     name: str
@@ -48,7 +47,6 @@ class Lines:
     where: Where = field(default_factory=dict)
     of_several: Where = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
-    apart: str = ""
 
     def chart(self, found: Findings) -> Curves:
         """The curves of all models; those without such rows are missing."""
@@ -82,32 +80,22 @@ class Lines:
             levels={name: value for name, value in levels.items() if name and value is not None},
         )
         for model in dict.fromkeys(frame["model"]):
-            own = [row for row in rows if row["model"] == model]
-            places = dict.fromkeys(row[self.apart] for row in own) if self.apart else [None]
-            for place in places:
-                points = [
-                    Point(
-                        row[self.x],
-                        row["value"],
-                        interval_of(row),
-                        self._line(row) if alone else "",
-                    )
-                    for row in own
-                    if not self.apart or row[self.apart] == place
-                ]
-                label = f"{model} × {place}" if self.apart else model
-                if any(point.value is not None for point in points):
-                    curves.models[label] = points
-                else:
-                    curves.missing[label] = "there are no numbers" if points else UNMEASURED
-            if not places:
-                curves.missing[model] = UNMEASURED
+            points = [
+                Point(row[self.x], row["value"], interval_of(row), self._line(row) if alone else "")
+                for row in rows
+                if row["model"] == model
+            ]
+            if any(point.value is not None for point in points):
+                curves.models[model] = points
+            else:
+                curves.missing[model] = "there are no numbers" if points else UNMEASURED
         return curves
 
     def _line(self, row: Mapping[str, Any]) -> str:
         """The name of the curve that a number is on."""
         if not isinstance(self.metric, str):
-            return label_of(row["metric"])
+            of = f"{row[self.line]}: " if self.line else ""
+            return of + label_of(row["metric"])
         if not self.line:
             return ""
         if row[self.line] is None:
