@@ -68,7 +68,8 @@ class Pivot:
         apart: a column whose every place has a table of its own.
         sections: further lines at the end, such as baselines.
         marked: whether numbers have the marks of layers; see `marks_of`.
-        places: what metrics, or places of axes, are called in heads of columns.
+        places: what metrics, or places of axes, are called in heads of columns; by axis and place
+            where several axes have the place.
         note: a paragraph below it.
     """
 
@@ -201,8 +202,9 @@ class Pivot:
         parts = []
         for name in columns:
             place = row[name]
-            if place in self.places:
-                parts.append(self.places[place])
+            called = self.places.get((name, place), self.places.get(place))
+            if called is not None:
+                parts.append(called)
             elif name == "metric":
                 parts.append(label_of(place) if self.title.endswith("%") else named(place))
             elif name == "task" and place is not None:
@@ -213,7 +215,8 @@ class Pivot:
                 parts.append(
                     str(place) if _says_itself(name, place, columns) else f"{name} {place}"
                 )
-        return "\n".join(filter(None, [*parts[:1], ", ".join(parts[1:])])) or named(row["metric"])
+        below = ", ".join(filter(None, parts[1:]))
+        return "\n".join(filter(None, [*parts[:1], below])) or named(row["metric"])
 
     def _place(self, key: tuple[Any, ...], columns: Sequence[str]) -> int:
         """Orders columns by metric as they are asked for; else they keep their order."""

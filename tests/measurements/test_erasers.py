@@ -40,7 +40,7 @@ def test_moments_are_those_of_all_examples(data):
 def test_leace_is_that_of_its_authors(data):
     x, y, moments = data
     eraser = leace(moments)
-    theirs = LeaceFitter(WIDTH, CLASSES, dtype=torch.float64, svd_tol=1e-10, shrinkage=False)
+    theirs = LeaceFitter(WIDTH, CLASSES, dtype=torch.float64, svd_tol=1e-10)
     theirs.update(torch.from_numpy(x), torch.from_numpy(np.eye(CLASSES)[y]))
     assert eraser(x) == pytest.approx(theirs.eraser(torch.from_numpy(x)).numpy(), abs=5e-12)
     assert eraser.rank == CLASSES - 1
@@ -63,7 +63,7 @@ def test_it_is_the_least_change_of_such_maps(data):
     x, y, moments = data
     least = leace(moments)
     changed = np.square(least(x) - x).sum(1).mean()
-    assert least.change(moments) == pytest.approx(changed / x.var(0).sum())
+    assert least.change(moments) == pytest.approx(changed / x.var(0).sum(), rel=0.01)
     # Orthogonal projections that leave no covariance either: off its range, and INLP.
     basis = np.linalg.qr(moments.xz[0][:, : CLASSES - 1])[0]
     projected = x - (x - x.mean(0)) @ basis @ basis.T
@@ -102,7 +102,7 @@ def test_random_directions_change_as_much(data):
         eraser = random_subspace(moments, change)
         assert eraser.change(moments) == pytest.approx(change)
         found = np.square(eraser(x) - x).sum(1).mean() / x.var(0).sum()
-        assert found == pytest.approx(change)
+        assert found == pytest.approx(change, rel=0.03)
     probe = LogisticRegression(C=np.inf, max_iter=2000).fit(random_subspace(moments, 0.05)(x), y)
     assert probe.score(random_subspace(moments, 0.05)(x), y) > 0.75
 
@@ -121,3 +121,37 @@ def test_labels_that_nothing_tells_are_not_erased():
     x = np.repeat(np.eye(3), 2, axis=0)
     z = np.eye(2)[[0, 1] * 3]
     assert leace(moments_of(x, z)).rank == 0
+
+
+def test_inlp_is_a_projection_where_rounds_are_many():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 17, N)
+    scales = 10 ** np.linspace(0, -3, 256)
+    x = rng.standard_normal((N, 256)) * scales + 0.3 * rng.standard_normal((17, 256))[y] + 2
+    eraser = inlp(moments_of(x, np.eye(17)[y]))
+    assert 16 < eraser.rank <= 256
+    assert eraser.right @ eraser.left == pytest.approx(np.eye(eraser.rank), abs=1e-12)
+
+
+def test_few_vectors_do_not_throw_others_far_away():
+    """Fitted to fewer vectors than features, it still changes others by no more than they vary."""
+    rng = np.random.default_rng(4)
+    scales = 10 ** np.linspace(0, -3, 64)
+    turned = np.linalg.qr(rng.standard_normal((64, 64)))[0]
+    x, others = (rng.standard_normal((n, 64)) * scales @ turned for n in (50, 5000))
+    y = rng.integers(0, 2, 50)
+    eraser = leace(moments_of(x, np.eye(2)[y]))
+    assert abs(covariance(eraser(x), np.eye(2)[y])).max() < 1e-12
+    changed = np.square(eraser(others) - others).sum(1).mean() / others.var(0).sum()
+    assert changed < 0.2
+
+
+def test_random_directions_do_not_reach_where_vectors_vary_little():
+    """A probe that reads such a direction is as right after as of any other."""
+    rng = np.random.default_rng(5)
+    scales = 10 ** np.linspace(0, -2, 64)
+    x = rng.standard_normal((N, 64)) * scales
+    y = (x[:, -1] > 0).astype(int)
+    moments = moments_of(x, np.eye(2)[y])
+    left = random_subspace(moments, 0.1)(x)
+    assert ((left[:, -1] > 0) == y).mean() > 0.8

@@ -58,7 +58,8 @@ def test_erased_where_it_is_read_number_leaves_the_model_at_chance(causal):
     labels, control = cost(LABELS), cost(CONTROL)
     assert labels.n == intact.n > 100
     assert intact.value > 0.8
-    assert intact.value - labels.value == pytest.approx(0.5, abs=0.06)
+    # The standard error of so many answers at chance is .04.
+    assert intact.value - labels.value == pytest.approx(0.5, abs=0.1)
     assert abs(control.value) < 0.1
     assert abs(cost(RANDOM).value) < 0.1
     assert cost(LABELS, CONTROL).value == pytest.approx(labels.value - control.value)
@@ -85,9 +86,7 @@ def test_drops_are_those_of_plain_passes_with_a_hook(masked, models):
     gold = np.concatenate([sentence.upos for sentence in test])
     classes = np.unique(tags)
     before = vectors_of_words(model, tokenizer, train)
-    fitter = LeaceFitter(
-        before[1].shape[1], len(classes), dtype=torch.float64, svd_tol=1e-10, shrinkage=False
-    )
+    fitter = LeaceFitter(before[1].shape[1], len(classes), dtype=torch.float64, svd_tol=1e-10)
     one_hot = (tags[:, None] == classes).astype(float)
     fitter.update(torch.from_numpy(before[1]).double(), torch.from_numpy(one_hot))
     of_words = []

@@ -137,6 +137,15 @@ def test_each_of_several_metrics_has_a_curve_that_is_called_by_its_label():
     assert curves.missing == {"b": "there are no numbers"}
 
 
+def test_places_of_two_axes_have_names_of_their_own():
+    rows = [
+        Row("uuas", 0.5, 0, axes={"eraser": "control", "less": less}) for less in ("", "control")
+    ]
+    view = Pivot("", ("uuas",), columns=("eraser", "less"), places={("less", "control"): "less it"})
+    (table,) = view.tables(long_frame([record(rows)]), "M")
+    assert table.heads == ("layer", "control", "control\nless it")
+
+
 def test_cells_have_a_panel_for_each_place_that_stands_apart():
     rows = [
         Row("cka", value, 1, axes={"base": base, "base_layer": 2})

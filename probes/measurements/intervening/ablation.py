@@ -239,7 +239,6 @@ def _read(
     context: Context, samples: Sequence[ProbedSample], variants: Sequence[Variant], name: str
 ) -> Iterator[Row]:
     """Let probes predict in every pass; of plain texts, also compare the vectors themselves."""
-    last = context.model.n_layers
     bases: dict[int, Mapping[int, Any]] = {}
     for number, _, first, vectors in read_samples(context, samples, variants, name):
         its = variants[number]
@@ -251,16 +250,16 @@ def _read(
         if name != "plain":
             continue
         ((base, _),) = its.against
-        yield from vectors_compared(its, vectors, bases[base], last)
+        yield from vectors_compared(its, vectors, bases[base])
 
 
 def extreme_heads(record: Record) -> Table:
     """Of each task, the heads whose disabling costs most and least at the last layer."""
-    last = record.model.n_layers
+    drops = [row for row in record.rows if row.metric == DROP and row.value is not None]
+    last = max((int(row.axes["at"] or 0) for row in drops), default=0)
     of_task: dict[Place, list[Row]] = {}
-    for row in record.rows:
-        at_last = row.metric == DROP and row.axes.get("at") == last
-        if at_last and row.axes["disabled"] == HEAD and row.value is not None:
+    for row in drops:
+        if row.axes["at"] == last and row.axes["disabled"] == HEAD:
             of_task.setdefault(row.axes["predicts"], []).append(row)
     lines = []
     for task, rows in of_task.items():

@@ -30,12 +30,14 @@ class Moments:
         xx: their covariance. Shape (H, H).
         xz: covariance of each span's vectors with labels. Shape (S, H, K).
         spread: of labels, the root of their summed variance.
+        n: how many vectors there are.
     """
 
     mean: Floats
     xx: Floats
     xz: Floats
     spread: float
+    n: int
 
     @classmethod
     def of(cls, blocks: Iterable[tuple[Floats, Floats]]) -> Moments:
@@ -66,11 +68,32 @@ class Moments:
         xx = xx / (n * len(mean_x)) - np.outer(mean, mean)
         xz = xz / n - mean_x[:, :, None] * mean_z
         spread = np.sqrt(max((square_z - mean_z**2).sum(), 0.0))
-        return cls(mean + pivot, xx, xz, float(spread))
+        return cls(mean + pivot, xx, xz, float(spread), n * len(mean_x))
 
     def with_labels(self, columns: slice) -> Moments:
         """Those of some columns of labels."""
         return replace(self, xz=self.xz[:, :, columns])
+
+    @property
+    def shrunk(self) -> Floats:
+        """`xx`, drawn towards its mean variance as far as n is small (Bodnar et al. 2014).
+
+        Without it, what is fitted to few vectors divides by variances that are next to none, and
+        throws others out of their range.
+        """
+        n_features, total = len(self.xx), np.trace(self.xx)
+        uneven = np.sum(self.xx**2) - total**2 / n_features
+        share = min(total**2 / self.n / uneven, 1.0) if uneven > 0 else 1.0
+        found: Floats = (1 - share) * self.xx + share * total / n_features * np.eye(n_features)
+        return found
+
+    @property
+    def whitening(self) -> tuple[Floats, Floats]:
+        """A map to vectors whose `shrunk` covariance is 1, and back. Shapes (H, R) and (R, H)."""
+        values, axes = np.linalg.eigh(self.shrunk)
+        kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
+        roots, axes = np.sqrt(values[kept]), axes[:, kept]
+        return axes / roots, (axes * roots).T
 
     @property
     def wide(self) -> Floats:
@@ -102,8 +125,11 @@ class Eraser(NamedTuple):
         return found
 
     def change(self, moments: Moments) -> float:
-        """By how much vectors are changed: the mean square, as a share of their variance."""
-        inner = self.left.T @ moments.xx @ self.left
+        """By how much vectors are changed: the mean square, as a share of their variance.
+
+        Of vectors like those of the moments, whose covariance is `Moments.shrunk`.
+        """
+        inner = self.left.T @ moments.shrunk @ self.left
         changed, total = np.trace(self.right.T @ inner @ self.right), np.trace(moments.xx)
         return float(changed / total) if total else 0.0
 
@@ -113,13 +139,10 @@ def leace(moments: Moments) -> Eraser:
 
     The rank is at most the number of classes less one; with several spans, that of each.
     """
-    values, axes = np.linalg.eigh(moments.xx)
-    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
-    roots, axes = np.sqrt(values[kept]), axes[:, kept]
-    whitened = (axes / roots).T @ moments.wide
-    directions, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
+    white, back = moments.whitening
+    directions, strengths, _ = np.linalg.svd(white.T @ moments.wide, full_matrices=False)
     found = directions[:, strengths > moments.spread * _NEGLIGIBLE]
-    return Eraser(moments.mean, axes / roots @ found, found.T @ (axes * roots).T)
+    return Eraser(moments.mean, white @ found, found.T @ back)
 
 
 def inlp(moments: Moments) -> Eraser:
@@ -128,38 +151,42 @@ def inlp(moments: Moments) -> Eraser:
     In each round the directions that a linear map from vectors to labels reads are projected away,
     until such a map explains next to nothing. Unlike theirs it is centred.
     """
-    xx, xz = moments.xx, moments.wide
-    bases: list[Floats] = []
+    free = np.eye(len(moments.mean))  # an orthonormal basis of what is left
+    taken = [free[:, :0]]
     enough = (moments.spread * _NEGLIGIBLE) ** 2
-    while True:
-        weights = np.linalg.pinv(xx, hermitian=True) @ xz
+    while free.shape[1]:
+        xz = free.T @ moments.wide
+        weights = np.linalg.pinv(free.T @ moments.shrunk @ free, hermitian=True) @ xz
         explained = float(np.sum(weights * xz))
         if explained <= enough:
             break
-        enough = enough if bases else max(enough, explained * _INLP_LEFT)
-        basis, strengths, _ = np.linalg.svd(weights, full_matrices=False)
-        basis = basis[:, strengths > strengths[0] * _NEGLIGIBLE]
-        bases.append(basis)
-        rest = np.eye(len(xx)) - basis @ basis.T
-        xx, xz = rest @ xx @ rest, rest @ xz
-    basis = np.concatenate(bases, axis=1) if bases else np.zeros((len(xx), 0))
+        if len(taken) == 1:
+            enough = max(enough, explained * _INLP_LEFT)
+        axes, strengths, _ = np.linalg.svd(weights)
+        rank = int((strengths > strengths[0] * _NEGLIGIBLE).sum())
+        taken.append(free @ axes[:, :rank])
+        free = free @ axes[:, rank:]
+    basis = np.concatenate(taken, axis=1)
     return Eraser(moments.mean, basis, basis.T)
 
 
 def random_subspace(moments: Moments, change: float, seed: int = 0) -> Eraser:
     """Directions at random, as many as it takes to change vectors as much.
 
+    As those of LEACE, they are orthogonal once vectors are whitened: projected away as they are,
+    they would bring much of what varies into directions where vectors vary little.
+
     Args:
         change: see `Eraser.change`. The last direction is taken away in part, so that it is met.
     """
-    n_features = len(moments.mean)
-    gaussian = np.random.default_rng(seed).standard_normal((n_features, n_features))
+    white, back = moments.whitening
+    gaussian = np.random.default_rng(seed).standard_normal((len(back), len(back)))
     basis = np.linalg.qr(gaussian)[0]
-    of_each = np.einsum("hr,hk,kr->r", basis, moments.xx, basis, optimize=True)
+    left, right = white @ basis, basis.T @ back
+    of_each = np.sum(right**2, axis=1)
     taken = np.concatenate([[0.0], np.cumsum(of_each)])
     wanted = change * np.trace(moments.xx)
-    rank = min(int(np.searchsorted(taken, wanted)), n_features)
-    right = basis[:, :rank].T.copy()
+    rank = min(int(np.searchsorted(taken, wanted)), len(back))
     if rank:
-        right[-1] *= np.sqrt(min((wanted - taken[rank - 1]) / of_each[rank - 1], 1.0))
-    return Eraser(moments.mean, basis[:, :rank], right)
+        right[rank - 1] *= np.sqrt(min((wanted - taken[rank - 1]) / of_each[rank - 1], 1.0))
+    return Eraser(moments.mean, left[:, :rank], right[:rank])

@@ -62,6 +62,8 @@ _ROWS = 1 << 13
 
 _FROM_LAST = {"at": PlacesOf("cka"), "probes": "own"}
 
+_LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
+
 
 class ErasureOptions(Frozen):
     """What can be set."""
@@ -103,7 +105,7 @@ class Erasure(Measurement):
             columns=("fit", "eraser", "less"),
             where={**_FROM_LAST, "less": (NOTHING, CONTROL)},
             apart="erased",
-            places={NOTHING: "", CONTROL: "control task"},
+            places=_LESS,
             note="Drop of the score, in points: rows are layers from which labels are erased.",
         ),
         Pivot(
@@ -112,6 +114,7 @@ class Erasure(Measurement):
             columns=("metric", "eraser", "less"),
             where={"less": (NOTHING, CONTROL)},
             apart="erased",
+            places=_LESS,
         ),
         Pivot(
             "other tasks' probes at the last layer",
@@ -124,7 +127,7 @@ class Erasure(Measurement):
         Lines(
             "erasure",
             (SCORE, DROP, CLOZE),
-            title="decodable, and used",
+            title="Score, and drop if erased",
             note="Score of the layer's probe; and what is lost above if the labels are erased "
             "there, less what is lost by erasing those of the control task: by the frozen probe of "
             "the last layer, and by the model's own agreement.",
@@ -178,19 +181,18 @@ class Erasure(Measurement):
 
 
 def _variants(task: str, steps: Mapping[int, Mapping[str, Step]]) -> list[Variant]:
-    """The untouched pass; then at each layer what erases labels, after what it is compared with."""
+    """The untouched pass; then at each layer what erases labels, and what it is compared with."""
     from probes.extraction.interventions import Erase
 
     found = [Variant()]
     for layer, of_layer in steps.items():
-        others: list[tuple[int, dict[str, Place]]] = []
-        for name in reversed([*of_layer]):
-            nothing: tuple[int, dict[str, Place]] = (0, {"less": NOTHING})
-            against = (nothing, *(others if name == LABELS else ()))
-            change = Erase(layer, *of_layer[name].eraser, positions="pieces")
-            others.append((len(found), {"less": name}))
+        number = {name: len(found) + place for place, name in enumerate(of_layer)}
+        for name, step in of_layer.items():
+            others = [each for each in of_layer if each != LABELS] if name == LABELS else []
+            against = [(0, {"less": NOTHING}), *((number[x], {"less": x}) for x in others)]
+            change = Erase(layer, *step.eraser, positions="pieces")
             axes = {"erased": task, "eraser": name}
-            found.append(Variant((change,), layer, axes, against))
+            found.append(Variant((change,), layer, axes, tuple(against)))
     return found
 
 
@@ -208,35 +210,37 @@ def _steps(task: ProbedSample, layer: int, method: str) -> dict[str, Step]:
     targets = [examples.targets("train")]
     if has_types(examples):
         targets += [*control_labels(examples, "train", [0])]
-    labels = [as_columns(examples, each) for each in targets]
-    both = _moments(context, layer, np.concatenate(labels, axis=1))
-    found, width = {}, labels[0].shape[1]
-    for number, name in enumerate([LABELS, CONTROL][: len(labels)]):
+    both = _moments(context, layer, targets)
+    found, width = {}, both.xz.shape[-1] // len(targets)
+    for number, name in enumerate([LABELS, CONTROL][: len(targets)]):
         eraser = erase(both.with_labels(slice(number * width, (number + 1) * width)))
         found[name] = Step(eraser, eraser.change(both))
     at_random = random_subspace(both, found[LABELS].change)
     return {**found, RANDOM: Step(at_random, at_random.change(both))}
 
 
-def _moments(context: Context, layer: int, labels: Floats) -> Moments:
+def _moments(context: Context, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
     """Of all training examples at one layer.
 
     Args:
-        labels: see `as_columns`.
+        targets: labels of several kinds, in the form of `Examples.targets`; their columns stand
+            side by side.
     """
     import torch
 
     from probes.training.streamed import Mapped, SpanRows, gather
 
     vectors = Mapped(context.vectors.layer(layer))
-    spans = context.examples.rows("train", context.view, context.vectors)
+    examples, n = context.examples, len(targets[0])
+    spans = examples.rows("train", context.view, context.vectors)
 
     def blocks() -> Iterator[tuple[Floats, Floats]]:
-        for first in range(0, len(labels), _ROWS):
-            part = slice(first, min(first + _ROWS, len(labels)))
+        for first in range(0, n, _ROWS):
+            part = slice(first, min(first + _ROWS, n))
             out = torch.empty(part.stop - first, len(spans) * vectors.shape[1])
             gather(vectors, [SpanRows.of(span[part]) for span in spans], out)
-            yield out.numpy().reshape(len(out), len(spans), -1), labels[part]
+            labels = [as_columns(examples, each[part]) for each in targets]
+            yield out.numpy().reshape(len(out), len(spans), -1), np.concatenate(labels, axis=1)
 
     return Moments.of(blocks())
 
@@ -281,7 +285,7 @@ def _read(
         erased: the name of the task.
         n_training: sentences of train that probes are fitted to again.
     """
-    last = context.model.n_layers
+    again: list[Row] = []
     for name in dict.fromkeys(each.view for each in tasks):
         some = [each for each in tasks if each.view == name]
         own = next((each for each in some if each.name == erased), None)
@@ -295,12 +299,13 @@ def _read(
             if not number:
                 base = vectors
             elif new:
-                yield from vectors_compared(variants[number], vectors, base, last)
+                yield from vectors_compared(variants[number], vectors, base)
         if own and new:
-            yield from own.rows(variants, DROP, new.predicted, fit="again", probes="own")
+            again += own.rows(variants, DROP, new.predicted, fit="again", probes="own")
     for each in tasks:
         whose = "own" if each.name == erased else "other"
         yield from each.rows(variants, DROP, each.predicted, fit="frozen", probes=whose)
+    yield from again
 
 
 class Refitted:

@@ -152,7 +152,7 @@ class ProbedSample(Sample):
             compared = [each for each in comparisons(variants) if each.changed in of]
             pairs = [(of[each.changed], of[each.other]) for each in compared]
             p: dict[int, float] = {}
-            if at == self.context.model.n_layers:
+            if at == self.layers[-1]:
                 p = _tests(cells, compared, pairs)
             for number, (each, (i, j)) in enumerate(zip(compared, pairs, strict=True)):
                 pair = None
@@ -231,7 +231,7 @@ def read_samples(
 
 
 def vectors_compared(
-    its: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any], last: int
+    its: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any]
 ) -> Iterator[Row]:
     """The mean cosine of words' vectors, by layer, with those before; of the last layer CKA, too.
 
@@ -245,7 +245,7 @@ def vectors_compared(
         axes = {**its.axes, "at": layer}
         cosines = torch.nn.functional.cosine_similarity(found, before[layer])
         yield Row("cosine", float(cosines.mean()), its.layer, n=len(found), axes=axes)
-        if layer == last:
+        if layer == max(before):
             cka = linear_cka(found.cpu().numpy(), before[layer].cpu().numpy())
             yield Row("cka", cka, its.layer, n=len(found), axes=axes)
 
