@@ -90,10 +90,10 @@ def run_corpora(
             (config.model_copy(update={"corpus": (name,), "transfer": False}), each)
             for name, each in zip(names, sources, strict=True)
         ]
-        for each in alone:  # what one of them does not serve is refused before any is measured
-            model_runs(*each, models)
-        for each in alone:
-            run_models(*each, models, command)
+        for its in alone:  # what one of them does not serve is refused before any is measured
+            model_runs(*its, models)
+        for its in alone:
+            run_models(*its, models, command)
     found = []
     for name, each in zip(names, sources, strict=True):
         others = [other for other in names if other != name]
