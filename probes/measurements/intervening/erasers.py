@@ -15,7 +15,7 @@ import numpy as np
 from probes.common.arrays import Floats
 
 _NEGLIGIBLE = 1e-10
-"""A correlation with labels that rounding may leave of none."""
+"""A correlation with labels, or share of a variance, that rounding may leave of none."""
 
 _INLP_LEFT = 0.01
 """INLP stops where a linear map explains no more than this share of what it did at first."""
@@ -88,14 +88,6 @@ class Moments:
         return found
 
     @property
-    def whitening(self) -> tuple[Floats, Floats]:
-        """A map to vectors whose `shrunk` covariance is 1, and back. Shapes (H, R) and (R, H)."""
-        values, axes = np.linalg.eigh(self.shrunk)
-        kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
-        roots, axes = np.sqrt(values[kept]), axes[:, kept]
-        return axes / roots, (axes * roots).T
-
-    @property
     def wide(self) -> Floats:
         """`xz`, that of one span beside that of the next. Shape (H, S × K)."""
         return np.concatenate(list(self.xz), axis=1)
@@ -139,10 +131,13 @@ def leace(moments: Moments) -> Eraser:
 
     The rank is at most the number of classes less one; with several spans, that of each.
     """
-    white, back = moments.whitening
-    directions, strengths, _ = np.linalg.svd(white.T @ moments.wide, full_matrices=False)
+    values, axes = np.linalg.eigh(moments.shrunk)
+    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    roots, axes = np.sqrt(values[kept]), axes[:, kept]
+    whitened = (axes / roots).T @ moments.wide
+    directions, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
     found = directions[:, strengths > moments.spread * _NEGLIGIBLE]
-    return Eraser(moments.mean, white @ found, found.T @ back)
+    return Eraser(moments.mean, axes / roots @ found, found.T @ (axes * roots).T)
 
 
 def inlp(moments: Moments) -> Eraser:
@@ -173,20 +168,22 @@ def inlp(moments: Moments) -> Eraser:
 def random_subspace(moments: Moments, change: float, seed: int = 0) -> Eraser:
     """Directions at random, as many as it takes to change vectors as much.
 
-    As those of LEACE, they are orthogonal once vectors are whitened: projected away as they are,
-    they would bring much of what varies into directions where vectors vary little.
+    Features that hardly vary are left alone: probes scale them up, and whatever a direction brings
+    into them.
 
     Args:
         change: see `Eraser.change`. The last direction is taken away in part, so that it is met.
     """
-    white, back = moments.whitening
-    gaussian = np.random.default_rng(seed).standard_normal((len(back), len(back)))
-    basis = np.linalg.qr(gaussian)[0]
-    left, right = white @ basis, basis.T @ back
-    of_each = np.sum(right**2, axis=1)
+    variances = np.diag(moments.xx)
+    (varying,) = np.nonzero(variances > variances.max() * _NEGLIGIBLE)
+    n = len(varying)
+    basis = np.zeros((len(variances), n))
+    basis[varying] = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, n)))[0]
+    of_each = np.einsum("hr,hk,kr->r", basis, moments.shrunk, basis, optimize=True)
     taken = np.concatenate([[0.0], np.cumsum(of_each)])
     wanted = change * np.trace(moments.xx)
-    rank = min(int(np.searchsorted(taken, wanted)), len(back))
+    rank = min(int(np.searchsorted(taken, wanted)), n)
+    right = basis[:, :rank].T.copy()
     if rank:
-        right[rank - 1] *= np.sqrt(min((wanted - taken[rank - 1]) / of_each[rank - 1], 1.0))
-    return Eraser(moments.mean, left[:, :rank], right[:rank])
+        right[-1] *= np.sqrt(min((wanted - taken[rank - 1]) / of_each[rank - 1], 1.0))
+    return Eraser(moments.mean, basis[:, :rank], right)

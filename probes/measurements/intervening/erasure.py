@@ -94,6 +94,7 @@ class Erasure(Measurement):
     """
 
     name = "erasure"
+    version = 2
     asks = ("results",)
     summary = "what erasing a task's labels at each layer costs probes and the model's answers"
     options = ErasureOptions
