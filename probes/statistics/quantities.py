@@ -215,7 +215,9 @@ quantities.add("ablation_drop", Quantity(label="drop", source=f"{KOVALEVA_2019},
 quantities.add("loss_increase", Quantity(label="increase of loss", unit="nats", source="−log p"))
 quantities.add("importance", Quantity(bounds=POSITIVE, source="Michel et al. 2019, section 4"))
 quantities.add("rank_correlation", Quantity(label="rank correlation", bounds=CORRELATION))
-quantities.add("cloze_drop", Quantity(label="drop of cloze accuracy", source="Goldberg 2019"))
+quantities.add(
+    "cloze_drop", Quantity(label="drop of cloze accuracy", percent=True, source="Goldberg 2019")
+)
 
 # Erasure.
 ELAZAR_2021 = "Elazar et al. 2021"

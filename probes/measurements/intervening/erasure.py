@@ -9,6 +9,7 @@ takes away directions at random.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from pydantic import Field, PositiveInt
 
 from probes.common.errors import NoHeadError
 from probes.examples.control_task import control_labels, has_types
+from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
 from probes.measurements.intervening.erasers import (
@@ -327,12 +329,19 @@ class Refitted:
         self._test, self.train = test, Sample(test.context, "train", sentences)
         self.predicted = np.empty_like(test.predicted)
 
+    @cached_property
+    def _dtype(self) -> Any:
+        """Of stored vectors, whose rounding hides what probes must not scale up."""
+        from probes.training.streamed import Mapped
+
+        return Mapped(self._test.context.vectors.layer(self._test.layers[0])).dtype
+
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
         """Fit and predict; see `ProbedSample.take`."""
         spans = self.train.spans(first), self._test.spans(first)
         for place, layer in enumerate(self._test.layers):
             if layer in vectors:
-                train, test = (span_means(vectors[layer], each) for each in spans)
+                train, test = (span_means(vectors[layer], x).to(self._dtype) for x in spans)
                 self.predicted[number, place] = predictions(self._fitted(train), test)
 
     def _fitted(self, features: Any) -> LayerProbe:
@@ -340,6 +349,11 @@ class Refitted:
 
         its, kept = self._test.context, self.train.kept
         labels = its.examples.targets("train")[kept]
+        if its.examples.classes and len(np.unique(labels)) < 2:
+            raise NotServedError(
+                f"{self._test.name}: the training sentences that were drawn have one label; raise "
+                "--erasure-training"
+            )
         if its.task.kind == "multi-label":
             labels = as_columns(its.examples, labels)
         kind = its.task.kind.replace("-", "_")
