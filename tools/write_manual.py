@@ -11,10 +11,13 @@ import ast
 import contextlib
 import inspect
 import io
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+from draw_gallery import PUBLISHED, gallery
 
 import probes
 from probes.__main__ import COMMANDS
@@ -104,12 +107,12 @@ def columns() -> Iterator[str]:
         for name in registry:
             its = registry.get(name)
             low, high = its.bounds
-            within = "" if low == -high == -float("inf") else f"{low:g} to {high:g}"
+            within = f"{low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
             cells = (
                 f"`{name}`",
                 its.label or name.replace("_", " "),
                 "%" if its.percent else its.unit,
-                within,
+                within if math.isfinite(low) else "",
                 "lower" if its.lower_is_better else "",
                 its.source,
             )
@@ -143,6 +146,8 @@ def main() -> None:
     reference.mkdir()
     for page, lines in (("command-line", command_line), ("columns", columns), ("api", names)):
         (reference / f"{page}.md").write_text("\n".join(lines()) + "\n", encoding="utf-8")
+    pictures = "\n".join(gallery(PUBLISHED, reference))
+    (reference / "gallery.md").write_text(pictures + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -77,6 +77,11 @@ def test_every_public_name_and_command_is_described(pages):
         assert f"usage: python -m probes {name} " in commands
 
 
+def test_the_gallery_has_pictures_of_every_kind(pages):
+    pictures = {x.removesuffix(".svg") for x in pages["docs/reference/gallery.html"].links}
+    assert {"heatmap", "curves", "ranks", "isotropy", "cka", "heads", "mix", "tree"} <= pictures
+
+
 def test_every_page_is_in_the_navigation(pages):
     """And so can be found without a search."""
     listed = {unquote(urljoin("/index.html", x)).lstrip("/") for x in pages["index.html"].links}
