@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast lint clean
+.PHONY: demo test test-fast lint docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python run_probes.py --model all-MiniLM-L6-v2 --offline
@@ -24,6 +24,16 @@ lint: $(VENV)/.installed
 	ln -s $(CURDIR)/probes/* $(CURDIR)/data $(CURDIR)/tasks $(CURDIR)/common build/lint/probes
 	$(BIN)/mypy build/lint/probes benchmarks tools run_probes.py
 	cd build/lint && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
+
+# The manual as a site, in build/site. Whatever leads nowhere ends the build.
+docs: $(VENV)/.docs
+	$(BIN)/python tools/write_manual.py
+	$(BIN)/zensical build --clean --strict
+	$(BIN)/python -m pytest --quiet tests/docs/test_site.py
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	touch $@
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

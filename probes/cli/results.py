@@ -86,7 +86,8 @@ class Results:
         """Headline test scores: a row per layer, a column per task.
 
         Args:
-            model, corpus: which, if there are several; of models, random twins aside.
+            model: which, if there are several, random twins aside.
+            corpus: which, if there are several.
 
         Raises:
             UserError: there are several and none is named, or no results of this one.

@@ -277,7 +277,8 @@ class Context:
         """The layers in groups that fit in memory, and whether to hold their features there.
 
         Args:
-            n_cells, n_concatenated: see `probes.training.dataset.work_of`.
+            n_cells: see `probes.training.dataset.work_of`.
+            n_concatenated: see there.
         """
         size, hold = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
         for first in range(0, len(layers), size):

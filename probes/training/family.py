@@ -76,7 +76,8 @@ class ProbeFamily(ABC):
         The default is autograd's. Whoever overrides it returns tensors that share no memory.
 
         Args:
-            parameters, features: of one dtype, in which the gradients are returned too.
+            parameters: of the dtype in which the gradients are returned.
+            features: of the same dtype.
         """
         leaves = [p.detach().requires_grad_() for p in parameters]
         with torch.enable_grad():

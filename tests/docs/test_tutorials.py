@@ -1,0 +1,62 @@
+"""The tutorials: their commands run, one after the other, and write what they promise."""
+
+import shutil
+
+import pytest
+import torch
+from guides import Guide
+from transformers import AutoModel
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "short_schedule")]
+
+
+@pytest.fixture
+def follow(tmp_path, tiny_bert, monkeypatch, capsys):
+    """Does what a page says, in an empty folder, and returns all that its commands print."""
+    monkeypatch.chdir(tmp_path)
+
+    def do(name):
+        guide = Guide(name)
+        for block in guide.blocks("python"):
+            file, _, content = block.removeprefix("# ").partition("\n")
+            (tmp_path / file).write_text(content)
+        for command, _ in guide.commands:
+            # A shell would fill in the stars.
+            words = [
+                " ".join(map(str, sorted(tmp_path.glob(word)))) if "*" in word else word
+                for word in command.split()
+            ]
+            assert guide.run(" ".join(words), tiny_bert) == 0, (command, capsys.readouterr().err)
+        return capsys.readouterr().out
+
+    return do
+
+
+def test_start(follow, tmp_path):
+    text = follow("start.md")
+    assert "depth" in text
+    assert "random twin" in text
+    assert (tmp_path / "results" / "report.html").stat().st_size > 10_000
+
+
+def test_a_table_for_a_paper(follow, tmp_path):
+    text = follow("paper-table.md")
+    assert r"\begin{tabular}" in text
+    table = (tmp_path / "table.tex").read_text()
+    assert table.count(r"\toprule") == 1
+    assert "random twin" in table
+    for name in ("heatmap.pdf", "curves.pdf"):
+        assert (tmp_path / name).read_bytes().startswith(b"%PDF")
+
+
+def test_two_checkpoints(follow, tmp_path, tiny_bert):
+    for step in (1000, 9000):
+        folder = tmp_path / f"checkpoint-{step}"
+        shutil.copytree(tiny_bert, folder)
+        model = AutoModel.from_pretrained(tiny_bert)
+        with torch.no_grad():
+            model.encoder.layer[0].output.dense.weight.mul_(1 + step / 1000)
+        model.save_pretrained(folder)
+    text = follow("two-checkpoints.md")
+    assert "checkpoint-9000" in text
+    assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
