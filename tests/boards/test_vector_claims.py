@@ -8,7 +8,7 @@ from corpus_records import corpus_record, geometry, store_record
 from results_by_hand import make_result
 from scipy.stats import norm
 
-from probes.boards.claims import answers
+from probes.boards.claims import answers, disabled_heads
 from probes.boards.claims.claim import all_of, any_of, p_above
 from probes.boards.claims.claim_reports import make_reports
 from probes.boards.claims.literature import CLAIMS
@@ -20,7 +20,7 @@ VECTOR_CLAIMS = [
     claim
     for claim in CLAIMS
     if (claim.section in ("", "3", "4.1") or claim.name in ("trees-middle", "chunk-clusters-fade"))
-    and claim.predicate.__module__ != answers.__name__
+    and claim.predicate.__module__ not in (answers.__name__, disabled_heads.__name__)
 ]
 FLAT = [0.3] * 7
 """Six layers: 0 to 2 are lower, 3 and 4 in the middle, 5 and 6 higher."""

@@ -26,11 +26,11 @@ SPLITS = ["train"] * 400 + ["dev"] * 100 + ["test"] * 100
 
 def test_scores_are_those_of_scikit_learn(tmp_path):
     layers, y = classes()
-    vectors = probes.Vectors(layers, y, splits=SPLITS, name="mine", task="sense", corpus="senses")
+    vectors = probes.Vectors(layers, y, splits=SPLITS, name="mine", task="reading", corpus="senses")
     found = probes.probe(vectors, **settings(tmp_path))
     (result,) = found
     names = result.model.name, result.corpus.name, result.task.name
-    assert names == ("mine", "senses", "sense")
+    assert names == ("mine", "senses", "reading")
     for layer, x in layers.items():
         scaler = StandardScaler().fit(x[:400])
         other = LogisticRegression(C=1 / 30, max_iter=2000).fit(scaler.transform(x[:400]), y[:400])
@@ -39,11 +39,11 @@ def test_scores_are_those_of_scikit_learn(tmp_path):
     assert result.headline[6] > result.headline[0] + 0.3
     assert (result.examples.resampled, result.examples.clusters) == ("documents", 100)
     # No two arrays share a key, and the same arrays are not probed twice.
-    again = probes.probe(probes.Vectors(layers, y, splits=SPLITS, name="mine", task="sense",
+    again = probes.probe(probes.Vectors(layers, y, splits=SPLITS, name="mine", task="reading",
                                         corpus="senses"), **settings(tmp_path))  # fmt: skip
     assert again.results[0].provenance == result.provenance
     changed = {**layers, 6: layers[6] + 1e-3}
-    other = probes.probe(probes.Vectors(changed, y, splits=SPLITS, name="mine", task="sense",
+    other = probes.probe(probes.Vectors(changed, y, splits=SPLITS, name="mine", task="reading",
                                         corpus="senses"), **settings(tmp_path))  # fmt: skip
     assert other.results[0].key != result.key
 

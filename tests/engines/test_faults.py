@@ -212,11 +212,11 @@ def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_p
     usual = run(tiny_bert, tmp_path / "ample", batch_tokens=1024)
     forward, sizes, room = Encoder._forward, [], 130
 
-    def short_of_memory(self, inputs, arguments):
+    def short_of_memory(self, inputs, *arguments):
         sizes.append(inputs["input_ids"].numel())
         if sizes[-1] > room:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
-        return forward(self, inputs, arguments)
+        return forward(self, inputs, *arguments)
 
     monkeypatch.setattr(Encoder, "_forward", short_of_memory)
     tight = run(tiny_bert, tmp_path / "tight", batch_tokens=1024)
@@ -240,10 +240,10 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
 
     forward = Encoder._forward
 
-    def none(self, inputs, arguments):
+    def none(self, inputs, *arguments):
         if inputs["input_ids"].shape[1] > 12:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
-        return forward(self, inputs, arguments)
+        return forward(self, inputs, *arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(Encoder, "_forward", none)

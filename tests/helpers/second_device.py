@@ -104,5 +104,5 @@ def simulate() -> None:
 
     torch.tensor = tensor
     # Its tensors have no version counters.
-    torch.inference_mode = torch.no_grad
+    torch.inference_mode = lambda mode=True: torch.set_grad_enabled(not mode)
     torch.__future__.set_swap_module_params_on_conversion(True)
