@@ -19,7 +19,7 @@ from probes.common.errors import NoHeadError
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
 from probes.measurements.intervening.importance import AGREEMENT, IMPORTANCE
-from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers
+from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers, questions
 from probes.measurements.intervening.probed_sample import (
     DROP,
     ProbedSample,
@@ -203,7 +203,7 @@ class Ablation(Measurement):
         for each in asked:
             rows += each.rows(variants, DROP, each.predicted)
         try:
-            rows += own_answers(context, variants, sample)
+            rows += own_answers(context, variants, questions(context, sample))
         except NoHeadError:
             left_out.append("The model has no language-model head: its own answers are left out.")
         if why := sites.refused.get("heads"):

@@ -27,7 +27,7 @@ from probes.measurements.intervening.erasers import (
     leace,
     random_subspace,
 )
-from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers
+from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers, questions
 from probes.measurements.intervening.probed_sample import (
     ProbedSample,
     Sample,
@@ -163,18 +163,20 @@ class Erasure(Measurement):
         options = context.options
         sample = drawn(len(context.corpus.splits["test"]), options.sentences)
         tasks, notes = probed_samples(context, sample, 1)
+        asked = questions(context, sample)
         rows: list[Row] = []
         for task in tasks:
-            steps = {layer: _steps(task, layer, options.method) for layer in task.layers}
+            targets = _targets(task.context.examples)
+            steps = {layer: _steps(task, layer, targets, options.method) for layer in task.layers}
             variants = _variants(task.name, steps)
             every, _ = probed_samples(context, sample, len(variants))
             rows += _sizes(task, steps)
             rows += _read(context, task.name, every, variants, options.training)
             try:
-                rows += own_answers(context, variants, sample)
+                rows += own_answers(context, variants, asked)
             except NoHeadError:
                 notes.append("The model has no language-model head: its own answers are left out.")
-            if not has_types(task.context.examples):
+            if len(targets) == 1:
                 notes.append(f"{task.name} has no control task: its examples have no types.")
         return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
 
@@ -206,14 +208,22 @@ class Step(NamedTuple):
     change: float
 
 
-def _steps(task: ProbedSample, layer: int, method: str) -> dict[str, Step]:
-    """What erases labels, then its controls; those of the control task only if there is one."""
+def _targets(examples: Examples) -> list[NDArray[Any]]:
+    """The labels of train, and those of the control task if there is one."""
+    control = control_labels(examples, "train", [0]) if has_types(examples) else ()
+    return [examples.targets("train"), *control]
+
+
+def _steps(
+    task: ProbedSample, layer: int, targets: Sequence[NDArray[Any]], method: str
+) -> dict[str, Step]:
+    """What erases labels, then its controls.
+
+    Args:
+        targets: see `_targets`.
+    """
     erase = {"leace": leace, "inlp": inlp}[method]
-    context, examples = task.context, task.context.examples
-    targets = [examples.targets("train")]
-    if has_types(examples):
-        targets += [*control_labels(examples, "train", [0])]
-    both = _moments(context, layer, targets)
+    both = _moments(task.context, layer, targets)
     found, width = {}, both.xz.shape[-1] // len(targets)
     for number, name in enumerate([LABELS, CONTROL][: len(targets)]):
         eraser = erase(both.with_labels(slice(number * width, (number + 1) * width)))

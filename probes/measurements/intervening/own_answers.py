@@ -71,7 +71,7 @@ def one_word_each(sentences: Sequence[Sentence]) -> list[Text]:
     return words
 
 
-def own_answers(context: Context, variants: Sequence[Variant], sample: Ints) -> Iterator[Row]:
+def own_answers(context: Context, variants: Sequence[Variant], asked: Questions) -> Iterator[Row]:
     """By how much the loss is higher, and agreement worse, in one pass than in another.
 
     Raises:
@@ -81,7 +81,6 @@ def own_answers(context: Context, variants: Sequence[Variant], sample: Ints) -> 
     from probes.extraction.token_scores import TokenScores, scored
     from probes.extraction.views import view_over
 
-    asked = questions(context, sample)
     texts = [*asked.words, *(text for each in asked.verbs for text in each)]
     view = view_over(texts, "written")
     shard = Shard(0, np.arange(len(view.texts)), view.texts)

@@ -19,7 +19,7 @@ from probes.measurements.intervening.importance import (
     importance_for_probes,
     normalised,
 )
-from probes.measurements.intervening.own_answers import LOSS, own_answers
+from probes.measurements.intervening.own_answers import LOSS, own_answers, questions
 from probes.measurements.intervening.probed_sample import DROP, ProbedSample, read_samples
 from probes.measurements.intervening.variants import Variant
 from probes.records.row import Place, Row
@@ -116,7 +116,7 @@ def pruning(
             yield from _banded(each.rows(_variants(its, context.model.n_layers), DROP, said))
     if LOSS in orders:
         variants = _variants(labels[LOSS], context.model.n_layers)
-        yield from _banded(own_answers(context, variants, sample))
+        yield from _banded(own_answers(context, variants, questions(context, sample)))
 
 
 def _labels(orders: Orders, steps: int) -> _Labels:
