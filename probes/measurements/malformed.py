@@ -1,7 +1,8 @@
 """Malformed text: whether probes still find what a sentence lost the form of.
 
-Test sentences are read once more with their words shuffled, their second half cut off, or subjects
-and objects dropped (the Primer in BERTology, section 4.1, on Ettinger 2020). The probes whose
+Test sentences are read once more with their words shuffled, their second half cut off, subjects
+and objects dropped (the Primer in BERTology, section 4.1, on Ettinger 2020), or names replaced by
+others of their type (the same on Balasubramanian et al. 2020). The probes whose
 scores are reported are applied, as they are, to the examples whose words remain; gold labels are
 those of the intact sentences. Predictions on the same examples in intact text are what is lost
 from.
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
-from probes.data.perturbations import PERTURBATIONS, Perturbation, moved
+from probes.data.perturbations import PERTURBATIONS, Changed, Perturbation, moved, perturbations_of
 from probes.data.sentence import Sentence
 from probes.examples.examples import NotServedError, Split
 from probes.extraction.vectors import layer_part
@@ -47,8 +48,11 @@ class Malformed(Measurement):
     """What the reported probes predict of malformed test sentences."""
 
     name = "malformed"
+    version = 2
     asks = ("scores",)
-    summary = "scores of the same probes on shuffled, cut and incomplete sentences"
+    summary = (
+        "scores of the same probes on shuffled, cut and incomplete sentences, and with other names"
+    )
     views = (
         *(
             Pivot(
@@ -56,7 +60,7 @@ class Malformed(Measurement):
                 ("malformed_drop",),
                 columns=("task",),
                 where={"perturbation": name},
-                note=NOTE * (name == next(iter(PERTURBATIONS))),
+                note=NOTE * (name == PERTURBATIONS[0]),
             )
             for name in PERTURBATIONS
         ),
@@ -65,7 +69,7 @@ class Malformed(Measurement):
             "malformed_drop",
             note=NOTE,
             line="perturbation",
-            of_several={"perturbation": next(iter(PERTURBATIONS))},
+            of_several={"perturbation": PERTURBATIONS[0]},
         ),
     )
 
@@ -93,7 +97,7 @@ class Malformed(Measurement):
             raise NotServedError("given vectors are of the sentences as they are")
         every = {
             name: survivors(context.corpus.splits["test"], split, perturb)
-            for name, perturb in PERTURBATIONS.items()
+            for name, perturb in perturbations_of(context.corpus).items()
         }
         counts = {name: len(each.kept) for name, each in every.items()}
         every = {name: each for name, each in every.items() if counts[name]}
@@ -128,15 +132,12 @@ class Survivors(NamedTuple):
 
 def survivors(sentences: Sequence[Sentence], split: Split, perturb: Perturbation) -> Survivors:
     """The examples of a split that survive a perturbation of its sentences."""
-    orders = [perturb(sentence) or () for sentence in sentences]
-    texts = [
-        Text(tuple(sentence.words[i] for i in order), (0, len(order)))
-        for sentence, order in zip(sentences, orders, strict=True)
-    ]
+    changed = [perturb(sentence) or Changed((), ()) for sentence in sentences]
+    texts = [Text(words, (0, len(words))) for words, _ in changed]
     kept, spans = [], []
     for i, (number, example) in enumerate(zip(split.sentence, split.examples, strict=True)):
         given = (span for span in (example.span, example.span2) if span)
-        places = [moved(span, orders[number]) for span in given]
+        places = [moved(span, changed[number].order) for span in given]
         if None not in places:
             kept.append(i)
             spans.append(places)

@@ -304,6 +304,16 @@ def test_semantics_is_spread(kl, gains, expected):
         assert found.why == "no interval can be given for srl"
 
 
+@pytest.mark.parametrize("task", ["proto-roles", "coreference"])
+def test_each_semantic_task_has_its_own_claim(task):
+    given = {task: (0.1, 0.2), "pos": (0.3, 0.4), "deprel": (0.5, 0.6), "srl": (0.9, 1)}
+    results = [mixed(name, expected_layer=(1, 2), kl=each) for name, each in given.items()]
+    curves = {task: WIDE, "pos": NARROW, "deprel": NARROW, "srl": NARROW}
+    mixes = {name: of_means(curve, 0.001) for name, curve in curves.items()}
+    assert outcome(f"{task}-spread", *results, mixes=mixes).verdict == "supported"
+    assert outcome("semantics-spread", *results, mixes=mixes).verdict == "contradicted"
+
+
 def test_semantics_is_not_tested_without_predictions_on_mixes():
     results = [
         mixed(name, expected_layer=(1, 2), kl=(0.1, 0.2)) for name in ("pos", "deprel", "srl")
@@ -440,7 +450,8 @@ def test_equal_peaks_inside_and_outside_the_middle_are_rarely_told_apart(truth):
 
 def test_every_claim_names_its_source_and_fits_in_json():
     tasks = (
-        "agreement chunking deprel depth length main-verb pos position srl subject-noun tree-depth"
+        "agreement chunking coreference deprel depth length main-verb pos position proto-roles srl "
+        "subject-noun tree-depth"
     )
     results = [mixed(task, UP, (1, 2), (0.1, 0.2)) for task in tasks.split()]
     mixes = {result.task.name: of_means(UP, 0.001) for result in results}
@@ -449,7 +460,7 @@ def test_every_claim_names_its_source_and_fits_in_json():
     # Of pairs of models, of structure and of geometry.
     others = {"fine-tuning-changes-final", "trees-middle", "chunk-clusters-fade"}
     of_layers = [claim for claim in CLAIMS if claim.section in ("5.2", "7.1")]
-    assert len(of_layers) == 17
+    assert len(of_layers) == 20
     for claim in of_layers:
         assert claim.source.startswith(("Primer 5.2; ", "Primer 7.1; "))
         result = claim.on(found)

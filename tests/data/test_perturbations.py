@@ -1,15 +1,32 @@
-"""Malformed sentences, by hand."""
+"""Changed sentences, by hand."""
 
 import pytest
 
-from probes.data.perturbations import cut, moved, shuffled, without_arguments
-from probes.data.sentence import Sentence
+import probes.data.perturbations as perturbations
+from probes.data.perturbations import Changed, OtherNames, moved
+from probes.data.sentence import Corpus, Mention, Sentence
 
 TEXT = "The dog that I fed brought me a bone today ."
 WORDS = TEXT.split()
 HEADS = (1, 5, 4, 4, 1, -1, 5, 8, 5, 5, 5)
 RELATIONS = "det nsubj obj nsubj acl:relcl root iobj det obj obl:tmod punct"
 DEPRELS = RELATIONS.split()
+
+
+def order_of(perturb):
+    """The words that remain; each is the one of the intact sentence."""
+
+    def of(given):
+        found = perturb(given)
+        assert found is None or found.words == tuple(given.words[i] for i in found.order)
+        return found and found.order
+
+    return of
+
+
+cut, shuffled, without_arguments = map(
+    order_of, (perturbations.cut, perturbations.shuffled, perturbations.without_arguments)
+)
 
 
 def sentence(words=WORDS, heads=HEADS, deprels=DEPRELS, name="s1"):
@@ -72,3 +89,42 @@ def test_a_span_survives_where_its_words_stay_side_by_side_and_in_order():
         assert moved(lost, order) is None
     assert moved((3, 4), (3,)) == (0, 1)
     assert moved((3, 5), (3,)) is None
+
+
+def named(name, text, mentions=(), document="", feats=None):
+    """A sentence in which capitalised words are proper nouns; feats by word."""
+    words = tuple(text.split())
+    tags = tuple("PROPN" if word[0].isupper() else "NOUN" for word in words)
+    every = tuple({"Number": (feats or {}).get(word, "Sing")} for word in words)
+    of = tuple(Mention(f"e{i}", kind, span) for i, (kind, span) in enumerate(mentions))
+    return Sentence(name, "en", words, upos=tags, feats=every, mentions=of, document=document)
+
+
+def test_names_are_replaced_by_others_of_their_type_length_and_morphology():
+    train = (
+        named("a", "Ann Lee met Bob in Paris", [("person", (0, 2)), ("person", (3, 4))]),
+        # The city of the shortest mention around it, not of the person that it is said of.
+        named("b", "men of Rome saw Eve", [("person", (0, 3)), ("place", (2, 3)), ("person", (4, 5))]),
+        named("c", "the Smiths of Rome", [("person", (0, 4)), ("place", (3, 4))], feats={"Smiths": "Plur"}),
+    )  # fmt: skip
+    replace = OtherNames(Corpus("c", "1", "MIT", {"train": train, "dev": (), "test": ()}))
+
+    def of(text, *mentions, **more):
+        return replace(named("t", text, mentions, **more))
+
+    # Alone of its kind, as are "Ann Lee" of two words, "Smiths" and, without a type, "Paris".
+    assert of("Ann Lee saw", ("person", (0, 2))) is None
+    assert of("Bob saw", ("person", (0, 1))) == Changed(("Eve", "saw"), (0, 1))
+    assert of("Eve saw Bob", ("person", (0, 1)), ("person", (2, 3))).words == ("Bob", "saw", "Eve")
+    assert of("Zed saw", ("person", (0, 1))).words[0] in ("Bob", "Eve")
+    assert of("Rome", ("place", (0, 1))) is None
+    assert of("Milan", ("place", (0, 1))).words == ("Rome",)
+    assert of("Joneses", ("person", (0, 1)), feats={"Joneses": "Plur"}).words == ("Smiths",)
+    assert of("Joneses", ("place", (0, 1)), feats={"Joneses": "Plur"}) is None
+    assert of("no name") is None
+    # The same name in all sentences of a document; in many documents either.
+    places = [
+        {of("Zed", ("person", (0, 1)), document=f"d{i}").words for _ in range(2)} for i in range(99)
+    ]
+    assert all(len(each) == 1 for each in places)
+    assert set.union(*places) == {("Bob",), ("Eve",)}

@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import probes.measurements.malformed as malformed
 from probes.__main__ import main
-from probes.data.perturbations import PERTURBATIONS
+from probes.data.perturbations import PERTURBATIONS, Changed, perturbations_of
 from probes.data.sentence import Corpus, Sentence
 from probes.measurements.malformed import Malformed, survivors
 from probes.records.parameters import read_parameters
@@ -33,7 +33,8 @@ def corpus():
 
     def sentence(name, n):
         words = rng.choice(WORDS, n).tolist()
-        tags = ["N", *("NVX"[WORDS.index(word) % 3] for word in words[:-1])]
+        # A word in three is a name.
+        tags = ["N", *(("N", "V", "PROPN")[WORDS.index(word) % 3] for word in words[:-1])]
         return Sentence(
             name,
             "en",
@@ -71,15 +72,13 @@ class ByHand:
     """Examples of words or pairs of words, with what a stored linear probe says of them."""
 
     def __init__(self, folder, cache, result, name):
-        self.result, self.perturb = result, PERTURBATIONS[name]
+        self.result, self.perturb = result, perturbations_of(corpus())[name]
         self.parameters = read_parameters(cache, result.key)
         self.sentences = [s for s in corpus().splits["test"] if self.perturb(s)]
-        self.orders = [list(self.perturb(s)) for s in self.sentences]
+        changed = [self.perturb(s) for s in self.sentences]
+        self.orders = [list(each.order) for each in changed]
         texts = [
-            [
-                [s.words[i] for i in order]
-                for s, order in zip(self.sentences, self.orders, strict=True)
-            ],
+            [list(each.words) for each in changed],
             [list(s.words) for s in self.sentences],
         ]
         self.vectors = [hand_vectors(folder, each) for each in texts]
@@ -172,7 +171,8 @@ def test_rank_correlations_are_those_of_the_words_that_remain(found, tiny_bert, 
 @pytest.mark.usefixtures("short_schedule")
 def test_where_nothing_is_changed_nothing_is_lost(tiny_bert, tmp_path, monkeypatch, capsys):
     """Of words, pairs, spans and sets of labels; with linear probes and MLPs."""
-    monkeypatch.setattr(malformed, "PERTURBATIONS", {"as it is": lambda s: tuple(range(len(s)))})
+    same = {"as it is": lambda s: Changed(s.words, tuple(range(len(s))))}
+    monkeypatch.setattr(malformed, "perturbations_of", lambda corpus: same)
     settings = {"evidence": "malformed", "twins": 0, "quick": False, "project": 8}
     names = "pos", "chunking", "depth", "distance", "srl", "roles", "agreement", "length"
     results = run(tiny_bert, tmp_path, tasks=names, **settings)
@@ -200,9 +200,8 @@ def test_which_spans_survive_and_where_they_lie():
     spans = [((0, 1), (3, 5)), ((1, 3), (4, 5)), ((2, 3), (0, 1))]
     examples = [Example("l", *each) for each in spans] + [Example("l", (0, 1), (1, 2))]
     split = SimpleNamespace(sentence=np.array([0, 0, 0, 1]), examples=examples)
-    kept, texts, spans = survivors(
-        sentences, split, lambda s: (3, 4, 0, 2) if s.id == "a" else None
-    )
+    changed = Changed(tuple("deac"), (3, 4, 0, 2))
+    kept, texts, spans = survivors(sentences, split, lambda s: changed if s.id == "a" else None)
     assert kept.tolist() == [0, 2]
     assert [text.words for text in texts] == [tuple("deac")] * 2
     assert spans.tolist() == [[[2, 3], [0, 2]], [[3, 4], [2, 3]]]
@@ -221,7 +220,7 @@ def test_without_trees_no_arguments_are_dropped_and_without_survivors_there_is_n
     (result,) = run(tiny_bert, tmp_path, corpus=given, tasks=("pos",), limit=None, **settings)
     record = result.evidence["malformed"]
     assert record.facts["arguments dropped"] == 0
-    assert set(record.rows.axes["perturbation"]) == {"shuffled", "cut"}
+    assert set(record.rows.axes["perturbation"]) == {"shuffled", "cut", "names replaced"}
 
     single = replace(splits["test"][0], words=("dog",), upos=("N",))
     one_word = replace(given, splits={**splits, "test": (single,)})
@@ -247,11 +246,11 @@ def test_tables_and_files_have_it(found, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "malformed · drop, arguments dropped" in shown
     counts = [record.facts[name] for name in PERTURBATIONS]
-    assert shown.count("pos: of {} test examples survive {} shuffled, {} cut, {} arg".format(
+    assert shown.count("pos: of {} test examples survive {} shuffled, {} cut, {} arguments dropped, {} names".format(
         record.facts["test_examples"], *counts)) == 1  # fmt: skip
     with (folder / "results" / "measurements.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 3 * 3 * 3
+    assert len(rows) == 2 * 3 * 3 * 4
     assert {row["axes"] for row in rows} == {f"perturbation={name}" for name in PERTURBATIONS}
     (chart,) = Malformed().charts({"m": results["pos"]})
     assert [point.line for point in chart.models["m"]][::3] == list(PERTURBATIONS)

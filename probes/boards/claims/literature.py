@@ -51,7 +51,7 @@ from probes.boards.claims.layers import (
     rises,
     trees_peak_in,
 )
-from probes.boards.claims.mixes import final_layers_lower, pipeline, semantics_spread
+from probes.boards.claims.mixes import final_layers_lower, in_order, more_spread
 
 FAR = 0.1
 """An expected cosine that counts as far from isotropic: below that of any layer of BERT-base in
@@ -362,7 +362,16 @@ CLAIMS = (
         "Tenney et al. 2019a",
         "probes of this family on means of words, theirs MLPs that attend to spans; layers are "
         "standardised before they are mixed",
-        pipeline,
+        in_order("pos", "deprel", "srl"),
+    ),
+    Claim(
+        "coreference-after-parsing",
+        "Layers follow the classical pipeline: POS tagging, dependency parsing, coreference",
+        "5.2",
+        "Tenney et al. 2019a",
+        "as for pipeline-order; candidates are mentions of the text, and texts are windows of a "
+        "few sentences",
+        in_order("pos", "deprel", "coreference"),
     ),
     Claim(
         "chunks-before-parsing",
@@ -403,9 +412,25 @@ CLAIMS = (
         "Syntax can be localised in a few layers, semantics is spread across the entire model",
         "5.2",
         "Tenney et al. 2019a",
-        "weights and gains as in the source, gains by a measure of ours; semantic roles alone, "
-        "whose gains in the source are less spread than those of relations and proto-roles",
-        semantics_spread,
+        "weights and gains as in the source, gains by a measure of ours; semantic roles, whose "
+        "gains in the source are less spread than those of relations and proto-roles",
+        more_spread("srl"),
+    ),
+    Claim(
+        "proto-roles-spread",
+        "Syntax can be localised in a few layers, proto-roles are spread across the entire model",
+        "5.2",
+        "Tenney et al. 2019a",
+        "as for semantics-spread; the fourteen properties of UDS, of which the source has others",
+        more_spread("proto-roles"),
+    ),
+    Claim(
+        "coreference-spread",
+        "Syntax can be localised in a few layers, coreference is spread across the entire model",
+        "5.2",
+        "Tenney et al. 2019a",
+        "as for semantics-spread and coreference-after-parsing",
+        more_spread("coreference"),
     ),
     Claim(
         "surface-syntax-semantics",

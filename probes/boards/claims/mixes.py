@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from probes.boards.claims.bands import middle, within
-from probes.boards.claims.claim import MissingError, Outcome, decided, ordered, p_if
+from probes.boards.claims.claim import MissingError, Outcome, Predicate, decided, ordered, p_if
 from probes.boards.claims.layers import FEWEST_TASKS
 from probes.boards.claims.model_rows import ModelRows
 from probes.measurements.expected_layer import gain_deviation
@@ -12,50 +14,59 @@ from probes.statistics.bootstrap import bounds, interval
 from probes.statistics.replicates import p_values_of
 from probes.statistics.significance import ALPHA
 
-PIPELINE = ("pos", "deprel", "srl")
-"""Part of speech, parsing, semantic roles: the first two are syntax, the third is semantics."""
+SYNTAX = ("pos", "deprel")
+"""Part of speech and parsing."""
 
 Ranges = dict[str, tuple[float, float]]
 """Intervals by task."""
 
 
-def pipeline(model: ModelRows) -> Outcome:
-    """Supported if the interval of each expected layer ends before the next begins.
+def in_order(*tasks: str) -> Predicate:
+    """The predicate that the expected layers of tasks lie in this order.
 
-    Contradicted if one begins after a later one has ended.
+    Supported if the interval of each ends before the next begins; contradicted if one begins after
+    a later one has ended.
     """
-    ranges = _known({task: model.located(task, "expected_layer").interval for task in PIPELINE})
-    pos, deprel, srl = ranges.values()
-    pairs = ((pos, deprel), (deprel, srl), (pos, srl))
-    return ordered(
-        pairs,
-        f"expected layer: {_said(ranges)}",
-        [{"task": task, "expected_layer": list(each)} for task, each in ranges.items()],
-    )
+
+    def predicate(model: ModelRows) -> Outcome:
+        ranges = _known({task: model.located(task, "expected_layer").interval for task in tasks})
+        return ordered(
+            combinations(ranges.values(), 2),
+            f"expected layer: {_said(ranges)}",
+            [{"task": task, "expected_layer": list(each)} for task, each in ranges.items()],
+        )
+
+    return predicate
 
 
-def semantics_spread(model: ModelRows) -> Outcome:
-    """Compares `srl` with `pos` and `deprel` in how far its weights and its gains are spread.
+def more_spread(semantic: str) -> Predicate:
+    """The predicate that a task's weights and its gains are spread farther than those of syntax.
 
     Weights by their divergence from uniform ones, gains by the standard deviation of their layers.
-    Supported if the intervals of `srl` show more spread than both others, in weights and in gains;
-    contradicted if one shows less.
+    Supported if the intervals show more spread than both `pos` and `deprel`, in weights and in
+    gains; contradicted if one shows less.
     """
-    weights = _known({task: model.located(task, "kl").interval for task in PIPELINE})
-    gains = _known({t: bounds(interval(gain_deviation(model.mixes(t).values))) for t in PIPELINE})
-    # The farther from uniform, the less spread.
-    near_uniform = {task: (-high, -low) for task, (low, high) in weights.items()}
-    pairs = [
-        (spread[task], spread["srl"]) for spread in (near_uniform, gains) for task in PIPELINE[:2]
-    ]
-    why = (
-        f"divergence of weights from uniform, bits: {_said(weights)}; "
-        f"standard deviation of gains, layers: {_said(gains)}"
-    )
-    numbers = [
-        {"task": t, "kl_bits": list(weights[t]), "gain_deviation": list(gains[t])} for t in PIPELINE
-    ]
-    return ordered(pairs, why, numbers)
+
+    def predicate(model: ModelRows) -> Outcome:
+        tasks = (*SYNTAX, semantic)
+        weights = _known({task: model.located(task, "kl").interval for task in tasks})
+        gains = _known({t: bounds(interval(gain_deviation(model.mixes(t).values))) for t in tasks})
+        # The farther from uniform, the less spread.
+        near_uniform = {task: (-high, -low) for task, (low, high) in weights.items()}
+        pairs = [
+            (spread[task], spread[semantic]) for spread in (near_uniform, gains) for task in SYNTAX
+        ]
+        why = (
+            f"divergence of weights from uniform, bits: {_said(weights)}; "
+            f"standard deviation of gains, layers: {_said(gains)}"
+        )
+        numbers = [
+            {"task": t, "kl_bits": list(weights[t]), "gain_deviation": list(gains[t])}
+            for t in tasks
+        ]
+        return ordered(pairs, why, numbers)
+
+    return predicate
 
 
 def final_layers_lower(model: ModelRows) -> Outcome:
