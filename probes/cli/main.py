@@ -174,7 +174,9 @@ def build_parser() -> argparse.ArgumentParser:
                     f"Measurement {name!r}: its option {option!r} would be the flag {flag}, which "
                     "exists already; rename the option."
                 )
-            described = f"{about.description or option} (default: {about.get_default()})"
+            described = about.description or option
+            if not about.is_required():
+                described += f" (default: {about.get_default()})"
             add(
                 flag,
                 dest=f"{name}.{option}",

@@ -198,6 +198,8 @@ def options_of(config: RunConfig, name: str) -> Frozen:
     except ValidationError as error:
         field, value, why = first_fault(error)
         flag = f"--{name}-{field}".replace("_", "-")
+        if why == "is missing":
+            raise UserError(f"--measurements {name}: it needs {flag}.") from error
         raise UserError(f"{flag} {quoted(value)}: {why}.") from error
 
 

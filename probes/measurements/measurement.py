@@ -341,6 +341,7 @@ CORPUS = {
     "geometry": "probes.measurements.geometry.geometry:Geometry",
     "attention": "probes.measurements.attention.attention:Attention",
     "attention_change": "probes.measurements.attention.change:AttentionChange",
+    "parallel": "probes.measurements.geometry.parallel:Parallel",
     "pairs": "probes.measurements.behaviour.pairs:Pairs",
     "ablation": "probes.measurements.intervening.ablation:Ablation",
     "erasure": "probes.measurements.intervening.erasure:Erasure",

@@ -8,7 +8,7 @@ A number that is not registered is printed under its own name, with three digits
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from probes.common.registry import Registry
 
@@ -266,9 +266,12 @@ quantities.add("retention", Quantity(percent=True, source="Sanh et al. 2019"))
 
 # Transfer between corpora.
 PIRES_2019 = "Pires et al. 2019"
+LIBOVICKY_2020 = "Libovický et al. 2020"
 quantities.add("transfer_score", Quantity(of_task=True, source=PIRES_2019))
 quantities.add("transfer_difference", Quantity(of_task=True, source=PIRES_2019))
-quantities.add("centroid_cosine", Quantity(bounds=CORRELATION, source="Libovický et al. 2020"))
+quantities.add("centroid_cosine", Quantity(bounds=CORRELATION, source=LIBOVICKY_2020))
 quantities.add("examples_without_label", Quantity(digits=0, bounds=POSITIVE))
+quantities.add("retrieval_accuracy", Quantity(percent=True, bounds=SHARE, source=LIBOVICKY_2020))
+quantities.add("cka_of_languages", replace(quantities.get("cka"), label="CKA of languages"))
 
 quantities.mark_as_shipped()

@@ -1,0 +1,184 @@
+"""Parallel sentences: how near translations are, of all sentences (Libovický et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import numpy as np
+from pydantic import AfterValidator, Field, PlainSerializer
+
+from probes.common.arrays import Ints
+from probes.common.errors import UserError
+from probes.common.files import sha256
+from probes.common.wording import counted
+from probes.data.conllu_files import read_conllu
+from probes.data.sentence import SPLITS, Sentence
+from probes.data.treebank import language_of
+from probes.examples.examples import NotServedError
+from probes.extraction.vectors import layer_part
+from probes.extraction.views import plain_text, view_over
+from probes.measurements.chart_views import Lines
+from probes.measurements.geometry.cosines import unit_vectors
+from probes.measurements.measurement import Found, Measurement
+from probes.measurements.pivots import Pivot
+from probes.records.base import Frozen
+from probes.records.row import Row
+from probes.records.values import ends
+from probes.statistics.cka import bias_note, linear_cka
+from probes.statistics.estimates import means
+from probes.statistics.partition import Partition, partition
+from probes.statistics.row_sums import Rows, blocks, centred, group_sums
+
+if TYPE_CHECKING:
+    from probes.extraction.windows import Pooling
+    from probes.measurements.context import Context
+
+
+def _there(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError("there is no such file; give a CoNLL-U file")
+    return path
+
+
+class ParallelOptions(Frozen):
+    """What has to be given."""
+
+    file: Annotated[Path, AfterValidator(_there), PlainSerializer(sha256)] = Field(
+        description="CoNLL-U file of the translations, whose sent_id are those of the corpus"
+    )
+    """Known to records by what is in it, not by where it is."""
+
+
+class Parallel(Measurement):
+    """Retrieval of translations, and the similarity of two languages' spaces, layer by layer."""
+
+    name = "parallel"
+    options = ParallelOptions
+    summary = "retrieval of translations among parallel sentences, and their CKA"
+    views = (
+        Pivot(
+            metrics=("retrieval_accuracy",),
+            columns=("among", "vectors"),
+            note="A vector is the mean of a sentence's words. A translation is found, among the "
+            "sentences that the head names, if its cosine is the highest; by chance, one in as "
+            "many as there are pairs. Centred: minus the mean of its language. ± half a 95 % "
+            "interval over documents, or sentences; candidates stay the same.",
+        ),
+        Pivot(metrics=("cka_of_languages", "centroid_cosine")),
+        Lines(
+            "parallel",
+            "retrieval_accuracy",
+            "Retrieval of translations",
+            line="among",
+            where={"vectors": "centred"},
+        ),
+    )
+
+    def compute(self, context: Context) -> Found:
+        """Compare the sentences of all splits with those of the same sent_id in the file.
+
+        Rows of each layer: the share of sentences whose translation is the nearest, in each
+        direction, also of vectors that are centred by language; linear CKA of the two sets of
+        sentences (Kornblith et al. 2019), which does not depend on centring; and the cosine of
+        their means.
+
+        Raises:
+            UserError: fewer than two sentences have translations.
+            NotServedError: the vectors were given.
+        """
+        if not context.model.window:
+            raise NotServedError("given vectors are of the sentences as they are")
+        path = cast("ParallelOptions", context.options).file
+        theirs = {s.id: s for s in read_conllu(path, language_of(path))}
+        ours = [s for s in context.corpus if s.id in theirs]
+        if len(ours) < 2:
+            raise UserError(
+                f"--parallel-file {path}: {len(ours)} of its sentences have the sent_id of one of "
+                f"{context.corpus.name}; give a file of translations, such as of PUD."
+            )
+        names = context.corpus.name, path.stem
+        own = _means_of_own(context, theirs.keys())
+        other = _means(context, [theirs[s.id] for s in ours])
+        drawn = partition([s.document for s in ours])
+        n_all = sum(map(len, context.corpus.splits.values()))
+        lacking = f"{counted(n_all - len(ours), 'sentence')} of the corpus and "
+        lacking += f"{len(theirs) - len(ours):,}"
+        return Found(
+            [
+                row
+                for place, layer in enumerate(context.layers)
+                for row in _compared(layer, own[place], other[place], names, drawn)
+            ],
+            facts={"sentences": len(ours)},
+            notes=[
+                f"{len(ours):,} pairs of sentences; {lacking} of the file have no translation.",
+                *bias_note(len(ours), context.model.hidden_size),
+            ],
+        )
+
+
+def _means_of_own(context: Context, ids: Collection[str]) -> Rows:
+    """The mean of the words of the sentences that have translations. Shape (L, sentences, H)."""
+    found = []
+    for layer in context.layers:
+        parts = []
+        for split in SPLITS:
+            sentences = context.corpus.splits[split]
+            number = context.sentence_numbers(split)
+            sums = group_sums(context.words(split, layer), number, len(sentences))
+            sums /= np.bincount(number, minlength=len(sentences))[:, None]
+            parts.append(sums[[s.id in ids for s in sentences]])
+        found.append(np.concatenate(parts))
+    return np.stack(found)
+
+
+def _means(context: Context, sentences: list[Sentence]) -> Rows:
+    """The same of other sentences, which are read for it."""
+    from probes.extraction.collectors import WordVectors
+
+    texts = [plain_text(sentence) for sentence in sentences]
+    view = view_over(texts, "plain")
+    pooling = cast("Pooling", context.vectors.manifest["key"]["settings"]["pooling"])
+    found = np.empty((len(context.layers), len(view.texts), context.model.hidden_size), np.float32)
+    for shard, arrays in context.read(view, WordVectors(context.layers, pooling, "float32")):
+        lengths = [len(text.words) for text in shard.texts]
+        number = np.repeat(np.arange(len(lengths)), lengths)
+        for place, layer in enumerate(context.layers):
+            sums = group_sums(arrays[layer_part(layer)].numpy(), number, len(lengths))
+            found[place, shard.index] = sums / np.array(lengths)[:, None]
+    return found[:, [view.index[text] for text in texts]]
+
+
+def _compared(
+    layer: int, own: Rows, other: Rows, names: tuple[str, str], drawn: Partition
+) -> Iterator[Row]:
+    for vectors, pair in ((None, (own, other)), ("centred", (centred(own), centred(other)))):
+        unit = [unit_vectors(each) for each in pair]
+        for start, end in ((0, 1), (1, 0)):
+            hits = nearest(unit[start], unit[end]) == np.arange(len(own))
+            values = hits[:, None].astype(np.float64)
+            (found,) = means(values, drawn.of_sentence, drawn.n, drawn.clusters)
+            yield Row(
+                "retrieval_accuracy",
+                found.value,
+                layer,
+                *ends(found.interval),
+                n=len(own),
+                axes={"among": names[end], "vectors": vectors},
+            )
+    yield Row("cka_of_languages", linear_cka(own, other), layer, n=len(own))
+    one, two = own.mean(0), other.mean(0)
+    cosine = float(one @ two / (np.linalg.norm(one) * np.linalg.norm(two)))
+    yield Row("centroid_cosine", cosine, layer, n=len(own))
+
+
+def nearest(queries: Rows, candidates: Rows) -> Ints:
+    """The candidate with the highest cosine to each query, of several the first. Shape (n,).
+
+    Args:
+        queries, candidates: unit vectors.
+    """
+    found = [(queries[some] @ candidates.T).argmax(1) for some in blocks(len(queries))]
+    return np.concatenate(found)
