@@ -144,9 +144,10 @@ def test_a_mistake_is_answered_with_its_line_and_what_to_do(runs, text, said):
     assert told == whole if said.endswith((".", "?")) else told.startswith(whole)
 
 
-def test_the_sweep_of_twenty_models_is_valid():
-    (run,) = read_sweep(ROOT / "sweeps" / "layers-of-20-models.toml", {}).runs
-    assert run.config.corpus == ("ewt",)
-    assert run.config.evidence == ("standard",)
-    assert len(run.models) == len({name.lower() for name in run.models}) == 23
-    assert all(name.count("/") == 1 for name in run.models)
+def test_the_sweep_of_the_literature_is_valid():
+    runs = read_sweep(ROOT / "sweeps" / "bertology.toml", {}).runs
+    assert [run.config.corpus for run in runs] == [("ewt",), ("gum",), ("sample",), ("blimp",)]
+    assert [run.config.evidence for run in runs] == [("standard",)] * 4
+    for run in runs:
+        assert len(run.models) == len({name.lower() for name in run.models}) == 10
+        assert all(name.count("/") == 1 for name in run.models)
