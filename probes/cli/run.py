@@ -11,6 +11,7 @@ from probes.boards.comparison import comparison_tables
 from probes.boards.evidence import tables_of
 from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
+from probes.boards.transfer_tables import transfer_tables
 from probes.cli.closing import (
     answers_compared,
     compare_models,
@@ -101,7 +102,12 @@ def run_corpora(
         if config.overwrite == "never":  # nothing of before, but what has just been measured
             again = again.model_copy(update={"overwrite": "missing"})
         found.append(run_models(again, each, models, command))
-    return merged(found)
+    together = merged(found)
+    with tolerate_broken_output():
+        console = output_console(progress.quiet)
+        for table in transfer_tables(together):
+            print_table(table, console)
+    return together
 
 
 def plan_models(config: RunConfig, source: Source, models: Sequence[LazyModel]) -> float:

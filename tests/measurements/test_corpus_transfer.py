@@ -8,6 +8,7 @@ from scipy.spatial.distance import cosine
 from tiny_runs import files_of, run
 
 import probes
+from probes.boards.transfer_tables import transfer_tables
 from probes.cli.main import main
 from probes.records.parameters import parameters_path, read_parameters
 from probes.statistics.bootstrap import resample
@@ -140,6 +141,17 @@ def test_centroids_are_means_of_training_vectors(found):
     train = VECTORS[sentences()["train"].ravel()].mean(0)
     row = transferred(results["B"], "centroid_cosine", "C")
     assert row.value == pytest.approx(1 - cosine(train - SHIFT, train + SHIFT), abs=1e-5)
+
+
+def test_a_table_has_every_training_corpus_by_every_test_corpus(found):
+    _, results = found
+    (table,) = transfer_tables(results.values())
+    assert table.heads == ("trained on", "A, layer 0", "B, layer 0", "C, layer 0")
+    for row, train in zip(table.texts, "ABC", strict=True):
+        scores = [transferred(results[test], "transfer_score", train).value for test in "ABC"]
+        assert row == (train, *(f"{100 * score:.1f}" for score in scores))
+    best = [[cell.best for cell in row.cells] for row in table.rows]
+    assert best == [[False, *(train == test for test in "ABC")] for train in "ABC"]
 
 
 def test_a_corpus_transfers_to_itself_without_loss(tiny_bert, tmp_path):
