@@ -19,7 +19,7 @@ from probes.common.files import sha256
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
-from probes.measurements.recomputed import require_recomputed, number_text, why_not_recomputed
+from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
 from probes.measurements.soundness import require_sound
 from probes.records.bundles import unpack
 from probes.records.files import PUBLISHED, name_of, read_record, record_paths

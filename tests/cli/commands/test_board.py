@@ -1,12 +1,14 @@
 """The `board` command: what it refuses, leaves off and writes, on published sums of EWT."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from probes.__main__ import main
 from probes.records.bundles import write_bundle
@@ -275,3 +277,59 @@ def test_the_files_of_the_site_have_the_numbers_of_the_records(folder, tmp_path,
 def test_places_that_are_no_results_are_refused(tmp_path, capsys):
     assert "there is no such folder" in refused(capsys, tmp_path / "none")
     assert "no results" in refused(capsys, tmp_path)
+
+
+REPOSITORY = Path(__file__).parents[3] / "examples" / "results-repository"
+WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+
+
+def steps(name):
+    (path,) = (path for path in WORKFLOWS if path.stem == name)
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return [step for job in content["jobs"].values() for step in job["steps"]]
+
+
+def command_of(name):
+    """The arguments of the workflow's call of the suite."""
+    (line,) = (x["run"] for x in steps(name) if x.get("run", "").startswith("python -m probes "))
+    return line.split()[3:]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_of_the_template_have_no_more_rights_than_they_need(path):
+    text = path.read_text(encoding="utf-8")
+    content = yaml.safe_load(text)
+    assert content["permissions"] == {"contents": "read"}
+    assert "secrets." not in text
+    assert "pull_request_target" not in text
+    for step in steps(path.stem):
+        if "uses" in step:
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step["uses"])
+        if step.get("uses", "").startswith("actions/checkout"):
+            assert step["with"]["persist-credentials"] is False
+    # "on" is a truth value to YAML.
+    assert content[True] == (
+        "pull_request" if path.stem == "check" else {"push": {"branches": ["main"]}}
+    )
+
+
+def test_the_workflows_check_a_submission_and_build_the_board(
+    folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for place in ("board", "submission"):
+        shutil.copytree(REPOSITORY, place)
+        bundled(folder / TWIN, Path(place, "results", "random", "r", "ewt.zip"))
+    bundle = Path("submission", "results", "M", "r", "ewt.zip")
+    bundled(folder / MODEL, bundle)
+    assert main(command_of("check")) == 0
+    assert "recomputed 2 results of 1 model" in capsys.readouterr().err
+    # Merged, it is on the board, and a later submission cannot change it.
+    shutil.copytree("submission/results", "board/results", dirs_exist_ok=True)
+    shutil.copytree("submission/results", "results")
+    assert main(command_of("board")) == 0
+    assert Path("site", "index.html").exists()
+    change(the(folder, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01)
+    bundled(folder / MODEL, bundle)
+    assert main(command_of("check")) == 2
+    assert "on the board for the same revision" in capsys.readouterr().err
