@@ -9,7 +9,7 @@ from typing import Any
 
 from probes.boards.board import Board, Candidate
 from probes.boards.ranking import Overall, Place, Ranking, interval_of
-from probes.measurements.cells import score_cell
+from probes.measurements.cells import metric_name, score_cell
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.metrics import label_of
 
@@ -94,7 +94,7 @@ def table_of_all(board: Board, ranking: Ranking) -> Table:
         places = {place.candidate.path: place for place in ranking.places(candidates)}
         below.update({place.candidate.name: n for n, place in enumerate(places.values())})
         twins |= {c.name for c in candidates if c.random}
-        heads.append(f"{task}\n{label_of(candidates[0].result.task.metric)}")
+        heads.append(f"{task}\n{metric_name(candidates[0].result)}")
         columns.append({c.name: _score_in_place(c, places.get(c.path)) for c in candidates})
     names = {name for cells in columns for name in cells}
     order = sorted(names, key=lambda x: (x in twins, means.get(x, len(names)), below[x], x))

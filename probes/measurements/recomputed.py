@@ -153,8 +153,10 @@ def _fits(rows: Rows, metric: str, axis: str) -> dict[int, list[float | None]]:
 
 def _localisation(result: Result, path: Path) -> Iterator[Row]:
     stored, sums = result.evidence[Localisation.name], stored_mix_sums(result, path)
-    assert sums is not None  # see `why_not_recomputed`
-    values, drawn = _values(result, sums, path.with_name(name_of(stored)))
+    beside = path.with_name(name_of(stored))
+    if sums is None:
+        raise UserError(f"{beside}: is not beside the scores {path.name}; export both together.")
+    values, drawn = _values(result, sums, beside)
     for k, value in enumerate(values):
         between = None if drawn is None else bounds(interval(drawn[k]))
         yield Row("mix_score", value, k, *ends(between))

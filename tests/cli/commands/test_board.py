@@ -148,6 +148,14 @@ ATTACKS = {
         "pos-linear-localisation-",
         ": pos, expected_layer: ",
     ),
+    "evidence apart from its scores": (
+        lambda f: [
+            shutil.move(path, f / TWIN)
+            for path in (f / MODEL / "ewt").glob("pos-linear-localisation-*")
+        ],
+        "pos-linear-localisation-",
+        "is not beside the scores",
+    ),
     "another name": (
         lambda f: the(f, "pos-linear-scores").rename(
             the(f, "pos-linear-scores").with_name("pos-linear-scores-00000000.json")
@@ -167,7 +175,7 @@ def test_what_does_not_follow_from_the_sums_is_refused_with_its_cell(folder, cap
     assert said in line
 
 
-def test_so_is_a_bundle_which_is_named(folder, tmp_path, capsys):
+def test_so_is_a_bundle_which_is_named(folder, tmp_path, capsys, monkeypatch):
     bundle = bundled(folder, tmp_path / "m.zip")
     assert main(["board", str(bundle)]) == 0
     assert "recomputed 3 results of 2 models" in capsys.readouterr().err
@@ -180,6 +188,8 @@ def test_so_is_a_bundle_which_is_named(folder, tmp_path, capsys):
     damaged = tmp_path / "damaged.zip"
     damaged.write_bytes(bundle.read_bytes()[:-100])
     assert str(damaged) in refused(capsys, damaged)
+    monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", 10_000)
+    assert "more than 10,000 bytes; export with --sums" in refused(capsys, bundle)
 
 
 def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
