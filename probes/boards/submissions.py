@@ -199,5 +199,5 @@ def _require_same_scores(result: Result, path: Path, known: Result) -> None:
                 raise UserError(
                     f"{path}: {result.task.name}, layer {layer}, {result.task.metric} on {split}: "
                     f"{number_text(now)}, but {number_text(before)} on the board for the same "
-                    f"revision of {result.model.name}; name another revision."
+                    f"revision of {result.model.name}; leave it out, or name another revision."
                 )

@@ -246,7 +246,10 @@ def test_another_score_at_the_same_revision_is_refused(folder, tmp_path, capsys)
     change(the(folder, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01)
     line = refused(capsys, folder, "--against", tmp_path / "there")
     assert "srl, layer 2, accuracy on dev: 0." in line
-    assert "on the board for the same revision of all-MiniLM-L6-v2; name another revision" in line
+    assert (
+        "on the board for the same revision of all-MiniLM-L6-v2; leave it out, or name another"
+        in line
+    )
 
 
 def test_the_files_of_the_site_have_the_numbers_of_the_records(folder, tmp_path, capsys):
