@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast lint docs clean
+.PHONY: demo test test-fast lint docs board clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python run_probes.py --model all-MiniLM-L6-v2 --offline
@@ -30,6 +30,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python tools/write_manual.py
 	$(BIN)/zensical build --clean --strict
 	$(BIN)/python -m pytest --quiet tests/docs/test_site.py
+
+# The board of the published results, in build/board.
+board: $(VENV)/.installed
+	$(BIN)/python -m probes board results/published --site build/board
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[docs]"

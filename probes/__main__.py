@@ -24,6 +24,7 @@ COMMANDS = (
     "heads",
     "claims",
     "leaderboard",
+    "board",
     "compare",
     "report",
     "figure",

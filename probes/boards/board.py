@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted
 from probes.measurements.current import has_current_numerics
@@ -14,7 +14,8 @@ from probes.measurements.plugin_keys import as_loaded
 from probes.records.probe_spec import PROBES
 from probes.records.result import Result
 from probes.records.titles import corpus_title
-from probes.tasks.builtin import table_order, version_of
+from probes.tasks.builtin import group_of, table_order, version_of
+from probes.tasks.task import Group
 
 KINDS = {False: "bidirectional", True: "causal"}
 
@@ -107,6 +108,22 @@ def make_boards(candidates: Sequence[Candidate], *, together: bool = False) -> l
         site = result.task.site or ""
         groups[result.corpus.name, result.probe.family, kind, site].append(candidate)
     return [_board(*key, groups[key]) for key in sorted(groups)]
+
+
+def by_task_group(board: Board) -> dict[str, Board]:
+    """The board of each group of tasks that it has results of."""
+    apart = defaultdict(list)
+    for candidate, why in board.apart:
+        apart[group_of(candidate.result.task.name)].append((candidate, why))
+    groups = {
+        group: {task: each for task, each in board.tasks.items() if group_of(task) == group}
+        for group in get_args(Group)
+    }
+    return {
+        group: replace(board, tasks=tasks, apart=tuple(apart[group]))
+        for group, tasks in groups.items()
+        if tasks or apart[group]
+    }
 
 
 def _board(corpus: str, probe: str, kind: str, site: str, candidates: Sequence[Candidate]) -> Board:

@@ -35,9 +35,22 @@ from probes.records.result import SCORES, Result
 
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
     """One row per result and layer, with the columns `COLUMNS`."""
-    records = [record for result in results for record in (result, *result.evidence.values())]
-    rows = _leaderboard([lines_of(record) for record in records])
+    rows = _rows(results)
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
+
+
+def _rows(results: Iterable[Result]) -> list[Line]:
+    records = [record for result in results for record in (result, *result.evidence.values())]
+    return _leaderboard([lines_of(record) for record in records])
+
+
+def _in_order(rows: Iterable[Line]) -> list[Line]:
+    return sorted(rows, key=lambda row: tuple(row[name] for name in ORDER))
+
+
+def write_tidy(path: Path, results: Iterable[Result]) -> None:
+    """Write these results as a file like `leaderboard.csv`."""
+    _write(path, COLUMNS, _in_order(_rows(results)))
 
 
 def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:
@@ -50,8 +63,7 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
         found = _without_duplicates(indexed(output, read).values())
-        rows = sorted(_leaderboard(found), key=lambda row: tuple(row[name] for name in ORDER))
-        _write(path, COLUMNS, rows)
+        _write(path, COLUMNS, _in_order(_leaderboard(found)))
         for name, columns, lines in (
             ("measurements.csv", LONG_COLUMNS, [x for each in found for x in each.long]),
             ("behaviour.csv", BEHAVIOUR_COLUMNS, [x for each in found for x in each.behaviour]),

@@ -62,6 +62,7 @@ class Ranking:
 
     untested: bool = False
     _known: dict[Path, LayerScore] = field(default_factory=dict)
+    _ranked: dict[tuple[Path, ...], list[Place]] = field(default_factory=dict)
 
     def places(self, candidates: Sequence[Candidate]) -> list[Place]:
         """Places of pretrained models, by test score.
@@ -72,6 +73,12 @@ class Ranking:
             (c for c in candidates if not c.random and c.score is not None),
             key=lambda c: (-(c.score or 0.0), c.name),
         )
+        paths = tuple(candidate.path for candidate in ranked)
+        if paths not in self._ranked:
+            self._ranked[paths] = self._tested(ranked)
+        return self._ranked[paths]
+
+    def _tested(self, ranked: Sequence[Candidate]) -> list[Place]:
         pairs = all_pairs(len(ranked))
         differences = paired_differences([self._at_best_layer(c) for c in ranked], pairs)
         p_values = np.array(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from probes.boards.board import Board, Candidate
 from probes.boards.ranking import Overall, Place, Ranking, interval_of
-from probes.measurements.cells import score_cell
+from probes.measurements.cells import metric_name, score_cell
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.metrics import label_of
 
@@ -20,6 +21,8 @@ CSV_HEADS = (
     "model",
     "revision",
     "rank",
+    "first",
+    "last",
     "layer",
     "layers",
     "parameters",
@@ -53,19 +56,70 @@ _MEAN = (
 def ranking_tables(board: Board, ranking: Ranking) -> Iterator[Table]:
     """A table per task, the last with the notes; the overall ranks; and what is listed apart."""
     tables = [_of_task(board, *item, ranking) for item in board.tasks.items()]
-    notes = (_RULE, _UNTESTED) if ranking.untested else (_RULE,)
-    yield from (*tables[:-1], replace(tables[-1], notes=notes))
+    yield from (*tables[:-1], replace(tables[-1], notes=rules(ranking)))
     if len(board.tasks) > 1:
         yield _of_all(board, ranking.overall(board))
     if board.apart:
-        rows = [
-            TableRow.of(c.result.task.name, c.name, _layer(c), _score(c), ", ".join(c.flags), why)
-            for c, why in sorted(
-                board.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer(x[0]), x[1])
-            )
-        ]
-        heads = ("task", "model", "layer", "score", "flags", "why it is not compared")
-        yield Table(f"{board.setting} · listed apart", heads, tuple(rows), left=6)
+        yield table_apart(board)
+
+
+def table_apart(board: Board) -> Table:
+    """The candidates that cannot be compared with the others, and why."""
+    rows = [
+        TableRow.of(c.result.task.name, c.name, _layer(c), _score(c), ", ".join(c.flags), why)
+        for c, why in sorted(
+            board.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer(x[0]), x[1])
+        )
+    ]
+    heads = ("task", "model", "layer", "score", "flags", "why it is not compared")
+    return Table(f"{board.setting} · listed apart", heads, tuple(rows), left=6)
+
+
+def rules(ranking: Ranking) -> tuple[str, ...]:
+    """What scores and ranks are, and what stood in for tests if there were none."""
+    return (_RULE, _UNTESTED) if ranking.untested else (_RULE,)
+
+
+def table_of_all(board: Board, ranking: Ranking) -> Table:
+    """A row for each model: its mean rank, and for each task its score with the places it may have.
+
+    Models that have all tasks come first, by mean rank, then by scores; random twins come last.
+    """
+    several = len(board.tasks) > 1
+    means = {name: mean for name, mean, _ in ranking.overall(board).rows}
+    heads, columns = [], []
+    below: Counter[str] = Counter()  # how many score higher, over all tasks
+    twins = set()
+    for task, candidates in board.tasks.items():
+        places = {place.candidate.path: place for place in ranking.places(candidates)}
+        below.update({place.candidate.name: n for n, place in enumerate(places.values())})
+        twins |= {c.name for c in candidates if c.random}
+        heads.append(f"{task}\n{metric_name(candidates[0].result)}")
+        columns.append({c.name: _score_in_place(c, places.get(c.path)) for c in candidates})
+    names = {name for cells in columns for name in cells}
+    order = sorted(names, key=lambda x: (x in twins, means.get(x, len(names)), below[x], x))
+    rows = (
+        TableRow.of(
+            name,
+            *[_mean_rank(means.get(name))] * several,
+            *(cells.get(name, Cell(NOTHING)) for cells in columns),
+            model=name,
+            faint=name in twins,
+        )
+        for name in order
+    )
+    heads = ["model", *["mean rank"] * several, *heads]
+    return Table(board.setting, tuple(heads), tuple(rows), notes=(_MEAN,) * several)
+
+
+def _mean_rank(mean: float | None) -> Cell:
+    return Cell(NOTHING) if mean is None else Cell(f"{mean:.2f}", value=mean)
+
+
+def _score_in_place(candidate: Candidate, place: Place | None) -> Cell:
+    ranked = [f"rank {place.text}"] if place else []
+    note = ", ".join([*ranked, f"layer {_layer(candidate)}"])
+    return replace(_score(candidate), note=note, value=candidate.score)
 
 
 def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking: Ranking) -> Table:
@@ -138,7 +192,7 @@ def csv_rows(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
     for task, candidates in board.tasks.items():
         places = ranking.places(candidates)
         for place in places:
-            yield _csv_row(board, task, place.candidate, place.rank, "")
+            yield _csv_row(board, task, place.candidate, place, "")
         for other in _unranked(candidates, places):
             yield _csv_row(board, task, other, None, "")
     if len(board.tasks) > 1:
@@ -149,7 +203,7 @@ def csv_rows(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
             board.kind,
             " ".join(filter(None, ("overall", board.site))),
         )
-        blank = (None,) * 8
+        blank = (None,) * 10
         for name, mean, _ in overall.rows:
             yield *head, name, None, mean, *blank, None
         for name, tasks in overall.missing.items():
@@ -159,7 +213,7 @@ def csv_rows(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
 
 
 def _csv_row(
-    board: Board, task: str, candidate: Candidate, rank: float | None, why: str
+    board: Board, task: str, candidate: Candidate, place: Place | None, why: str
 ) -> tuple[Any, ...]:
     result = candidate.result
     return (
@@ -169,7 +223,7 @@ def _csv_row(
         task,
         candidate.name,
         result.model.revision,
-        rank,
+        *((place.rank, place.first, place.last) if place else (None, None, None)),
         result.best_number,
         result.model.n_layers,
         result.model.parameters,

@@ -34,19 +34,34 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
     Raises:
         UserError: the arrays cannot be read, or do not give the recorded scores.
     """
+    sums = stored_sums(result, path)
+    if sums is None:
+        return None
+    places = [result.layers.index(layer) for layer in layers]
+    scores = [result.score(layer) for layer in layers]
+    known = np.array([np.nan if score is None else score for score in scores])
+    return replicates_of(result, result.key, sums[places], known, layers, path)
+
+
+def stored_sums(result: Result, path: Path) -> Floats | None:
+    """What each cluster contributes to the headline metric of each layer; see `sums_of`.
+
+    Returns:
+        None if the arrays are missing, or if the metric comes from a plug-in that is not loaded.
+
+    Raises:
+        UserError: the arrays cannot be read, or are of other layers.
+    """
     if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
         return None
     if has_arrays(path, SUMS):
         arrays = read_arrays(path, ("layers", *SUMS))
     else:
         arrays = as_sums(result, path)
-    stored = arrays["layers"].tolist()
-    if tuple(stored) != result.layers or arrays["sums"].shape[:1] != (len(stored),):
+    layers, sums = arrays["layers"].tolist(), arrays["sums"]
+    if tuple(layers) != result.layers or sums.shape[:1] != (len(layers),):
         raise unlike(path)
-    places = [stored.index(layer) for layer in layers]
-    scores = [result.score(layer) for layer in layers]
-    known = np.array([np.nan if score is None else score for score in scores])
-    return replicates_of(result, result.key, arrays["sums"][places], known, layers, path)
+    return sums
 
 
 def as_sums(result: Result, path: Path) -> Arrays:

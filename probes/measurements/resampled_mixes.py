@@ -10,8 +10,7 @@ from probes.common.arrays import Floats
 from probes.measurements.localisation import Localisation
 from probes.measurements.resampled import replicates_of, sums_of
 from probes.measurements.scores import SUMS, gold_of, read_predictions
-from probes.records.files import has_arrays, read_arrays
-from probes.records.keys import record_name
+from probes.records.files import has_arrays, name_of, read_arrays
 from probes.records.result import Result
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates
@@ -34,21 +33,34 @@ def resampled_mixes(result: Result, path: Path) -> Replicates | None:
     Raises:
         UserError: the arrays cannot be read, or do not give the recorded scores.
     """
-    found = result.evidence.get(Localisation.name)
-    if found is None or result.task.metric not in metrics:
-        return None
-    beside = path.with_name(
-        record_name(result.task.name, result.probe.family, Localisation.name, found.key)
-    )
-    if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
+    found, sums = result.evidence.get(Localisation.name), stored_mix_sums(result, path)
+    if found is None or sums is None:
         return None
     scores = [found.rows.at("mix_score", layer) for layer in found.extent]
     known = np.array([row.value for row in scores if row], dtype=np.float64)
-    if has_arrays(beside, SUMS):
-        sums = read_arrays(beside, SUMS)["sums"]
-    else:
-        sums = mix_sums(result, path, beside)
+    beside = path.with_name(name_of(found))
     return replicates_of(result, found.key, sums, known, range(len(known)), beside)
+
+
+def stored_mix_sums(result: Result, path: Path) -> Floats | None:
+    """What each cluster contributes to the headline metric of every mix; see `sums_of`.
+
+    Returns:
+        None if there is no localisation, if arrays are missing, or if the metric comes from a
+        plug-in that is not loaded.
+
+    Raises:
+        UserError: the arrays cannot be read.
+    """
+    found = result.evidence.get(Localisation.name)
+    if found is None or result.task.metric not in metrics:
+        return None
+    beside = path.with_name(name_of(found))
+    if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
+        return None
+    if has_arrays(beside, SUMS):
+        return read_arrays(beside, SUMS)["sums"]
+    return mix_sums(result, path, beside)
 
 
 def mix_sums(result: Result, path: Path, beside: Path) -> Floats:

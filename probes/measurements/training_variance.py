@@ -111,12 +111,12 @@ class TrainingVariance(Measurement):
         )
         both = pooled([own[n_seeds:] for own in scores.values()])
         rows = [
-            _deviation("training_sd", both),
-            _deviation("retraining_sd", over_seeds),
-            Row("sampling_sd", _of_samples_alone(both, over_seeds)),
+            deviation("training_sd", both),
+            deviation("retraining_sd", over_seeds),
+            Row("sampling_sd", of_samples_alone(both, over_seeds)),
         ]
         for layer, own in scores.items():
-            rows.append(_deviation("layer_training_sd", pooled([own[n_seeds:]]), layer))
+            rows.append(deviation("layer_training_sd", pooled([own[n_seeds:]]), layer))
             for i, value in enumerate(own):
                 axes = {"seed": i + 1} if i < n_seeds else {"sample": i + 1 - n_seeds}
                 rows.append(Row(metric, value, layer, axes=axes))
@@ -126,11 +126,12 @@ class TrainingVariance(Measurement):
         return Found(rows, facts={"resampled": drawn}, notes=notes)
 
 
-def _deviation(metric: str, spread: Spread | None, layer: int | None = None) -> Row:
+def deviation(metric: str, spread: Spread | None, layer: int | None = None) -> Row:
+    """A standard deviation, with its degrees of freedom as n."""
     return Row(metric, spread.sd, layer, n=spread.df) if spread else Row(metric, None, layer)
 
 
-def _of_samples_alone(both: Spread | None, seeds: Spread | None) -> float | None:
+def of_samples_alone(both: Spread | None, seeds: Spread | None) -> float | None:
     """Standard deviation over training samples alone: what both have beyond the seeds."""
     if both is None:
         return None

@@ -23,6 +23,7 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.records.keys import record_name
 from probes.records.record import SCHEMA_VERSION, Record
 
 PUBLISHED = "published"
@@ -78,6 +79,13 @@ def array_bytes(arrays: Arrays) -> bytes:
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **arrays)
     return content.getvalue()
+
+
+def name_of(record: Record) -> str:
+    """The name of a record's file."""
+    task, family = record.task, record.probe
+    of = task.name if task else "", family.family if family else ""
+    return record_name(*of, record.measurement, record.key)
 
 
 def is_complete(path: Path, record: Record) -> bool:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.common.files import writing
-from probes.records.files import find_records, read_record
-from probes.records.keys import record_name
+from probes.records.files import find_records, name_of, read_record
 from probes.records.record import Record
 from probes.records.unique import Identity, content_of, identity
 
@@ -73,11 +72,7 @@ def _read(path: Path, name: str, require_sound: Callable[[Record, Path], None]) 
         # What is wrong, without what would help if it had been found in a folder of results.
         fault = str(error).replace(str(path.parent), str(Path(name).parent)).rpartition("; ")[0]
         raise UserError(f"{fault}; nothing is imported. Export the others without it.") from error
-    task, family = record.task, record.probe
-    expected = record_name(
-        task.name if task else "", family.family if family else "", record.measurement, record.key
-    )
-    if path.name != expected:
+    if path.name != name_of(record):
         raise UserError(f"{name}: the file name does not match the result in it.")
     return record
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,13 +36,18 @@ def content_of(record: Record) -> dict[str, Any]:
     return record.model_dump(exclude={**dict.fromkeys(aside, True), **of_models})
 
 
-def unique_records(*folders: Path) -> dict[Path, Record]:
+def unique_records(
+    *folders: Path, find: Callable[[Path], dict[Path, Record]] = find_records
+) -> dict[Path, Record]:
     """All records below the folders by path, one of every measurement.
 
     Of duplicates, the one in the folder named first is kept, and within a folder the most complete
     one. Published records come after all others, whatever the order of the folders.
+
+    Args:
+        find: gives all records below a folder.
     """
-    found = sorted(_all(folders), key=lambda each: each.rank)
+    found = sorted(_all(folders, find), key=lambda each: each.rank)
     alike: dict[Identity, list[_Found]] = defaultdict(list)
     for each in found:
         alike[identity(each.record)].append(each)
@@ -69,10 +74,10 @@ class _Found(NamedTuple):
     record: Record
 
 
-def _all(folders: tuple[Path, ...]) -> Iterator[_Found]:
+def _all(folders: tuple[Path, ...], find: Callable[[Path], dict[Path, Record]]) -> Iterator[_Found]:
     seen: set[Path] = set()
     for place, folder in enumerate(folders):
-        for path, record in find_records(folder).items():
+        for path, record in find(folder).items():
             resolved = path.resolve()
             if resolved not in seen:
                 seen.add(resolved)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from probes import __version__
 from probes.boards.claims.claim import NOTE
@@ -76,17 +76,18 @@ def write_page(
     path: Path,
     name: str,
     others: Mapping[Path, Record] = MappingProxyType({}),
+    home: str = "",
 ) -> Path:
-    """Write the page of results and of records of other measurements; `name` is its title."""
+    """Write the page of results and of records of other measurements; see `page`."""
     with published(path) as temporary:
-        temporary.write_text(page(found, name, others), encoding="utf-8")
+        temporary.write_text(page(found, name, others, home), encoding="utf-8")
     return path
 
 
-def templates() -> Environment:
-    """The templates of the page, in which everything is escaped."""
+def templates(*packages: str) -> Environment:
+    """The templates of the page, and of other packages, in which everything is escaped."""
     return Environment(
-        loader=PackageLoader("probes.rendering.page"),
+        loader=ChoiceLoader(list(map(PackageLoader, ("probes.rendering.page", *packages)))),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -104,12 +105,15 @@ def page(
     found: Mapping[Path, Result],
     name: str,
     others: Mapping[Path, Record] = MappingProxyType({}),
+    home: str = "",
 ) -> str:
     """The page as HTML.
 
     Args:
         found: results by their paths.
+        name: its title.
         others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
+        home: the address of a page that it belongs to; empty for none.
     """
     every = {**found, **others}
     models = shown_models(every)
@@ -129,6 +133,7 @@ def page(
     drawn = [_charts(views.values(), list(models)), *(part.charts for part in own.values())]
     return environment.get_template("page.html").render(
         name=name,
+        home=home,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         version=__version__,
         models=models,

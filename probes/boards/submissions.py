@@ -1,0 +1,203 @@
+"""What a board is made of: results whose numbers follow from their sums, and what is left off.
+
+Nobody is believed: every record is read strictly, its key and file name have to follow from what it
+says, and its scores, intervals and tests from what is stored beside it
+(`probes.measurements.recomputed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from probes.boards.comparable import MODEL, POOLING, PRECISION, SAME_PAIR, TASK, Aspect, values
+from probes.common.errors import UserError
+from probes.common.files import sha256
+from probes.common.garbage_collection import infrequent_garbage_collection
+from probes.measurements.joined_results import joined
+from probes.measurements.plugin_keys import source_of
+from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
+from probes.measurements.soundness import require_sound
+from probes.records.bundles import unpack
+from probes.records.files import PUBLISHED, name_of, read_record, record_paths
+from probes.records.keys import record_key
+from probes.records.record import Record
+from probes.records.result import Result
+from probes.records.unique import identity, unique_records
+
+MOST_BYTES = 50 * 10**6
+"""Limit on a bundle. With sums, five tasks of a model on a treebank have half a million."""
+
+_NAME = Aspect("model", lambda r: (r.model.name, r.model.revision))
+_CORPUS = Aspect("corpus", lambda r: (r.corpus.name, r.corpus.version, r.corpus.limit))
+_WEIGHTS = (_NAME, PRECISION)
+_SCORES = (_NAME, _CORPUS, TASK, POOLING, PRECISION, *SAME_PAIR)
+
+
+class LeftOff(NamedTuple):
+    """A record that a board does not show, and why."""
+
+    path: Path
+    record: Record
+    why: str
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Results to be shown together, with the evidence behind them.
+
+    Attributes:
+        results: by their files.
+        left_off: records of which nothing can be computed again.
+        bundles: digests of the bundles that were named or found.
+        known: how many of these were not read, since they are known.
+    """
+
+    results: Mapping[Path, Result]
+    left_off: tuple[LeftOff, ...]
+    bundles: frozenset[str]
+    known: int
+
+
+def read_submission(
+    places: Iterable[Path], staging: Path, known: Collection[str] = ()
+) -> Submission:
+    """Everything below folders, and in bundles that are there or are named themselves.
+
+    Args:
+        staging: an empty folder, in which bundles are unpacked.
+        known: digests of bundles that are not to be read.
+
+    Raises:
+        UserError: a place does not exist, or a bundle or a record cannot be read, is too large or
+            is not what it says. Nothing is computed again yet.
+    """
+    folders, bundles, n_known = [], set(), 0
+    for place in places:
+        if not place.exists():
+            raise UserError(f"{place}: there is no such folder or file; name results or a bundle.")
+        folders += [place] * place.is_dir()
+        for path in _bundles(place):
+            digest = sha256(path)
+            n_known += digest in known
+            if digest not in known and digest not in bundles:
+                if path.stat().st_size > MOST_BYTES:
+                    raise UserError(f"{path}: more than {MOST_BYTES:,} bytes; export with --sums.")
+                # By its own path, which messages then give.
+                folders.append(staging.joinpath(*path.absolute().parts[1:]))
+                unpack(path, folders[-1])
+            bundles.add(digest)
+    with infrequent_garbage_collection():
+        records = unique_records(*folders, find=_strictly)
+    reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
+    counting = {path: record for path, record in records.items() if not reasons[path]}
+    for path, record in counting.items():
+        require_sound(record, path)
+    results = joined(counting)
+    shown = (each for result in results.values() for each in (result, *result.evidence.values()))
+    used = set(map(identity, shown))
+    left_off = [
+        LeftOff(path, record, reasons[path] or "it stands behind other scores")
+        for path, record in records.items()
+        if reasons[path] or identity(record) not in used
+    ]
+    return Submission(results, tuple(left_off), frozenset(bundles), n_known)
+
+
+def _bundles(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    found = sorted(place.rglob("*.zip"))
+    return [path for path in found if PUBLISHED not in path.relative_to(place).parts]
+
+
+def _strictly(folder: Path) -> dict[Path, Record]:
+    """All records below a folder.
+
+    Raises:
+        UserError: one cannot be read, or its key or name does not follow from what it says.
+    """
+    found = {}
+    for path in record_paths(folder):
+        record = read_record(path)
+        key = record_key(
+            record.inputs,
+            record.measurement,
+            record.measurement_version,
+            record.settings,
+            source_of(record.plug_ins),
+        )
+        if key != record.key or path.name != name_of(record):
+            raise UserError(
+                f"{path}: its key or its name does not follow from what was measured; export the "
+                "record that the suite wrote."
+            )
+        found[path] = record
+    return found
+
+
+@contextmanager
+def naming_bundles(staging: Path) -> Iterator[None]:
+    """Let messages name bundles, instead of where they were unpacked.
+
+    Raises:
+        UserError: as inside.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error).replace(str(staging), "")) from error
+
+
+def require_follows(submission: Submission) -> None:
+    """Compute everything again; see `probes.measurements.recomputed.require_recomputed`.
+
+    Raises:
+        UserError: a stored number does not follow from its sums.
+    """
+    for path, result in submission.results.items():
+        require_recomputed(result, path)
+
+
+def require_unchanged(submission: Submission, board: Submission) -> None:
+    """Check that nothing contradicts what is on a board.
+
+    Raises:
+        UserError: the same revision of a model has other weights or another score, or the same
+            corpus another text.
+    """
+    weights = {values(x, _WEIGHTS): x for x in board.results.values()}
+    texts = {values(x, (_CORPUS,)): x for x in board.results.values()}
+    scores = {values(x, _SCORES): x for x in board.results.values()}
+    for path, result in submission.results.items():
+        name, corpus = result.model.name, result.corpus
+        one = weights.get(values(result, _WEIGHTS), result)
+        if values(one, (MODEL,)) != values(result, (MODEL,)):
+            raise UserError(
+                f"{path}: weights {result.model.digest[:8]} of {name} at revision "
+                f"{result.model.revision}, which on the board are {one.model.digest[:8]}; name "
+                "another revision."
+            )
+        text = texts.get(values(result, (_CORPUS,)), result).corpus.fingerprint
+        if text != corpus.fingerprint:
+            raise UserError(
+                f"{path}: fingerprint {corpus.fingerprint[:8]} of {corpus.name} {corpus.version}, "
+                f"which on the board is {text[:8]}; probe on the same files, with the board's "
+                "version of the suite."
+            )
+        _require_same_scores(result, path, scores.get(values(result, _SCORES), result))
+
+
+def _require_same_scores(result: Result, path: Path, known: Result) -> None:
+    for layer in sorted({*result.layers} & {*known.layers}):
+        for split in ("test", "dev"):
+            now, before = result.score(layer, split), known.score(layer, split)
+            if now != before:
+                raise UserError(
+                    f"{path}: {result.task.name}, layer {layer}, {result.task.metric} on {split}: "
+                    f"{number_text(now)}, but {number_text(before)} on the board for the same "
+                    f"revision of {result.model.name}; leave it out, or name another revision."
+                )

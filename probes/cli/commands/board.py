@@ -1,0 +1,84 @@
+"""`python -m probes board`: results as a static site, or checked before they come on it."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from probes.boards.submissions import (
+    Submission,
+    naming_bundles,
+    read_submission,
+    require_follows,
+    require_unchanged,
+)
+from probes.cli.arguments import place
+from probes.cli.load_results import no_results
+from probes.common.terminal import progress
+from probes.common.wording import counted
+
+SUMMARY = "Check that results follow from their sums, and show them as a static site."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add(
+        "results",
+        nargs="+",
+        type=place,
+        metavar="RESULTS",
+        help="folders of results, and bundles that export wrote, there or named themselves",
+    )
+    add("--site", type=place, metavar="DIR", help="write the site; without it, only check")
+    add(
+        "--against",
+        nargs="+",
+        type=place,
+        default=[],
+        metavar="RESULTS",
+        help="what is on the board: its bundles are not checked again, its scores must not change",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check everything, and write the site if one is asked for.
+
+    Raises:
+        UserError: there are no results, something cannot be read, does not follow from its sums, or
+            contradicts what is on the board; or the site cannot be written.
+    """
+    if options.site:
+        # Templates and the plotting library are imported only if there is something to draw.
+        from probes.rendering.site.site import require_free, write_site
+
+        require_free(options.site)
+    with tempfile.TemporaryDirectory(prefix="probes-board-") as name:
+        staging = Path(name)
+        with naming_bundles(staging):
+            board = read_submission(options.against, staging)
+            given = read_submission(options.results, staging, board.bundles)
+            require_follows(given)
+            require_unchanged(given, board)
+        _report(given)
+        if not given.results and (options.site or not given.known):
+            raise no_results(options.results)
+        if options.site:
+            print(write_site(given, options.site))
+    return 0
+
+
+def _report(given: Submission) -> None:
+    if given.known:
+        progress.say(f"on the board already: {counted(given.known, 'bundle')}")
+    if given.results:
+        models = {result.model.name for result in given.results.values()}
+        progress.say(
+            f"recomputed {counted(len(given.results), 'result')} of "
+            f"{counted(len(models), 'model')}: scores, intervals and tests follow from their sums"
+        )
+    reasons = Counter((x.record.measurement, x.why) for x in given.left_off)
+    for (measurement, why), n in sorted(reasons.items()):
+        progress.say(f"left off {counted(n, 'record')} of {measurement}: {why}")

@@ -1,0 +1,181 @@
+"""Numbers of stored scores, and of evidence behind them, computed again from sums.
+
+What each test document contributes to the headline metric is stored beside a record, so that its
+scores, intervals and tests need not be believed. What the sums know nothing of stays as it is
+stored: scores on dev, by which the best layer is chosen, baselines, other metrics, breakdowns, and
+the scores of further fits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from probes.common.arrays import Floats
+from probes.common.errors import UserError
+from probes.measurements.current import has_current_numerics
+from probes.measurements.expected_layer import (
+    centre_of_gravity,
+    gain_and_expected_layer,
+    kl_from_uniform,
+    over_samples,
+)
+from probes.measurements.localisation import Localisation
+from probes.measurements.resampled import resampled, stored_sums, unlike
+from probes.measurements.resampled_mixes import stored_mix_sums
+from probes.measurements.training_variance import TrainingVariance, deviation, of_samples_alone
+from probes.records.files import name_of
+from probes.records.record import Record
+from probes.records.result import SCORES, Result
+from probes.records.row import Row, Rows
+from probes.records.values import ends
+from probes.statistics.bootstrap import bounds, interval, resample, resampled_sums
+from probes.statistics.metrics import metrics
+from probes.statistics.partition import FEWEST
+from probes.statistics.replicates import p_best_of
+from probes.statistics.spread import pooled
+from probes.statistics.sums import sparse
+
+NO_SUMS = "no sums are stored beside it"
+
+TOLERANCE = 1e-6
+"""Between machines, sums of floats differ by less."""
+
+NUMBERS = {
+    "value": "",
+    "low": ", lower end of its interval",
+    "high": ", upper end of its interval",
+    "n": ", n",
+}
+"""What is compared, by the field of a row, and what a message calls it."""
+
+
+def why_not_recomputed(record: Record, path: Path) -> str:
+    """Why nothing of a record can be computed again; empty if it can."""
+    if record.measurement not in (SCORES, *_AGAIN):
+        return "what it stores does not give its numbers"
+    if not has_current_numerics(record):
+        return "made by another version of the suite, or of its task or probe"
+    if record.task and record.task.metric not in metrics:
+        return f"the metric {record.task.metric} is not loaded"
+    needs_arrays = record.measurement != TrainingVariance.name
+    return NO_SUMS if needs_arrays and not path.with_suffix(".npz").exists() else ""
+
+
+def require_recomputed(result: Result, path: Path) -> None:
+    """Compute the scores at `path`, and the evidence behind them, again from their sums.
+
+    Raises:
+        UserError: a stored number does not follow from the sums, or these cannot be read.
+    """
+    _require_equal(result, path, result, _scores(result, path))
+    for name, again in _AGAIN.items():
+        if found := result.evidence.get(name):
+            _require_equal(result, path.with_name(name_of(found)), found, again(result, path))
+
+
+def _require_equal(result: Result, path: Path, stored: Record, again: Iterator[Row]) -> None:
+    for row in again:
+        found = stored.rows.at(row.metric, row.layer, row.split, **row.axes) or Row("", None)
+        for field, words in NUMBERS.items():
+            one, other = getattr(found, field), getattr(row, field)
+            if not _equal(one, other):
+                at = "" if row.layer is None else f", layer {row.layer}"
+                raise UserError(
+                    f"{path}: {result.task.name}{at}, {row.metric}{words}: {number_text(one)} is "
+                    f"stored, and {number_text(other)} follows from the sums; run it again and "
+                    "export what that writes."
+                )
+
+
+def _equal(stored: float | None, again: float | None) -> bool:
+    one, other = (math.nan if x is None else x for x in (stored, again))
+    return bool(np.isclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
+
+
+def number_text(value: float | None) -> str:
+    """A number in a message."""
+    return "nothing" if value is None else f"{value:.8g}"
+
+
+def _scores(result: Result, path: Path) -> Iterator[Row]:
+    sums = stored_sums(result, path)
+    assert sums is not None  # see `why_not_recomputed`
+    values, drawn = _values(result, sums, path)
+    for place, layer in enumerate(result.layers):
+        between = None if drawn is None else bounds(interval(drawn[place]))
+        yield Row(result.task.metric, values[place], layer, *ends(between))
+
+
+def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:
+    """The headline metric (layers,), and in each resample, (layers, n); see `sums_of`."""
+    metric = metrics.get(result.task.metric)
+    try:
+        values = np.array([metric.value(each.sum(0)) for each in sums])
+        if result.examples.clusters < FEWEST:
+            return values, None
+        draws = resample(sums.shape[1])
+        drawn = [metric.value(resampled_sums(sparse(each), draws)) for each in sums]
+    except (IndexError, TypeError, ValueError) as error:  # of another shape, or no numbers
+        raise unlike(path) from error
+    return values, np.stack(drawn)
+
+
+def _training_variance(result: Result, path: Path) -> Iterator[Row]:
+    rows = result.evidence[TrainingVariance.name].rows
+    samples, seeds = (_fits(rows, result.task.metric, axis) for axis in ("sample", "seed"))
+    over_seeds = pooled([[result.score(layer), *own] for layer, own in seeds.items()])
+    over_both = pooled(list(samples.values()))
+    yield deviation("training_sd", over_both)
+    yield deviation("retraining_sd", over_seeds)
+    yield Row("sampling_sd", of_samples_alone(over_both, over_seeds))
+    for layer, own in samples.items():
+        yield deviation("layer_training_sd", pooled([own]), layer)
+    found = resampled(result, path, result.layers)
+    testable = found is not None and found.sd is not None
+    tested = p_best_of(found) if found and testable else dict.fromkeys(result.layers)
+    for layer, p in tested.items():
+        yield Row("p_best", p, layer)
+
+
+def _fits(rows: Rows, metric: str, axis: str) -> dict[int, list[float | None]]:
+    """Scores of further fits, by layer."""
+    found: dict[int, list[float | None]] = defaultdict(list)
+    for row in rows.along(axis):
+        if row.metric == metric and row.layer is not None:
+            found[row.layer].append(row.value)
+    return found
+
+
+def _localisation(result: Result, path: Path) -> Iterator[Row]:
+    stored, sums = result.evidence[Localisation.name], stored_mix_sums(result, path)
+    beside = path.with_name(name_of(stored))
+    if sums is None:
+        raise UserError(f"{beside}: is not beside the scores {path.name}; export both together.")
+    values, drawn = _values(result, sums, beside)
+    for k, value in enumerate(values):
+        between = None if drawn is None else bounds(interval(drawn[k]))
+        yield Row("mix_score", value, k, *ends(between))
+    gain, expected = gain_and_expected_layer(values, drawn)
+    yield Row.estimated("total_gain", gain)
+    yield Row.estimated("expected_layer", expected)
+    of_samples: dict[int, list[float | None]] = defaultdict(list)
+    for row in stored.rows.along("of"):
+        if row.layer == len(values) - 1:
+            of_samples[int(row.axes.get("sample") or 0)].append(row.value)
+    weights = np.array(list(of_samples.values()), dtype=np.float64)
+    centre = over_samples(centre_of_gravity(weights), len(values) - 1)
+    yield Row.estimated("centre_of_gravity", centre)
+    kl = over_samples(kl_from_uniform(weights), float(np.log2(len(values))))
+    yield Row.estimated("kl", kl)
+
+
+_AGAIN: dict[str, Callable[[Result, Path], Iterator[Row]]] = {
+    TrainingVariance.name: _training_variance,
+    Localisation.name: _localisation,
+}
+"""Evidence that can be computed again, by measurement."""

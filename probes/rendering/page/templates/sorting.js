@@ -1,0 +1,19 @@
+// Sorting: numbers descend at first, names and ranks ascend; what has no score comes last.
+function sort(head) {
+  const body = head.closest("table").tBodies[0];
+  const numeric = head.cellIndex > 0;
+  const old = head.getAttribute("aria-sort");
+  const up = old ? old === "descending" : !numeric || "rank" in head.dataset;
+  const value = row => row.cells[head.cellIndex].dataset.value;
+  const order = (a, b) => (numeric ? a - b : a.localeCompare(b)) * (up ? 1 : -1);
+  const rows = [...body.rows].sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    return x === "" || y === "" ? (x === "") - (y === "") : order(x, y);
+  });
+  for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", up ? "ascending" : "descending");
+  body.append(...rows);
+}
+for (const button of all(".sortable button")) {
+  button.addEventListener("click", () => sort(button.closest("th")));
+}

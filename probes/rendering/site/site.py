@@ -1,0 +1,163 @@
+"""Writes the board: its rankings, a page for each model, and the numbers as files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from probes import __version__
+from probes.boards.board import Board, Candidate, by_task_group, make_boards, named
+from probes.boards.leaderboard_csv import tidy, write_tidy
+from probes.boards.ranking import Ranking
+from probes.boards.ranking_tables import CSV_HEADS, csv_rows, rules, size, table_apart, table_of_all
+from probes.boards.submissions import LeftOff, Submission
+from probes.common.errors import UserError
+from probes.common.files import folder_name, published, writing
+from probes.extraction.model_names import is_twin_name
+from probes.records.bundles import bundle_name
+from probes.records.record import SCHEMA_VERSION
+from probes.records.table import Table, TableRow
+from probes.rendering.page.page import templates, write_page
+
+INDEX, JSON, CSV, PARQUET = "index.html", "board.json", "leaderboard.csv", "leaderboard.parquet"
+
+MODELS = "models"
+"""The folder of the models' pages."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """The ranking of a group of tasks, as the template reads it."""
+
+    group: str
+    board: Board
+    ranking: Ranking
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """What a reader may choose it by."""
+        board = self.board
+        corpus, encoders = board.corpus, board.kind
+        return {"corpus": corpus, "tasks": self.group, "encoders": encoders, "probe": board.probe}
+
+    @property
+    def table(self) -> Table:
+        """The ranks and scores."""
+        return table_of_all(self.board, self.ranking)
+
+    @property
+    def apart(self) -> Table | None:
+        """What cannot be compared with the others."""
+        return table_apart(self.board) if self.board.apart else None
+
+    @property
+    def candidates(self) -> dict[str, Candidate]:
+        """Any of each model's, by the model's name."""
+        return {c.name: c for of_task in self.board.tasks.values() for c in of_task}
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What `python -m probes leaderboard --format csv` says of it, by column."""
+        found = csv_rows(self.board, self.ranking)
+        return [dict(zip(("group", *CSV_HEADS), (self.group, *x), strict=True)) for x in found]
+
+
+def require_free(folder: Path) -> None:
+    """Check that a folder is empty or has a board, which will be replaced.
+
+    Raises:
+        UserError: it has something else in it, or is a file.
+    """
+    if folder.is_file():
+        raise UserError(f"{folder} is a file; name a folder.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / JSON).exists():
+        raise UserError(f"{folder}: has files, and none of a board; name an empty folder.")
+
+
+def write_site(submission: Submission, folder: Path) -> Path:
+    """Write the site; pages of models that are no longer on it are deleted.
+
+    Returns:
+        the path of its first page.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    results, ranking = submission.results, Ranking()
+    sections = [
+        Section(group, board, ranking)
+        for every in make_boards(named(results))
+        for group, board in by_task_group(every).items()
+    ]
+    content = {
+        "suite_version": __version__,
+        "schema_version": SCHEMA_VERSION,
+        "rankings": [row for section in sections for row in section.rows],
+        "left_off": [
+            {"file": bundle_name(x.path), "measurement": x.record.measurement, "why": x.why}
+            for x in submission.left_off
+        ],
+    }
+    with writing(folder):
+        (folder / MODELS).mkdir(parents=True, exist_ok=True)
+    pages = _pages({x.model.name: x.model.random_seed is not None for x in results.values()})
+    for name, page in pages.items():
+        own = {path: x for path, x in results.items() if _is_of(x.model.name, name)}
+        write_page(own, folder / page, name, home=f"../{INDEX}")
+    for path in set((folder / MODELS).glob("*.html")) - {folder / page for page in pages.values()}:
+        path.unlink()
+    write_tidy(folder / CSV, results.values())
+    with published(folder / PARQUET) as temporary:
+        tidy(results.values()).to_parquet(temporary, index=False)
+    _write(folder / JSON, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
+    environment = templates("probes.rendering.site")
+    environment.globals.update(size=size)
+    text = environment.get_template(INDEX).render(
+        version=__version__,
+        sections=sections,
+        choices={name: _values(sections, name) for name in sections[0].filters},
+        page_of=lambda name: next(page for of, page in pages.items() if _is_of(name, of)),
+        n_models=len(pages),
+        rules=rules(ranking),
+        left_off=_left_off(submission.left_off),
+        downloads=(CSV, PARQUET, JSON),
+    )
+    return _write(folder / INDEX, text)
+
+
+def _pages(models: Mapping[str, bool]) -> dict[str, str]:
+    """The page of each model, on which its random twins are, too.
+
+    Args:
+        models: whether they are random, by name.
+    """
+    own = [name for name, random in models.items() if not random]
+    alone = [name for name in models if not any(_is_of(name, of) for of in own)]
+    return {name: f"{MODELS}/{folder_name(name)}.html" for name in sorted({*own, *alone})}
+
+
+def _is_of(name: str, model: str) -> bool:
+    """Whether a name is that of a model or its random twin."""
+    return name == model or is_twin_name(name, model)
+
+
+def _values(sections: Iterable[Section], name: str) -> list[str]:
+    """What there is to choose from; nothing if there is no choice."""
+    found = list(dict.fromkeys(section.filters[name] for section in sections))
+    return found if len(found) > 1 else []
+
+
+def _left_off(records: Iterable[LeftOff]) -> Table:
+    counts = Counter((x.record.measurement, x.why) for x in records)
+    rows = (TableRow.of(name, str(n), why) for (name, why), n in sorted(counts.items()))
+    return Table("Left off the board", ("measurement", "records", "why"), tuple(rows), left=3)
+
+
+def _write(path: Path, text: str) -> Path:
+    with published(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,348 @@
+"""The `board` command: what it refuses, leaves off and writes, on published sums of EWT."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from probes.__main__ import main
+from probes.records.bundles import write_bundle
+from probes.records.files import find_records, read_arrays, read_record, write_record
+from probes.records.row import Rows
+
+PUBLISHED = Path(__file__).parents[3] / "results" / "published"
+MODEL, TWIN = "all-MiniLM-L6-v2-07db4e1f", "random-all-MiniLM-L6-v2-97a0bb3c"
+
+
+@pytest.fixture(autouse=True)
+def no_pages(monkeypatch):
+    """Pages of models are those of `report`, which take a while."""
+    monkeypatch.setattr(
+        "probes.rendering.site.site.write_page", lambda own, path, *_, **__: path.write_text("")
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two tasks of the model and one of its twin, on EWT, with sums."""
+    for model, task in ((MODEL, "pos-linear"), (MODEL, "srl-linear"), (TWIN, "pos-linear")):
+        place = tmp_path / "given" / model / "ewt"
+        place.mkdir(parents=True, exist_ok=True)
+        for path in (PUBLISHED / model / "ewt").glob(f"{task}-*"):
+            shutil.copy(path, place)
+    return tmp_path / "given"
+
+
+def the(folder, name, model=MODEL):
+    (path,) = (folder / model / "ewt").glob(f"{name}-????????.json")
+    return path
+
+
+def change(path, metric, layer, split="test", **fields):
+    """Change a row of the record at `path`."""
+    record = read_record(path)
+    changed = [
+        row._replace(**{name: give(getattr(row, name)) for name, give in fields.items()})
+        if (row.metric, row.layer, row.split, row.axes) == (metric, layer, split, {})
+        else row
+        for row in record.rows
+    ]
+    assert changed != list(record.rows)
+    arrays = read_arrays(path) if path.with_suffix(".npz").exists() else {}
+    write_record(path, record.model_copy(update={"rows": Rows.of(changed)}), arrays)
+
+
+def change_sums(path, give):
+    arrays = dict(read_arrays(path))
+    arrays["sums"] = give(arrays["sums"].copy())
+    write_record(path, read_record(path), arrays)
+
+
+def bundled(folder, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bundle(path, find_records(folder))
+    return path
+
+
+def refused(capsys, *arguments):
+    """The one line that the command refuses with."""
+    assert main(["board", *map(str, arguments)]) == 2
+    *_, line = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+def test_everything_published_follows_from_its_sums(capsys):
+    assert main(["board", str(PUBLISHED)]) == 0
+    said = capsys.readouterr().err
+    assert "recomputed 30 results of 2 models" in said
+    assert "left off 10 records of selectivity: what it stores does not give its numbers" in said
+
+
+def swapped(sums):
+    """The same scores from other documents: what two of them contribute is moved to one."""
+    sums[3, 0] += sums[3, 1]
+    sums[3, 1] = 0
+    return sums
+
+
+def one_more(sums):
+    sums[3, 0, 0] += 1
+    return sums
+
+
+ATTACKS = {
+    "a score": (
+        lambda f: change(the(f, "pos-linear-scores"), "accuracy", 3, value=lambda x: x + 0.001),
+        "pos-linear-scores-",
+        ": pos, layer 3, accuracy: 0.9533392 is stored, and 0.9523392 follows from the sums",
+    ),
+    "an interval": (
+        lambda f: change(the(f, "pos-linear-scores"), "accuracy", 3, low=lambda x: x + 1e-4),
+        "pos-linear-scores-",
+        ": pos, layer 3, accuracy, lower end of its interval: 0.94",
+    ),
+    "no interval": (
+        lambda f: change(the(f, "pos-linear-scores"), "accuracy", 3, high=lambda x: None),
+        "pos-linear-scores-",
+        ": pos, layer 3, accuracy, upper end of its interval: nothing is stored, and 0.95",
+    ),
+    "a sum": (
+        lambda f: change_sums(the(f, "pos-linear-scores"), one_more),
+        "pos-linear-scores-",
+        ": pos, layer 3, accuracy: 0.95",
+    ),
+    "sums of other documents": (
+        lambda f: change_sums(the(f, "pos-linear-scores"), swapped),
+        "pos-linear-scores-",
+        ": pos, layer 3, accuracy, ",
+    ),
+    "sums of no shape": (
+        lambda f: change_sums(the(f, "pos-linear-scores"), lambda x: x[:, :, :1]),
+        "pos-linear-scores-",
+        "does not give the scores",
+    ),
+    "a p-value": (
+        lambda f: change(
+            the(f, "pos-linear-training_variance"), "p_best", 2, "test", value=lambda x: 0.5
+        ),
+        "pos-linear-training_variance-",
+        ": pos, layer 2, p_best: 0.5 is stored",
+    ),
+    "training's deviation": (
+        lambda f: change(
+            the(f, "pos-linear-training_variance"), "training_sd", None, value=lambda x: x / 2
+        ),
+        "pos-linear-training_variance-",
+        ": pos, training_sd: ",
+    ),
+    "an expected layer": (
+        lambda f: change(
+            the(f, "pos-linear-localisation"), "expected_layer", None, value=lambda x: x + 1
+        ),
+        "pos-linear-localisation-",
+        ": pos, expected_layer: ",
+    ),
+    "evidence apart from its scores": (
+        lambda f: [
+            shutil.move(path, f / TWIN)
+            for path in (f / MODEL / "ewt").glob("pos-linear-localisation-*")
+        ],
+        "pos-linear-localisation-",
+        "is not beside the scores",
+    ),
+    "another name": (
+        lambda f: the(f, "pos-linear-scores").rename(
+            the(f, "pos-linear-scores").with_name("pos-linear-scores-00000000.json")
+        ),
+        "pos-linear-scores-00000000.json",
+        "its key or its name does not follow",
+    ),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_what_does_not_follow_from_the_sums_is_refused_with_its_cell(folder, capsys, attack):
+    act, file, said = ATTACKS[attack]
+    act(folder)
+    line = refused(capsys, folder)
+    assert file in line
+    assert said in line
+
+
+def test_so_is_a_bundle_which_is_named(folder, tmp_path, capsys, monkeypatch):
+    bundle = bundled(folder, tmp_path / "m.zip")
+    assert main(["board", str(bundle)]) == 0
+    assert "recomputed 3 results of 2 models" in capsys.readouterr().err
+    change(the(folder, "pos-linear-scores"), "accuracy", 3, value=lambda x: x + 0.001)
+    changed = bundled(folder, tmp_path / "changed.zip")
+    line = refused(capsys, changed)
+    place = f"{changed}/{MODEL}/ewt/{the(folder, 'pos-linear-scores').name}"
+    assert line.startswith(f"{place}: pos, layer 3, accuracy: ")
+    assert "probes-board-" not in line
+    damaged = tmp_path / "damaged.zip"
+    damaged.write_bytes(bundle.read_bytes()[:-100])
+    assert str(damaged) in refused(capsys, damaged)
+    monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", 10_000)
+    assert "more than 10,000 bytes; export with --sums" in refused(capsys, bundle)
+
+
+def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
+    the(folder, "srl-linear-scores").with_suffix(".npz").unlink()
+    assert main(["board", str(folder), "--site", str(tmp_path / "site")]) == 0
+    said = capsys.readouterr().err
+    assert "left off 1 record of scores: no sums are stored beside it" in said
+    assert "left off 1 record of training_variance: it stands behind other scores" in said
+    content = json.loads((tmp_path / "site" / "board.json").read_text(encoding="utf-8"))
+    (scores,) = (x for x in content["left_off"] if x["measurement"] == "scores")
+    assert scores["file"] == f"{MODEL}/ewt/{the(folder, 'srl-linear-scores').name}"
+    assert {row["task"] for row in content["rankings"]} == {"pos"}
+
+
+def test_against_a_board_only_new_bundles_are_read(folder, tmp_path, capsys):
+    there, here = tmp_path / "there", tmp_path / "here"
+    bundled(folder / MODEL, there / "M" / "r" / "ewt.zip")
+    shutil.copytree(there, here)
+    assert main(["board", str(here), "--against", str(there)]) == 0
+    said = capsys.readouterr().err
+    assert "on the board already: 1 bundle" in said
+    assert "recomputed" not in said
+    bundled(folder / TWIN, here / "random" / "r" / "ewt.zip")
+    assert main(["board", str(here), "--against", str(there)]) == 0
+    assert "recomputed 1 result of 1 model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("part", "fields", "said"),
+    [
+        (
+            "model",
+            {"digest": "0" * 64},
+            "weights 00000000 of all-MiniLM-L6-v2 at revision 53aa5117",
+        ),
+        ("corpus", {"fingerprint": "0" * 64}, "fingerprint 00000000 of ewt r2.16, which on the"),
+    ],
+)
+def test_another_text_or_model_of_the_same_name_is_refused(
+    folder, tmp_path, capsys, monkeypatch, part, fields, said
+):
+    shutil.copytree(folder, tmp_path / "there")
+    path = the(folder, "pos-linear-scores")
+    record = read_record(path)
+    changed = {part: getattr(record, part).model_copy(update=fields)}
+    write_record(path, record.model_copy(update=changed), read_arrays(path))
+    # The digest of the weights is part of the key, which a forger would compute as well.
+    monkeypatch.setattr("probes.measurements.recomputed.has_current_numerics", lambda _: True)
+    assert said in refused(capsys, folder, "--against", tmp_path / "there")
+
+
+def test_another_score_at_the_same_revision_is_refused(folder, tmp_path, capsys):
+    shutil.copytree(folder, tmp_path / "there")
+    change(the(folder, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01)
+    line = refused(capsys, folder, "--against", tmp_path / "there")
+    assert "srl, layer 2, accuracy on dev: 0." in line
+    assert (
+        "on the board for the same revision of all-MiniLM-L6-v2; leave it out, or name another"
+        in line
+    )
+
+
+def test_the_files_of_the_site_have_the_numbers_of_the_records(folder, tmp_path, capsys):
+    site = tmp_path / "site"
+    assert main(["board", str(folder), "--site", str(site)]) == 0
+    assert capsys.readouterr().out.strip() == str(site / "index.html")
+    rows = json.loads((site / "board.json").read_text(encoding="utf-8"))["rankings"]
+    own = [(x["group"], x["task"], x["model"], x["first"], x["last"], x["layer"]) for x in rows]
+    assert own == [
+        ("syntax", "pos", "all-MiniLM-L6-v2", 1, 1, 3),
+        ("syntax", "pos", "random:all-MiniLM-L6-v2", None, None, 0),
+        ("semantics", "srl", "all-MiniLM-L6-v2", 1, 1, 3),
+    ]
+    score = read_record(the(folder, "pos-linear-scores")).rows.at("accuracy", 3)
+    assert (rows[0]["score"], rows[0]["low"], rows[0]["high"]) == (
+        score.value,
+        score.low,
+        score.high,
+    )
+    csv, parquet = (
+        pd.read_csv(site / "leaderboard.csv"),
+        pd.read_parquet(site / "leaderboard.parquet"),
+    )
+    assert len(csv) == len(parquet) == 3 * 7
+    of_pos = csv[(csv.model == "all-MiniLM-L6-v2") & (csv.task == "pos") & (csv.layer == 3)]
+    assert np.allclose(of_pos[["score", "low", "high"]], score[1:2] + score[3:5], atol=1e-6)
+    assert sorted(path.name for path in (site / "models").iterdir()) == [f"{MODEL}.html"]
+    # A page that is no longer needed goes, and a folder of something else is not touched.
+    (site / "models" / "old.html").write_text("x")
+    assert main(["board", str(folder), "--site", str(site)]) == 0
+    assert not (site / "models" / "old.html").exists()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("x")
+    assert "name an empty folder" in refused(capsys, folder, "--site", other)
+
+
+def test_places_that_are_no_results_are_refused(tmp_path, capsys):
+    assert "there is no such folder" in refused(capsys, tmp_path / "none")
+    assert "no results" in refused(capsys, tmp_path)
+
+
+REPOSITORY = Path(__file__).parents[3] / "examples" / "results-repository"
+WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+
+
+def steps(name):
+    (path,) = (path for path in WORKFLOWS if path.stem == name)
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return [step for job in content["jobs"].values() for step in job["steps"]]
+
+
+def command_of(name):
+    """The arguments of the workflow's call of the suite."""
+    (line,) = (x["run"] for x in steps(name) if x.get("run", "").startswith("python -m probes "))
+    return line.split()[3:]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_of_the_template_have_no_more_rights_than_they_need(path):
+    text = path.read_text(encoding="utf-8")
+    content = yaml.safe_load(text)
+    assert content["permissions"] == {"contents": "read"}
+    assert "secrets." not in text
+    assert "pull_request_target" not in text
+    for step in steps(path.stem):
+        if "uses" in step:
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step["uses"])
+        if step.get("uses", "").startswith("actions/checkout"):
+            assert step["with"]["persist-credentials"] is False
+    # "on" is a truth value to YAML.
+    assert content[True] == (
+        "pull_request" if path.stem == "check" else {"push": {"branches": ["main"]}}
+    )
+
+
+def test_the_workflows_check_a_submission_and_build_the_board(
+    folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for place in ("board", "submission"):
+        shutil.copytree(REPOSITORY, place)
+        bundled(folder / TWIN, Path(place, "results", "random", "r", "ewt.zip"))
+    bundle = Path("submission", "results", "M", "r", "ewt.zip")
+    bundled(folder / MODEL, bundle)
+    assert main(command_of("check")) == 0
+    assert "recomputed 2 results of 1 model" in capsys.readouterr().err
+    # Merged, it is on the board, and a later submission cannot change it.
+    shutil.copytree("submission/results", "board/results", dirs_exist_ok=True)
+    shutil.copytree("submission/results", "results")
+    assert main(command_of("board")) == 0
+    assert Path("site", "index.html").exists()
+    change(the(folder, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01)
+    bundled(folder / MODEL, bundle)
+    assert main(command_of("check")) == 2
+    assert "on the board for the same revision" in capsys.readouterr().err

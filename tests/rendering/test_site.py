@@ -1,0 +1,115 @@
+"""The board in a real browser."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from browser import started
+
+from probes.boards.submissions import Submission
+from probes.measurements.joined_results import find_results
+from probes.rendering.site.site import write_site
+
+pytestmark = pytest.mark.integration
+
+PUBLISHED = Path(__file__).parents[2] / "results" / "published"
+MINI, TWIN = "all-MiniLM-L6-v2", "random:all-MiniLM-L6-v2"
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Two tasks of a model, its twin, and a model of an evil name that has the scores of the twin."""
+    folder = tmp_path_factory.mktemp("board")
+    for path in PUBLISHED.glob("*/ewt/*"):
+        if path.name.startswith(("pos-linear", "srl-linear")):
+            place = folder / "results" / path.parent.parent.name
+            place.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
+    found = find_results(folder / "results")
+    for path, result in list(found.items()):
+        if result.model.random_seed is not None:
+            copy = path.with_name(f"evil-{path.name}")
+            shutil.copy(path.with_suffix(".npz"), copy.with_suffix(".npz"))
+            changes = {"name": EVIL, "random_seed": None}
+            model = result.model.model_copy(update=changes)
+            found[copy] = result.model_copy(update={"model": model})
+    return write_site(Submission(found, (), frozenset(), 0), folder / "site")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with started() as found:
+        yield found
+
+
+@pytest.fixture
+def index(browser, site):
+    browser.emulate()
+    browser.open(site)
+    yield browser
+    assert browser.errors() == []
+
+
+NAMES = "main tbody th a"
+
+
+def choose(index, name, value):
+    index.js(
+        "const field = document.querySelector(`[name=${arguments[0]}]`); field.value = arguments[1];"
+        "field.dispatchEvent(new Event('input', {bubbles: true}))",
+        name,
+        value,
+    )
+
+
+def test_each_group_of_tasks_has_a_ranking_by_score(index):
+    titles = [
+        f"ewt r2.16 · linear probe · bidirectional encoders · {x}" for x in ("syntax", "semantics")
+    ]
+    assert index.texts("main h2") == titles
+    # The one is separated from the other on both tasks.
+    assert index.texts(NAMES) == [MINI, EVIL] * 2
+    assert "rank 1, layer 3/6" in index.texts("main tbody td")[2]
+    assert not index.js("return [...document.scripts].some(x => x.textContent.includes('alert('))")
+
+
+def test_filters_live_in_the_address(index, site):
+    index.one("[name=twins]").click()
+    assert index.texts(NAMES) == [MINI, EVIL, TWIN] * 2
+    choose(index, "tasks", "semantics")
+    choose(index, "text", "MINI")
+    assert index.texts(NAMES) == [MINI, TWIN]
+    address = index.js("return location.hash")
+    assert address == "#text=MINI&tasks=semantics&twins=shown"
+    index.open(site, address.removeprefix("#"))
+    assert index.texts(NAMES) == [MINI, TWIN]
+    assert index.one("#count").text == "2 models shown"
+    choose(index, "text", "nobody")
+    assert index.texts("#none") == ["Nothing passes all of these filters."]
+
+
+def test_columns_are_sorted_by_keyboard(index):
+    button = index.one("main thead th:last-child button")
+    for order in ([MINI, EVIL], [EVIL, MINI]):
+        index.js("arguments[0].focus()", button)
+        button.send_keys("\ue007")
+        assert index.texts(NAMES)[:2] == order
+
+
+def test_a_model_has_its_report_from_which_a_link_leads_back(index, site):
+    index.one(NAMES).click()
+    index.until("return document.querySelectorAll('[role=tab]').length > 0")
+    assert index.js("return document.title") == f"Which layer knows what: {MINI}"
+    index.one("header a").click()
+    assert index.js("return location.pathname") == str(site)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1300])
+def test_it_fits_every_screen(index, site, width, dark):
+    index.emulate(width=width, dark=dark)
+    index.open(site, "twins=shown")
+    assert index.js("return document.documentElement.scrollWidth <= innerWidth")
+    paper = index.js("return getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") is not dark
