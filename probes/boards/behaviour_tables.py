@@ -56,7 +56,7 @@ def _paired(group: CorpusGroup, its: Answers) -> Table:
         rows.append(TableRow.of(*cells, ends_section=not name))
     heads = ["phenomenon", "n", its.models[0]]
     for model in its.models[1:]:
-        heads += [model, "less the first", "p"]
+        heads += [model, "difference from the first model", "p"]
     title = f"{group.title} · {group.measurement.title} · {label_of(its.metric)}, models compared"
     return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,), repeated=1)
 

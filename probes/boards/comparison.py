@@ -134,7 +134,7 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
         )
         yield Table(
             f"models at their best layers · {family} probe · test",
-            ("task", "model", "layer", "score", "less the first", *["p"] * tested),
+            ("task", "model", "layer", "score", "difference from the first model", *["p"] * tested),
             tuple(row for comparison in own for row in _rows(comparison, tested)),
             left=2,
             notes=(

@@ -189,6 +189,7 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
             for result, scores in zip(results, named, strict=True)
         )
         yield TableRow.of(name, *texts, faint=True)
+    yield count_row(results)
 
 
 def floor_row(results: Sequence[Result]) -> TableRow:
@@ -196,3 +197,8 @@ def floor_row(results: Sequence[Result]) -> TableRow:
     found = ((result.floor, result.task.metric) for result in results)
     cells = (Cell(shown(x[1], metric), note=x[0]) if x else NOTHING for x, metric in found)
     return TableRow.of("floor", *cells, faint=True)
+
+
+def count_row(results: Sequence[Result]) -> TableRow:
+    """The number of test examples of each result."""
+    return TableRow.of("n", *(f"{r.examples.n['test']:,}" for r in results), faint=True)

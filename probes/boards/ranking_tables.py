@@ -33,15 +33,15 @@ CSV_HEADS = (
 
 _RULE = (
     "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
-    "sentences. Ranks are the places that a model may have: one more than the models separated "
-    "above it, to the number of models less those separated below it (paired bootstrap with the "
-    "variance of training, max-T over all pairs, .05); borderline if a p that they rest on is "
-    "within three Monte Carlo errors of .05."
+    "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the variance "
+    "of training, max-T over all pairs, .05); borderline if a p behind them is within three Monte "
+    "Carlo errors of .05."
 )
 
 _UNTESTED = (
-    "Where training variance or predictions are missing, or examples are others, two models "
-    "count as separated if their intervals do not overlap; these know nothing of training."
+    "Where training variance or predictions are missing, or examples differ, two models count as "
+    "significantly different if their intervals do not overlap; training variation is not included "
+    "in these."
 )
 
 _MEAN = (

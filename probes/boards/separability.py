@@ -1,4 +1,4 @@
-"""Which layers can be told apart, and which may be the best; known once training variance is."""
+"""Which layers differ significantly, and which are the best; known once training variance is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def p_best(result: Result) -> dict[int, float | None] | None:
 
 
 def confidence_set(result: Result) -> set[int] | None:
-    """The layers that no other layer is separated above, at .05 over all pairs of layers.
+    """The layers not significantly worse than any other, at .05 over all pairs of layers.
 
     It says nothing of the layer that is best on dev, which may be outside. None where nothing was
     tested: without training variance, since scores alone cannot tell layers apart, or with too few

@@ -88,7 +88,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
             )
     return Table(
         f"{board.setting} · best layers",
-        ("task", "model", "layers 0–L", "best", "score", "less the first", "p"),
+        ("task", "model", "layers 0–L", "best", "score", "difference from the first model", "p"),
         tuple(rows),
         left=3,
         notes=(f"Best layers are chosen on dev; scores are on test. {TESTED}",),
@@ -130,7 +130,7 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
         rows.append(TableRow.of(*row))
     heads = ["depth", first.name]
     for candidate in others:
-        heads += [candidate.name, "less the first", "p"]
+        heads += [candidate.name, "difference from the first model", "p"]
     return Table(
         f"{board.setting} · {task_head(first.result, first.result.task.metric)} by relative depth",
         tuple(heads),

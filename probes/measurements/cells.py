@@ -70,8 +70,8 @@ def interval_note(results: Sequence[Result]) -> str:
     if all(result.examples.clusters < FEWEST for result in results):
         return f"No intervals: fewer than {FEWEST} test {' or '.join(clusters)}."
     return (
-        f"± half a 95 % interval over test {' or '.join(clusters)}; the probe is taken as it was "
-        "trained."
+        f"± half a 95 % interval over test {' or '.join(clusters)}; training variation is not "
+        "included."
     )
 
 

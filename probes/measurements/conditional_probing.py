@@ -61,7 +61,7 @@ class ConditionalProbing(Measurement):
             below=("examples_left_out",),
             note="How much less test labels cost a probe on layers 0 and k concatenated than one "
             "on layer 0 (Hewitt et al. 2021). ± half a 95 % interval over test documents or "
-            "sentences; training is taken as it was.",
+            "sentences; training variation is not included.",
         ),
         Pivot(
             "points that a layer adds to layer 0",

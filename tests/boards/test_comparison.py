@@ -111,7 +111,7 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
         lambda r: scored(r, wrong[r.model.name], trained=trained),
     )
     (table,) = comparison_tables(found)
-    usual = ("task", "model", "layer", "score", "less the first")
+    usual = ("task", "model", "layer", "score", "difference from the first model")
     assert table.heads == (*usual, *["p"] * trained)
     first, second = table.texts
     assert first == ("pos (accuracy)", "high", "2", "90.0", "", *[""] * trained)

@@ -369,7 +369,7 @@ CLAIMS = (
         "Lower layers are more useful for chunking, middle ones for parsing",
         "5.2",
         "Jawahar et al. 2019",
-        "where probes of chunk tags and of tree depth may be best; for chunks, the source clusters "
+        "where probes of chunk tags and of tree depth are best; for chunks, the source clusters "
         "vectors of spans, without any probe",
         peaks_before("chunking", "depth"),
     ),

@@ -119,7 +119,7 @@ class Geometry(Measurement):
             "context",
             tuple(f"{name}_adjusted" for name in SIMILARITIES),
             "Contextuality",
-            "Less what is expected of random words (Ethayarajh 2019).",
+            "Similarity minus that of random word pairs (Ethayarajh 2019).",
         ),
         Lines(
             "dimensionality",
