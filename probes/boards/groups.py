@@ -19,7 +19,7 @@ from probes.boards.comparable import (
 from probes.boards.layer_tables import with_twins
 from probes.boards.twins import twins_of
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.cells import metric_name
+from probes.measurements.cells import metric_name, n_of
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves
 from probes.records.record import Record
@@ -48,9 +48,8 @@ class TaskResults:
 
     @property
     def n(self) -> str:
-        """How many test examples: a number, or the least and the greatest of several models."""
-        found = sorted({result.examples.n["test"] for result in self.results.values()})
-        return "–".join(f"{n:,}" for n in dict.fromkeys((found[0], found[-1])))
+        """How many test examples."""
+        return n_of(self.results.values())
 
     @property
     def score_curves(self) -> Curves:

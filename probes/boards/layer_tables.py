@@ -11,7 +11,13 @@ import pandas as pd
 
 from probes.boards.comparable import SAME_LAYER_TABLE, sifted
 from probes.boards.separability import p_best
-from probes.measurements.cells import interval_note, layer_marks, metric_name, score_cell
+from probes.measurements.cells import (
+    interval_note,
+    layer_marks,
+    metric_name,
+    n_of,
+    score_cell,
+)
 from probes.measurements.current import is_current
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
@@ -201,4 +207,4 @@ def floor_row(results: Sequence[Result]) -> TableRow:
 
 def count_row(results: Sequence[Result]) -> TableRow:
     """The number of test examples of each result."""
-    return TableRow.of("n", *(f"{r.examples.n['test']:,}" for r in results), faint=True)
+    return TableRow.of("n", *(n_of([result]) for result in results), faint=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from probes.boards.board import Board, Candidate
 from probes.boards.ranking import Overall, Place, Ranking, interval_of
-from probes.measurements.cells import score_cell
+from probes.measurements.cells import n_of, score_cell
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.metrics import label_of
 
@@ -72,10 +72,10 @@ def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking
     places = ranking.places(candidates)
     others = _unranked(candidates, places)
     first = candidates[0].result
-    metric = label_of(first.task.metric)
+    about = f"{label_of(first.task.metric)}, n = {n_of(c.result for c in candidates)}"
     rows = [(p.text, p.candidate) for p in places] + [(NOTHING, other) for other in others]
     return Table(
-        f"{board.setting} · {task} v{first.task.version} · {metric}",
+        f"{board.setting} · {task} v{first.task.version} · {about}",
         ("rank", "model", "layer", "score", "size", "flags"),
         tuple(
             TableRow.of(

@@ -84,7 +84,7 @@ def separability(models: Mapping[str, Mapping[Path, Result]]) -> Grid:
     listed = {*tasks.values()} if same else {f"{model}: {names}" for model, names in tasks.items()}
     return Grid(
         "separability",
-        "Tasks in which probes tell layers apart",
+        "Number of tasks in which two layers differ significantly",
         "Differences of test scores at .05, corrected over all pairs of layers of a task; "
         f"of {'; '.join(sorted(listed))}.",
         "layer",

@@ -28,7 +28,7 @@ CHARTS: dict[str, Callable[[Group], Chart]] = {
     "steps": steps,
     "pareto": pareto,
 }
-"""Charts of scores: how well probes tell layers apart, training, and scores by size."""
+"""Charts of scores: in how many tasks layers differ, training, and scores by size."""
 
 
 def figure_names() -> list[str]:

@@ -66,7 +66,7 @@ class ConditionalProbing(Measurement):
         Pivot(
             "points that a layer adds to layer 0",
             ("added_points",),
-            note="Score of the same probe on both layers less score on layer 0.",
+            note="Score of the same probe on both layers minus the score on layer 0.",
         ),
         Lines("conditional", "added_bits", "Bits that a layer adds to layer 0", _NOTE),
         Lines("conditional_points", "added_points", "Points that a layer adds to layer 0", _NOTE),

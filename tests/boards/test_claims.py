@@ -457,7 +457,7 @@ def test_every_claim_names_its_source_and_fits_in_json():
         assert claim.differs
         assert claim.differs in claim.note
         json.dumps(result, allow_nan=False)
-    assert "not thereby used" in CAVEAT
+    assert "does not mean that the model uses it" in CAVEAT
 
 
 def test_the_method_section_lists_every_claim():

@@ -65,7 +65,7 @@ def two_types(tmp_path):
         (["leaderboard", "{}", "--format", "md"], ["| m |", "| m (bfloat16) |", "| n (float16) |"]),
         (
             ["compare", "m", "m (bfloat16)", "n (float16)", "--results", "{}", "--format", "md"],
-            ["| pos (accuracy) | m |", "| | m (bfloat16) |", "| | n (float16) |"],
+            ["| pos (accuracy), n = 9 | m |", "| | m (bfloat16) |", "| | n (float16) |"],
         ),
         (["claims", "{}"], ["m · c 1 · linear probe", "m (bfloat16) · c 1", "n (float16) · c 1"]),
         (

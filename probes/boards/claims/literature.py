@@ -72,7 +72,7 @@ CLAIMS = (
         "Later layers produce more context-specific vectors",
         "3",
         "Ethayarajh 2019",
-        "self-similarity of words in at least five sentences, less the anisotropy over all words, "
+        "self-similarity of words in at least five sentences, minus the anisotropy over all words, "
         "where theirs is of samples; the borders of lower and higher layers are not theirs",
         less_above("self_similarity_adjusted"),
     ),
@@ -99,7 +99,7 @@ CLAIMS = (
         "",
         "Ethayarajh 2019, abstract",
         "variance about the mean, since of vectors that are not centred it would repeat "
-        "self-similarity, less that of random words; a mean over words in at least five sentences, "
+        "self-similarity, minus that of random words; a mean over words in at least five sentences, "
         "which depends on how often they occur",
         lies_below("maximum_explainable_variance_adjusted", 0.05),
     ),

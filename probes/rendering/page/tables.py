@@ -13,6 +13,7 @@ from probes.measurements.cells import (
     estimate_text,
     group_cell,
     group_metric_title,
+    n_of,
     score_cell,
 )
 from probes.measurements.measurement import LOCALISATION
@@ -45,7 +46,7 @@ def _best(unit: TaskResults, model: str) -> Cell:
     layer = f"layer {best} of {result.model.n_layers}"
     marks = ["no best layer" if result.best_number is None else layer]
     floored = result.is_floored(best)
-    marks += ["not above the floor"] * floored + [f"n = {result.examples.n['test']:,}"]
+    marks += ["not above the floor"] * floored + [f"n = {n_of([result])}"]
     value, note = result.score(best), ", ".join(marks)
     return score_cell(value, result.interval(best), metric, note=note, value=value, floored=floored)
 
