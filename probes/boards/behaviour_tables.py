@@ -19,15 +19,15 @@ from probes.statistics.metrics import label_of
 from probes.statistics.significance import all_pairs, borderline, rank_ranges
 
 _PAIRED = (
-    "Of the items that count for all models. Differences have a 95 % interval over items, or groups "
-    "of them, drawn within paradigms; p is corrected by max-T over this table, and is not given "
-    "where two models differ on fewer than 20."
+    "Of the items that count for all models. Differences have a 95 % interval over items, or "
+    "groups of them, drawn within paradigms; p is corrected by max-T over this table, and is not "
+    "given where two models differ on fewer than 20."
 )
 
 _RANKED = (
     "± half a 95 % interval over items, or groups of them, drawn within paradigms. Ranks: best and "
-    "worst rank that the data allow, by paired tests of {} on the same items (max-T over all pairs, "
-    ".05); random twins have none: they are the floor."
+    "worst rank that the data allow, by paired tests of {} on the same items (max-T over all "
+    "pairs, .05); random twins have none: they are the floor."
 )
 
 

@@ -99,8 +99,8 @@ CLAIMS = (
         "",
         "Ethayarajh 2019, abstract",
         "variance about the mean, since of vectors that are not centred it would repeat "
-        "self-similarity, minus that of random words; a mean over words in at least five sentences, "
-        "which depends on how often they occur",
+        "self-similarity, minus that of random words; a mean over words in at least five "
+        "sentences, which depends on how often they occur",
         lies_below("maximum_explainable_variance_adjusted", 0.05),
     ),
     Claim(

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measurement",
         default="",
         metavar="M",
-        help="the measurement, if several have a figure of this name",
+        help="of several with such a figure",
     )
     add("--task", default="", metavar="T", help="of evidence: whose scores it is behind")
     add("--sentence", type=int, metavar="N", help=f"of {TREE}: which test sentence, from 1")
