@@ -31,7 +31,7 @@ def finding(result: Result) -> str:
     """
     best, n_layers = result.best_number, result.model.n_layers
     if best is None:
-        return "has no score that is defined."
+        return "has no best layer: no score on dev is defined."
     score = _score(result, best)
     if result.is_floored(best):
         return (

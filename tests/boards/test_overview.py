@@ -62,7 +62,7 @@ def made(scores=SCORES, p_best=None, half=0.02, **more):
             "pos is decoded best at layer 2 of 2: accuracy 70.0 (no interval), with no floor to "
             "compare it with.",
         ),
-        (make_result("pos", (None, None)), "pos has no score that is defined."),
+        (make_result("pos", (None, None)), "pos has no best layer: no score on dev is defined."),
     ],
 )
 def test_a_sentence_says_where_how_well_and_above_what(result, said):
