@@ -19,15 +19,15 @@ from probes.statistics.metrics import label_of
 from probes.statistics.significance import all_pairs, borderline, rank_ranges
 
 _PAIRED = (
-    "Of the items that count for all models. Less the first: with a 95 % interval over items, or "
+    "Of the items that count for all models. Differences have a 95 % interval over items, or "
     "groups of them, drawn within paradigms; p is corrected by max-T over this table, and is not "
     "given where two models differ on fewer than 20."
 )
 
 _RANKED = (
-    "± half a 95 % interval over items, or groups of them, drawn within paradigms. Ranks are the "
-    "places that a model may have by paired tests of {} on the same items (max-T over all pairs, "
-    ".05); random twins have none: they are the floor."
+    "± half a 95 % interval over items, or groups of them, drawn within paradigms. Ranks: best and "
+    "worst rank that the data allow, by paired tests of {} on the same items (max-T over all "
+    "pairs, .05); random twins have none: they are the floor."
 )
 
 
@@ -56,7 +56,7 @@ def _paired(group: CorpusGroup, its: Answers) -> Table:
         rows.append(TableRow.of(*cells, ends_section=not name))
     heads = ["phenomenon", "n", its.models[0]]
     for model in its.models[1:]:
-        heads += [model, "less the first", "p"]
+        heads += [model, "difference from the first model", "p"]
     title = f"{group.title} · {group.measurement.title} · {label_of(its.metric)}, models compared"
     return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,), repeated=1)
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from probes.boards.comparable import SAME_PAIR, differences
 from probes.boards.paired import NOT_TESTED, TESTED, Difference, LayerScore, paired_differences
 from probes.common.errors import UserError
-from probes.measurements.cells import task_head
+from probes.measurements.cells import counted_head
 from probes.records.result import Result
 from probes.records.table import Table, TableRow
 from probes.records.titles import limit_mark, model_title
@@ -95,7 +95,7 @@ def _compared(
     first = scores[0].result
     return Comparison(
         first.task.name,
-        task_head(first, first.task.metric) + limit_mark(first),
+        counted_head(first) + limit_mark(first),
         first.probe.family,
         first.task.metric,
         tuple(
@@ -128,13 +128,13 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
         differences_ = [s.difference for each in own for s in each.standings if s.difference]
         tested = any(difference.p is not None for difference in differences_)
         apart = (
-            f"Not compared: {model} on {comparison.head} ({why})."
+            f"Not compared: {model} on {comparison.task} ({why})."
             for comparison in own
             for model, why in comparison.apart.items()
         )
         yield Table(
             f"models at their best layers · {family} probe · test",
-            ("task", "model", "layer", "score", "less the first", *["p"] * tested),
+            ("task", "model", "layer", "score", "difference from the first model", *["p"] * tested),
             tuple(row for comparison in own for row in _rows(comparison, tested)),
             left=2,
             notes=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,7 +19,9 @@ from probes.boards.comparable import (
 from probes.boards.layer_tables import with_twins
 from probes.boards.twins import twins_of
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.cells import metric_name
+from probes.measurements.cells import metric_name, n_of
+from probes.measurements.scores import ScoreMeasurement
+from probes.records.curves import Curves
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.titles import corpus_title, model_title
@@ -43,6 +45,22 @@ class TaskResults:
     def first(self) -> Result:
         """Any of the results: they agree in everything but the model."""
         return next(iter(self.results.values()))
+
+    @property
+    def n(self) -> str:
+        """How many test examples."""
+        return n_of(self.results.values())
+
+    @property
+    def score_curves(self) -> Curves:
+        """Scores by layer, in which those are marked that are not above their model's floor."""
+        (found,) = ScoreMeasurement().charts(self.results)
+        beside = {model: self.beside_twins(model) for model in self.results}
+        marked = {
+            model: [point._replace(floored=beside[model].is_floored(point.x)) for point in points]
+            for model, points in found.models.items()
+        }
+        return replace(found, models=marked)
 
     def beside_twins(self, model: str) -> Result:
         """A model's result, with the scores of its random twins among the baselines."""

@@ -11,7 +11,13 @@ import pandas as pd
 
 from probes.boards.comparable import SAME_LAYER_TABLE, sifted
 from probes.boards.separability import p_best
-from probes.measurements.cells import interval_note, layer_marks, metric_name, score_cell
+from probes.measurements.cells import (
+    interval_note,
+    layer_marks,
+    metric_name,
+    n_of,
+    score_cell,
+)
 from probes.measurements.current import is_current
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
@@ -189,6 +195,7 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
             for result, scores in zip(results, named, strict=True)
         )
         yield TableRow.of(name, *texts, faint=True)
+    yield count_row(results)
 
 
 def floor_row(results: Sequence[Result]) -> TableRow:
@@ -196,3 +203,8 @@ def floor_row(results: Sequence[Result]) -> TableRow:
     found = ((result.floor, result.task.metric) for result in results)
     cells = (Cell(shown(x[1], metric), note=x[0]) if x else NOTHING for x, metric in found)
     return TableRow.of("floor", *cells, faint=True)
+
+
+def count_row(results: Sequence[Result]) -> TableRow:
+    """The number of test examples of each result."""
+    return TableRow.of("n", *(n_of([result]) for result in results), faint=True)

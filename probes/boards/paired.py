@@ -26,9 +26,9 @@ from probes.statistics.replicates import Replicates, p_values_of
 from probes.statistics.significance import ALPHA, Pair
 
 TESTED = (
-    "p is corrected by max-T over all pairs of a task's models, and knows of the test split and of "
-    "training; without training variance (--evidence standard) of both there is no p. Borderline: "
-    "within three Monte Carlo errors of .05."
+    "p is corrected by max-T over all pairs of a task's models, and includes uncertainty from test "
+    "data and from training; without training variance (--evidence standard) of both there is no "
+    "p. Borderline: within three Monte Carlo errors of .05."
 )
 
 NOT_TESTED = (

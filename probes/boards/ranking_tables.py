@@ -9,7 +9,7 @@ from typing import Any
 
 from probes.boards.board import Board, Candidate
 from probes.boards.ranking import Overall, Place, Ranking, interval_of
-from probes.measurements.cells import metric_name, score_cell
+from probes.measurements.cells import metric_name, n_of, score_cell
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.metrics import label_of
 
@@ -36,15 +36,15 @@ CSV_HEADS = (
 
 _RULE = (
     "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
-    "sentences. Ranks are the places that a model may have: one more than the models separated "
-    "above it, to the number of models less those separated below it (paired bootstrap with the "
-    "variance of training, max-T over all pairs, .05); borderline if a p that they rest on is "
-    "within three Monte Carlo errors of .05."
+    "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the variance "
+    "of training, max-T over all pairs, .05); borderline if a p behind them is within three Monte "
+    "Carlo errors of .05."
 )
 
 _UNTESTED = (
-    "Where training variance or predictions are missing, or examples are others, two models "
-    "count as separated if their intervals do not overlap; these know nothing of training."
+    "Where training variance or predictions are missing, or examples differ, two models count as "
+    "significantly different if their intervals do not overlap; training variation is not included "
+    "in these."
 )
 
 _MEAN = (
@@ -126,10 +126,10 @@ def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking
     places = ranking.places(candidates)
     others = _unranked(candidates, places)
     first = candidates[0].result
-    metric = label_of(first.task.metric)
+    about = f"{label_of(first.task.metric)}, n = {n_of(c.result for c in candidates)}"
     rows = [(p.text, p.candidate) for p in places] + [(NOTHING, other) for other in others]
     return Table(
-        f"{board.setting} · {task} v{first.task.version} · {metric}",
+        f"{board.setting} · {task} v{first.task.version} · {about}",
         ("rank", "model", "layer", "score", "size", "flags"),
         tuple(
             TableRow.of(

@@ -1,4 +1,4 @@
-"""Which layers can be told apart, and which may be the best; known once training variance is."""
+"""Which layers differ significantly, and which are the best; known once training variance is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def p_best(result: Result) -> dict[int, float | None] | None:
 
 
 def confidence_set(result: Result) -> set[int] | None:
-    """The layers that no other layer is separated above, at .05 over all pairs of layers.
+    """The layers not significantly worse than any other, at .05 over all pairs of layers.
 
     It says nothing of the layer that is best on dev, which may be outside. None where nothing was
     tested: without training variance, since scores alone cannot tell layers apart, or with too few
@@ -84,7 +84,7 @@ def separability(models: Mapping[str, Mapping[Path, Result]]) -> Grid:
     listed = {*tasks.values()} if same else {f"{model}: {names}" for model, names in tasks.items()}
     return Grid(
         "separability",
-        "Tasks in which probes tell layers apart",
+        "Number of tasks in which two layers differ significantly",
         "Differences of test scores at .05, corrected over all pairs of layers of a task; "
         f"of {'; '.join(sorted(listed))}.",
         "layer",

@@ -16,7 +16,7 @@ from probes.boards.paired import (
     paired_differences,
     readable_layer_scores,
 )
-from probes.measurements.cells import estimate_text, task_head
+from probes.measurements.cells import counted_head, estimate_text
 from probes.measurements.measurement import LOCALISATION
 from probes.records.table import Table, TableRow
 from probes.statistics.formatting import shown
@@ -78,7 +78,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
             result, first = candidate.result, candidate is candidates[0]
             rows.append(
                 TableRow.of(
-                    task_head(result, result.task.metric) if first else "",
+                    counted_head(result) if first else "",
                     candidate.name,
                     _sparkline(candidate, candidates),
                     f"{result.best_layer}/{result.model.n_layers}",
@@ -88,7 +88,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
             )
     return Table(
         f"{board.setting} · best layers",
-        ("task", "model", "layers 0–L", "best", "score", "less the first", "p"),
+        ("task", "model", "layers 0–L", "best", "score", "difference from the first model", "p"),
         tuple(rows),
         left=3,
         notes=(f"Best layers are chosen on dev; scores are on test. {TESTED}",),
@@ -130,9 +130,9 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
         rows.append(TableRow.of(*row))
     heads = ["depth", first.name]
     for candidate in others:
-        heads += [candidate.name, "less the first", "p"]
+        heads += [candidate.name, "difference from the first model", "p"]
     return Table(
-        f"{board.setting} · {task_head(first.result, first.result.task.metric)} by relative depth",
+        f"{board.setting} · {counted_head(first.result)} by relative depth",
         tuple(heads),
         tuple(rows),
         notes=("★ best layer on dev. p is corrected by max-T over this table.",),

@@ -28,7 +28,7 @@ CHARTS: dict[str, Callable[[Group], Chart]] = {
     "steps": steps,
     "pareto": pareto,
 }
-"""Charts of scores: how well probes tell layers apart, training, and scores by size."""
+"""Charts of scores: in how many tasks layers differ, training, and scores by size."""
 
 
 def figure_names() -> list[str]:
@@ -62,7 +62,7 @@ def chosen_figure(
     if kind not in (known := figure_names()):
         raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, known)}")
     if measurement and kind in (*KINDS, *CHARTS):
-        raise UserError(f"--measurement: {kind} is of no other measurement; leave it out.")
+        raise UserError(f"--measurement: does not apply to {kind}; omit it.")
     if kind in KINDS:
         return _one_group(results, where, probe)
     if kind in CHARTS:

@@ -54,7 +54,7 @@ class Keywords(TypedDict, total=False):
     seeds: int
     """Fits of each layer on the whole training split."""
     twins: int
-    """Random twins of each pretrained model, measured along with it."""
+    """Random twins of each pretrained model, measured too."""
     quick: bool
     """No evidence, and no random twin unless asked for."""
     dry_run: bool
@@ -86,7 +86,7 @@ class Keywords(TypedDict, total=False):
     """Of a Ray cluster that runs already, or "auto"; None to start Ray on this machine."""
     workers: int
     """Processes that compute the units of the run; with one, it is this process. On Ray, the most
-    that there may be; if it is not given, as many as there is room for."""
+    that there may be; if it is not given, as many as fit."""
     threads: int | None
     """Of each process; None for torch's choice, or for a share of the cores with several."""
     memory: int | str | None

@@ -85,7 +85,7 @@ class RunConfig(Frozen):
     seeds: int = Field(default=1, ge=1, le=1000)
     """Fits of each layer on the whole training split."""
     twins: int = Field(default=1, ge=0, le=100)
-    """Random twins of each pretrained model, measured along with it."""
+    """Random twins of each pretrained model, measured too."""
     quick: bool = False
     """No evidence, and no random twin unless asked for."""
     dry_run: bool = False
@@ -117,7 +117,7 @@ class RunConfig(Frozen):
     """Of a Ray cluster that runs already, or "auto"; None to start Ray on this machine."""
     workers: int = Field(default=1, ge=1, le=512)
     """Processes that compute the units of the run; with one, it is this process. On Ray, the most
-    that there may be; if it is not given, as many as there is room for."""
+    that there may be; if it is not given, as many as fit."""
     threads: int | None = Field(default=None, ge=1, le=512)
     """Of each process; None for torch's choice, or for a share of the cores with several."""
     memory: ByteSize | None = Field(default=None, ge=1)

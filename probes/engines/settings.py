@@ -120,9 +120,9 @@ def _require_sites(config: RunConfig) -> None:
         return
     given = ",".join(config.sites)
     if config.text:
-        raise UserError(f"--sites {given}: of words' vectors, not of texts'; leave it out.")
+        raise UserError(f"--sites {given}: does not apply to vectors of texts; omit it.")
     if "probes" not in config.measurements:
-        raise UserError(f"--sites {given}: of probes; add probes to --measurements.")
+        raise UserError(f"--sites {given}: applies to probes only; add probes to --measurements.")
     if config.layers == (0,):
         raise UserError(f"--layers 0: no block's; --sites {given} needs layers from 1.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from probes.records.result import Result
@@ -70,8 +70,8 @@ def interval_note(results: Sequence[Result]) -> str:
     if all(result.examples.clusters < FEWEST for result in results):
         return f"No intervals: fewer than {FEWEST} test {' or '.join(clusters)}."
     return (
-        f"± half a 95 % interval over test {' or '.join(clusters)}; the probe is taken as it was "
-        "trained."
+        f"± half a 95 % interval over test {' or '.join(clusters)}; training variation is not "
+        "included."
     )
 
 
@@ -89,6 +89,17 @@ def task_head(result: Result, metric: str = "") -> str:
     """A task with a metric, the view and silver labels: ``agreement (balanced acc., masked)``."""
     words = [label_of(metric)] * bool(metric) + task_marks(result)
     return f"{result.task.name} ({', '.join(words)})" if words else result.task.name
+
+
+def n_of(results: Iterable[Result]) -> str:
+    """How many test examples: a number, or the least and the greatest of several results."""
+    found = sorted({result.examples.n["test"] for result in results})
+    return "–".join(f"{n:,}" for n in dict.fromkeys((found[0], found[-1])))
+
+
+def counted_head(result: Result) -> str:
+    """A task with its metric and number of test examples: ``pos (accuracy), n = 5,738``."""
+    return f"{task_head(result, result.task.metric)}, n = {n_of([result])}"
 
 
 def group_metric_title(result: Result) -> str:

@@ -84,7 +84,7 @@ def _tuples(frame: pd.DataFrame) -> pd.MultiIndex:
 
 
 def marks_of(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> Marks:
-    """The marks of layers: the best on dev, and those that may be the best on test.
+    """The marks of layers: the best on dev, and those not significantly worse on test.
 
     Of metrics with rows ``<metric>_p_best``, the p-values of the test behind the confidence set of
     layers; they have no value where nothing could be tested.

@@ -61,12 +61,12 @@ class ConditionalProbing(Measurement):
             below=("examples_left_out",),
             note="How much less test labels cost a probe on layers 0 and k concatenated than one "
             "on layer 0 (Hewitt et al. 2021). ± half a 95 % interval over test documents or "
-            "sentences; training is taken as it was.",
+            "sentences; training variation is not included.",
         ),
         Pivot(
             "points that a layer adds to layer 0",
             ("added_points",),
-            note="Score of the same probe on both layers less score on layer 0.",
+            note="Score of the same probe on both layers minus the score on layer 0.",
         ),
         Lines("conditional", "added_bits", "Bits that a layer adds to layer 0", _NOTE),
         Lines("conditional_points", "added_points", "Points that a layer adds to layer 0", _NOTE),

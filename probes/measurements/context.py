@@ -52,7 +52,7 @@ class Context:
     Attributes:
         corpus: sentences by split, with their annotation.
         model: what is known about the model.
-        extent: how often which layers are to be measured.
+        extent: which layers to measure, and how many times.
         view: the texts that the model has read: all sentences, each once, unless the measurement
             has a view of its own, or the task one that hides words.
         stored: what was kept: word vectors, or what the measurement's own collector keeps.
@@ -241,7 +241,7 @@ class Context:
 
     @property
     def result(self) -> Result:
-        """The scores at issue."""
+        """The scores that this evidence supports."""
         return _asked(self._probes.scores, "scores")
 
     @property

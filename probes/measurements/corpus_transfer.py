@@ -78,8 +78,8 @@ class CorpusTransfer(Measurement):
             ("transfer_difference",),
             columns=("task", "train", "vectors"),
             apart="task",
-            note="± half a 95 % interval over this corpus's test documents, or sentences; both "
-            "probes are taken as they are.",
+            note="± half a 95 % interval over this corpus's test documents, or sentences; training "
+            "variation is not included.",
         ),
         Pivot(
             "cosine of the corpora's mean vectors", ("centroid_cosine",), columns=("task", "train")

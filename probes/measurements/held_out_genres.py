@@ -44,7 +44,7 @@ class HeldOutGenres(Measurement):
             "drop from the reported probe",
             ("held_out_drop",),
             rows="genre",
-            note="The score of the probe trained on everything, less that of the one above. ± half "
+            note="The score of the probe trained on everything minus that of the one above. ± half "
             "a 95 % interval over the test documents, or sentences, of the genre; with fewer than "
             f"{FEWEST} there is none.",
         ),
@@ -95,7 +95,7 @@ class HeldOutGenres(Measurement):
         train, test = (context.examples.splits[split].genre for split in ("train", "test"))
         genres = sorted({*train.tolist(), *test.tolist()} - {""})
         if not genres:
-            raise NotServedError("the corpus does not tell the genres of its documents")
+            raise NotServedError("the corpus does not name the genres of its documents")
         chosen = [x for x in genres if {*train.tolist()} > {x} and x in test]
         if not chosen:
             raise NotServedError(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from probes.measurements.context import Context
 
 NOTE = (
-    "Score on the intact text less that on the malformed one, of the same probe, test examples "
+    "Score on the intact text minus that on the malformed one, of the same probe, test examples "
     "and gold labels; a sentence that a change leaves as it is does not count. Intervals are over "
     "test documents, or sentences."
 )

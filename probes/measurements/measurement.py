@@ -107,7 +107,7 @@ class Scored(NamedTuple):
 
     @property
     def three_layers(self) -> tuple[int, ...]:
-        """The lowest layer, the best and the highest, where dear evidence is gathered."""
+        """The lowest layer, the best and the highest, where expensive evidence is gathered."""
         return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
 
 

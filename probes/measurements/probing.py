@@ -78,7 +78,7 @@ class Probing:
         data: features, labels and scorers of the task.
         spec: how probes are fitted.
         memory: bytes that fits may take.
-        scores: the result that stands at issue; None while scores are measured.
+        scores: the result that this evidence supports; None while scores are measured.
         arrays: the predictions of that result.
         cache: the folder in which its parameters may be stored.
         trained: probes of the same kind, by the corpus that has trained them; None unless the

@@ -32,7 +32,7 @@ class ScoreMeasurement(Measurement):
     """One fit per layer and seed on the whole training split.
 
     Layers are chosen on dev. Intervals are for the first seed's test scores: test documents or
-    sentences are resampled, and the probe is taken as it is.
+    sentences are resampled; training variation is not included.
     """
 
     name = SCORES
@@ -102,7 +102,7 @@ class ScoreMeasurement(Measurement):
             "score",
             "Score by layer",
             "Headline metric on test; bands are 95 % intervals over test documents, or sentences "
-            "where the corpus names no documents; training is taken as it is.",
+            "where the corpus names no documents; training variation is not included.",
             axis_of(metric),
             metric,
             is_percent(metric),

@@ -49,10 +49,10 @@ class Selectivity(Measurement):
     name = "selectivity"
     asks = ("scores",)
     version = 3
-    summary = "score less score on control tasks (Hewitt & Liang 2019)"
+    summary = "score minus score on control tasks (Hewitt & Liang 2019)"
     views = (
         Pivot(
-            "score on the task less score on its control task",
+            "score on the task minus score on its control task",
             ("selectivity",),
             below=("types_seen", "control_sd"),
             note=f"{_NOTE} ± half a 95 % interval over test documents or sentences and over draws "

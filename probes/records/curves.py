@@ -15,6 +15,7 @@ class Point(NamedTuple):
         x: a layer, the last layer of a mix, or what else `Curves.what` says.
         line: which curve it is on where a model has several.
         panel: which panel it is in where a chart has several.
+        floored: whether it is a score that is not above its floor, and set back for that.
     """
 
     x: int
@@ -22,6 +23,7 @@ class Point(NamedTuple):
     interval: Interval = None
     line: str = ""
     panel: str = ""
+    floored: bool = False
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class Result(Record):
 
     @property
     def floor(self) -> tuple[str, float] | None:
-        """The highest score that needs no trained layer, and the name of what has it.
+        """The highest score that is reachable without a trained layer, and the name of what has it.
 
         Of the baselines, random twins among them if they were added (`with_baselines`), and layer
         0; of equal ones the first. None if none of them is defined.
@@ -129,7 +129,7 @@ class Result(Record):
     def is_floored(self, layer: int) -> bool:
         """Whether a layer's score is not above the floor.
 
-        Of a score with a 95 % interval the lower end is compared; the floor is taken as it is.
+        Of a score with a 95 % interval the lower end is compared; the floor is a plain number.
         """
         score, floor = self.score(layer), self.floor
         if score is None or floor is None:

@@ -10,8 +10,8 @@ NOTHING = "–"
 
 MARKS = {
     "best": ("★", "best layer on dev"),
-    "tied": ("☆", "may be the best too (.05)"),
-    "beaten": ("†", "another is separated above it"),
+    "tied": ("☆", "not significantly worse than any other"),
+    "beaten": ("†", "significantly worse than another"),
     "floored": ("▽", "not above the floor"),
     "borderline": ("≈", "borderline: p is within three Monte Carlo errors of .05"),
 }
@@ -27,8 +27,8 @@ class Cell:
         note: what else there is to say about it.
         value: what the column is sorted by; None sorts last.
         best: whether it belongs to the best layer or model.
-        tied: whether it does not, but may be the best on test.
-        beaten: whether it belongs to the best layer on dev, and another is separated above it.
+        tied: whether it does not, and is not significantly worse on test than any other.
+        beaten: whether it belongs to the best layer on dev, and another is significantly better.
         floored: whether its score is not above the floor.
         borderline: whether other resamples may have changed these marks.
         place: its place on the colour scale, from 0 to 1; None for no colour.
@@ -51,6 +51,11 @@ class Cell:
     def marks(self) -> str:
         """Its marks, as signs; see `MARKS`."""
         return "".join(sign for name, (sign, _) in MARKS.items() if getattr(self, name))
+
+    @property
+    def said(self) -> str:
+        """What its marks say, each after a comma."""
+        return "".join(f", {said}" for name, (_, said) in MARKS.items() if getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -109,14 +114,7 @@ class Table:
     @property
     def legend(self) -> list[str]:
         """What the marks of a table of scores mean: a line, or none."""
-        cells = [cell for row in self.rows for cell in row.cells]
-        if all(cell.place is None for cell in cells):
-            return []
-        used = {
-            "★",
-            *(sign for cell in cells for sign in cell.marks),
-        }  # A table without it says so.
-        return [" · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)]
+        return legend([self])
 
     @property
     def filled(self) -> Table:
@@ -158,6 +156,16 @@ class Table:
                 replace(row, cells=tuple(row.cells[i] for i in chosen)) for row in self.rows
             ),
         )
+
+
+def legend(tables: Iterable[Table]) -> list[str]:
+    """What the marks in tables of scores mean, in every format: a line, or none without scores."""
+    cells = [cell for table in tables for row in table.rows for cell in row.cells]
+    if all(cell.place is None for cell in cells):
+        return []
+    # A table in which no layer is the best says so by the star that it has not.
+    used = {"★", *(sign for cell in cells for sign in cell.marks)}
+    return [" · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)]
 
 
 def cell_text(cell: Cell) -> str:

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from probes.boards.evidence import evidence_tables
 from probes.boards.layer_tables import layer_frames, score_tables
+from probes.boards.overview import NOTE as OVERVIEW
+from probes.boards.overview import sentence
 from probes.boards.separability import confidence_set
 from probes.boards.transferability import correlation_table, mean_rank_table
 from probes.measurements.cells import group_cell, group_metric_title, interval_note, task_head
 from probes.records.result import Result
-from probes.records.table import cell_text
+from probes.records.table import Table, cell_text, legend
 from probes.records.titles import corpus_title, model_title
 from probes.rendering.markdown import escaped, markdown, markdown_lines
 from probes.statistics.formatting import shown
@@ -27,17 +29,19 @@ def layers_md(results: Sequence[Result]) -> str:
     }
     title = escaped(f"# {model_title(first)} on {corpus_title(first)}")
     lines = [title + " (causal)" * first.model.causal, ""]
+    marked: list[Table] = []
     for family, chosen in families.items():
         lines += [f"## {family} probe, test", ""]
+        lines += [*(f"- {escaped(sentence(result))}" for result in chosen), ""]
         for whole in score_tables(chosen):
             table = whole.filled
+            marked.append(table)
             lines += [*markdown_lines(table), ""]
             lines += [f"{note}\n" for note in table.notes[len(whole.notes) :]]
     lines += [
-        "Bold: the best layer on dev, if it is above the floor. ▽: not above the floor, which the "
-        "95 % interval reaches. " + _separation(results) + f" {interval_note(results)} Layer "
-        "0 is the embedding output. What can be decoded from a layer need not be used by the "
-        "model.",
+        *(f"{line}\n" for line in legend(marked)),
+        f"{OVERVIEW} {_separation(results)} {interval_note(results)} Layer 0 is the embedding "
+        "output. What can be decoded from a layer need not be used by the model.",
         "",
         "## Other metrics and breakdowns, at the best layer",
         "",
@@ -53,17 +57,15 @@ def layers_md(results: Sequence[Result]) -> str:
 
 
 def _separation(results: Sequence[Result]) -> str:
-    """What stars mean, or why there are none."""
+    """How layers were tested against each other, or why they were not."""
     if all(confidence_set(result) is None for result in results):
         return (
             "Layers are not tested against each other, which takes training variance "
             f"(--evidence standard) and {FEWEST} test documents or sentences."
         )
     return (
-        "Starred, if not bold: layers that may be the best too, since no other layer is separated "
-        "above them (paired bootstrap with the variance of training, max-T over all pairs of "
-        "layers, .05), which does not mean that they are equal. †: another layer is separated "
-        "above it on test. ≈: borderline, p being within three Monte Carlo errors of .05."
+        "Layers are tested by a paired bootstrap with the variance of training, max-T over all "
+        "pairs of layers; that they do not differ significantly does not mean that they are equal."
     )
 
 

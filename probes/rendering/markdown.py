@@ -12,7 +12,8 @@ def markdown(table: Table, level: int = 3) -> str:
     """A table with its title as a heading of this level, and its notes."""
     table = table.filled
     lines = [f"{'#' * level} {escaped(table.title)}", "", *markdown_lines(table), ""]
-    return "\n".join(lines + [f"{escaped(note)}\n" for note in table.notes])
+    notes = (*table.notes, *table.legend)
+    return "\n".join(lines + [f"{escaped(note)}\n" for note in notes])
 
 
 def markdown_lines(table: Table) -> list[str]:
@@ -42,5 +43,5 @@ def _cell(cell: Cell) -> str:
     text = escaped(cell.text)
     if cell.best or cell.verdict:
         text = f"**{text}**"
-    text += cell.marks.replace("★", "").replace("☆", "*") + f" ± {cell.half}" * bool(cell.half)
+    text += f" ± {cell.half}" * bool(cell.half) + cell.marks
     return text + f" · {escaped(cell.note)}" * bool(cell.note)

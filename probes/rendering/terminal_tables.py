@@ -110,7 +110,9 @@ def _text(cell: Cell, *, compact: bool) -> Text:
         text += f"±{cell.half.removeprefix('0')}" if compact else f" ± {cell.half}"
     text += cell.marks
     style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
-    if cell.place is not None:
+    if cell.floored:
+        style += " dim"
+    elif cell.place is not None:
         # The darkest shades cannot be read on a dark ground.
         red, green, blue = shade(0.15 + 0.85 * cell.place)
         style += f" rgb({red},{green},{blue})"

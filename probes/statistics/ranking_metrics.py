@@ -71,7 +71,7 @@ def curves(margins: Floats, positive: NDArray[np.bool_], weights: Floats) -> tup
 def ranking_scores(gold: Gold, margins: Floats) -> dict[str, list[Estimate]]:
     """Each metric of each row of margins (cells, n), for the second of two classes.
 
-    Intervals are those of other scores: clusters are resampled, and the probe is taken as it is.
+    Intervals are those of other scores: clusters are resampled, training variation is not included.
     """
     known = gold.labels >= 0
     positive, cluster = gold.labels[known] == 1, gold.clusters[gold.place[known]]

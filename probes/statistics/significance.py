@@ -211,8 +211,8 @@ def rank_ranges(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Ints
     """The first and the last place that each cell may have, 1 being the highest score.
 
     Simultaneous confidence sets of ranks (Mogstad, Romano, Shaikh & Wilhelm 2024): one more than
-    the cells that are separated above it, and the number of cells less those separated below. No
-    cell is singled out beforehand, so nothing depends on which happens to lead on test.
+    the cells that are significantly better, and the number of cells less those significantly worse.
+    No cell is singled out beforehand, so nothing depends on which happens to lead on test.
 
     Args:
         pairs: all pairs.

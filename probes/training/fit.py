@@ -122,7 +122,7 @@ def fits_full_batches(spec: ProbeSpec, n_examples: int, n_outputs: int) -> bool:
     """Whether every step of a fit reads all examples: of convex fits of few examples.
 
     Few examples make few batches, and Adam needs hundreds of steps; many examples make a pass too
-    dear to be worth a single step.
+    expensive to be worth a single step.
     """
     return family_of(spec).convex and n_outputs > 0 and n_examples <= FEW
 

@@ -72,7 +72,7 @@ def test_the_difference_of_two_models_item_by_item(tmp_path):
     }
     (table,) = paired_tables(found)
     assert table.title == "c 1 · pairs · accuracy, models compared"
-    assert table.heads == ("phenomenon", "n", "one", "two", "less the first", "p")
+    assert table.heads == ("phenomenon", "n", "one", "two", "difference from the first model", "p")
     every, agreement, islands = table.texts
     # 30 of 60 items are gained: .5 with a standard error of √(.25 / 60) = .0645; 1.96 of these are
     # .127. Of both 28 of 120: .233, ± 1.96 · √(.25 + .0322) / √60 / 2 = .067.

@@ -103,7 +103,7 @@ def test_the_reason_gives_the_numbers():
     result = with_intervals(at("depth", 3, (2, 4)), (0.95, 1.0))
     found = outcome("syntax-middle", result)
     assert found.why == (
-        "depth may be best at 2, 3, 4 of 6; best on dev: 3, 1.000 [0.950, 1.000]; middle: 3, 4"
+        "depth is best at 2, 3, 4 of 6; on dev at 3, 1.000 [0.950, 1.000]; middle: 3, 4"
     )
     (numbers,) = found.numbers
     assert numbers["p_best"] == {0: 0.001, 1: 0.001, 2: 0.5, 3: 1.0, 4: 0.5, 5: 0.001, 6: 0.001}
@@ -392,8 +392,8 @@ def test_layers_whose_mean_rank_may_be_the_best(layers, expected):
     assert found.verdict == expected
     named = ", ".join(map(str, sorted(layers)))
     assert found.why == (
-        f"mean rank over pos, depth, srl may be best at {named}; middle: 3, 4; "
-        f"best: layer {layers[0]} with 1.0"
+        f"mean rank over pos, depth, srl is best at {named}; middle: 3, 4; "
+        f"lowest: layer {layers[0]} with 1.0"
     )
     assert {x["layer"] for x in found.numbers[1:] if x["p_best"] >= 0.05} == set(layers)
 
@@ -468,7 +468,7 @@ def test_every_claim_names_its_source_and_fits_in_json():
         assert claim.differs
         assert claim.differs in claim.note
         json.dumps(result, allow_nan=False)
-    assert "not thereby used" in CAVEAT
+    assert "does not mean that the model uses it" in CAVEAT
 
 
 def test_the_method_section_lists_every_claim():

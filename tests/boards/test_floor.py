@@ -103,9 +103,9 @@ def test_a_score_that_is_not_above_its_floor_is_marked_and_not_the_best():
     assert marks(found)["5"] == "☆▽"
     assert found.best_number == 5
     text = layers_md([found])
-    assert "| 5 | 73.1*▽ ± 20.0 |" in text
+    assert "| 5 | 73.1 ± 20.0☆▽ |" in text
     assert "**" not in text.split("##")[1]
-    assert "▽: not above the floor" in text
+    assert "▽ not above the floor" in text
     (shown,), _ = group({"path": found})
     assert not any(cell.best for row in heat_map(shown, "m").rows for cell in row.cells)
 
@@ -129,9 +129,9 @@ def test_the_page_marks_what_is_not_above_the_twin(tmp_path):
     }
     (shown,), _ = group(both)
     rows = {row.cells[0].text: row.cells[1].marks for row in heat_map(shown, "m").rows}
-    assert rows == {"0": "▽", "1": "☆▽", "floor": ""}
+    assert rows == {"0": "▽", "1": "☆▽", "floor": "", "n": ""}
     assert {row.model: row.cells[1].note for row in leaderboard(shown).rows}["m"] == (
-        "layer 1 of 1, not above the floor"
+        "layer 1 of 1, not above the floor, n = 9"
     )
     assert best_layers(shown.units[0]) == {"m": None, "random:m": 1}
 

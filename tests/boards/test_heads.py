@@ -51,7 +51,7 @@ def chosen(n_rare=60):
         choice("obj", at=(3, 1), test=0.7, n_test=200),
         choice("list", at=(2, 1), test=0.2, n_test=n_rare, p=None, half=None),
     ]
-    note = "[relations] Too rare to be scored, with words in test: fixed 7."
+    note = "[relations] Not scored (too rare); words in test: fixed 7."
     return attention(own, notes=(note,), **OWN)
 
 
@@ -75,7 +75,7 @@ def test_choices_beside_the_offset_and_chance():
         "★: above the baseline. p: two-sided, corrected for the 2 that are tested, in which head and "
         "baseline differ in 20 sentences or more.",
         "1 rarer relations are in heads.csv.",
-        "Too rare to be scored, with words in test: fixed 7.",
+        "Not scored (too rare); words in test: fixed 7.",
     )
 
 

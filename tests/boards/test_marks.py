@@ -65,7 +65,7 @@ def two_types(tmp_path):
         (["leaderboard", "{}", "--format", "md"], ["| m |", "| m (bfloat16) |", "| n (float16) |"]),
         (
             ["compare", "m", "m (bfloat16)", "n (float16)", "--results", "{}", "--format", "md"],
-            ["| pos (accuracy) | m |", "| | m (bfloat16) |", "| | n (float16) |"],
+            ["| pos (accuracy), n = 9 | m |", "| | m (bfloat16) |", "| | n (float16) |"],
         ),
         (["claims", "{}"], ["m · c 1 · linear probe", "m (bfloat16) · c 1", "n (float16) · c 1"]),
         (
@@ -104,15 +104,15 @@ def test_groups_have_their_metric():
 def test_layers_md_explains_stars_only_where_layers_were_tested():
     tested = make_result(scores=(0.7, 0.69, 0.2), layers=(1, 2, 3), p_best=[1.0, 0.5, 0.001])
     text = layers_md([tested])
-    assert "| 1 | **70.0** |" in text
-    assert "| 2 | 69.0* |" in text
+    assert "| 1 | **70.0**★ |" in text
+    assert "| 2 | 69.0☆ |" in text
     assert "| 3 | 20.0 |" in text
-    assert "Starred, if not bold: layers that may be the best too" in text
+    assert "★ best layer on dev · ☆ not significantly worse than any other\n" in text
     beaten = make_result(scores=(0.7, 0.69, 0.2), layers=(1, 2, 3), p_best=[0.01, 1.0, 0.001])
     text = layers_md([beaten])
-    assert "| 1 | **70.0**† |" in text
-    assert "| 2 | 69.0* |" in text
-    assert "†: another layer is separated above it on test." in text
+    assert "| 1 | **70.0**★† |" in text
+    assert "| 2 | 69.0☆ |" in text
+    assert " · † significantly worse than another\n" in text
     text = layers_md([make_result(scores=(0.7, 0.69, 0.2), layers=(1, 2, 3), p_best=False)])
     assert "| 2 | 69.0 |" in text
     assert "Layers are not tested against each other, which takes training variance" in text

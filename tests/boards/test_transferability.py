@@ -77,7 +77,7 @@ def test_csv_and_markdown():
     assert csv.index.name == "layer"
     text = layers_md(results)
     assert "over 2 tasks (a, b), 1 being best" in text
-    assert "| mean rank | 2.2 | **1.2** | 2.5 |" in text
+    assert "| mean rank | 2.2 | **1.2**★ | 2.5 |" in text
     assert "Left out: c (no score at layer 1)." in text
     assert "| layer profiles (n = 2, 3 layers) | a | b |" in text
     assert "| c | -1.00 (n = 2) | 1.00 (n = 2) |" in text

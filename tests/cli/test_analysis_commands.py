@@ -196,7 +196,7 @@ def test_claims_are_printed(folder, form, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     assert main(["claims", str(folder), "--format", form]) == 0
     printed = capsys.readouterr().out
-    assert "not thereby used" in " ".join(printed.split())
+    assert "does not mean that the model uses it" in " ".join(printed.split())
     if form != "json":
         assert "part of the corpus" in printed
         assert "Tenney et al. 2019a. Differences: " in " ".join(printed.split())

@@ -73,7 +73,7 @@ def test_questions_are_answered_without_torch(flag):
     assert done.returncode == 0, done.stderr
     expected = {"--help": "--tasks", "--list-tasks": "span_f1", "--list-corpora": "English-EWT"}
     expected["--list-measurements"] = (
-        "* selectivity         v3  --evidence      score less score on"
+        "* selectivity         v3  --evidence      score minus score on"
     )
     assert expected[flag] in done.stdout
 

@@ -162,8 +162,14 @@ def test_given_vectors_are_of_layers(tmp_path):
             {"sites": "mlp", "layers": "0"},
             "--layers 0: no block's; --sites mlp needs layers from 1",
         ),
-        ({"sites": "mlp", "measurements": "geometry"}, "--sites mlp: of probes; add probes"),
-        ({"sites": "mlp", "text": "t", "label": "l"}, "--sites mlp: of words' vectors, not of"),
+        (
+            {"sites": "mlp", "measurements": "geometry"},
+            "--sites mlp: applies to probes only; add probes",
+        ),
+        (
+            {"sites": "mlp", "text": "t", "label": "l"},
+            "--sites mlp: does not apply to vectors of texts",
+        ),
     ],
 )
 def test_sites_that_cannot_be_read(settings, message):

@@ -54,7 +54,7 @@ class PlantedContext:
     """Stands for the `Context` of a task.
 
     Args:
-        scores: test predictions of the scores at issue, by layer.
+        scores: test predictions of the scores that the evidence supports, by layer.
         dev: their dev scores, which choose the best layer.
         predict: gives the test predictions of a fit, from layer, draw and its labels (None for the
             task's own).

@@ -8,7 +8,7 @@ from probes.measurements.cells import interval_note
 def test_the_note_says_what_intervals_are_over_or_that_there_are_none():
     few, enough = make_result(clusters=19), make_result(clusters=20)
     assert interval_note([few]) == "No intervals: fewer than 20 test sentences."
-    said = "± half a 95 % interval over test sentences; the probe is taken as it was trained."
+    said = "± half a 95 % interval over test sentences; training variation is not included."
     assert interval_note([enough]) == interval_note([few, enough]) == said
     counts = enough.examples.model_copy(update={"resampled": "documents"})
     documents = enough.model_copy(update={"examples": counts})

@@ -150,7 +150,7 @@ def test_genres_that_cannot_be_held_out_are_named_and_few_sentences_have_no_inte
 @pytest.mark.parametrize(
     ("train", "test", "why"),
     [
-        ((), (), "the corpus does not tell the genres of its documents"),
+        ((), (), "the corpus does not name the genres of its documents"),
         (("a",), ("a", "b"), r"no genre can be held out \(a in train, a, b in test\)"),
         (("a", "c"), ("b",), r"no genre can be held out \(a, c in train, b in test\)"),
     ],
@@ -302,6 +302,6 @@ def test_a_run_has_tables_and_rows_of_it_and_says_where_it_is_not_made(tiny_bert
 
     run(tiny_bert, tmp_path, probes="linear", **{**settings, "limit": 60})
     assert (
-        "left out pos · linear · held_out_genres of tiny-bert: the corpus does not tell the "
+        "left out pos · linear · held_out_genres of tiny-bert: the corpus does not name the "
         "genres of its documents" in capsys.readouterr().err
     )

@@ -89,7 +89,47 @@ MODELS = """
 """
 
 
+def test_the_page_opens_with_what_was_found(page):
+    assert page.js("return document.querySelector('[aria-selected=true]').id") == "tab-overview"
+    said = page.texts("#overview li")
+    assert (
+        "pos is decoded best at layer 1 of 2: accuracy 70.0 [68.0, 72.0], 20.0 points above the "
+        "floor of 50.0 (layer 0)."
+    ) in said
+    assert (
+        "chunking is decoded best at layer 1 of 2 on dev: span F1 40.0 (no interval)," in said[-2]
+    )
+    legend = "★ best layer on dev · ▽ not above the floor"
+    assert page.texts("#overview .legend") == [legend]
+    assert page.js("return [...document.querySelectorAll('#overview details[data-model]')]"
+                   ".filter(x => x.open).map(x => x.dataset.model)") == ["0", "1"]  # fmt: skip
+    assert page.texts("#overview .missing") == [
+        "No random twin among the results on chunking (span F1), " + TASK + " (accuracy)."
+    ]
+
+
+def test_what_is_not_above_its_floor_is_grey(page):
+    page.one("#overview details[data-model='2'] summary").click()
+    cells = page.all("#overview details[data-model='2'] .heat td")
+    floored = [x for x in cells if "▽" in x.text]
+    assert floored
+    ground = page.js("return getComputedStyle(document.querySelector('.scale .floored'))"
+                     ".backgroundColor")  # fmt: skip
+    assert {x.value_of_css_property("background-color") for x in floored} == {
+        ground.replace("rgb(", "rgba(").replace(")", ", 1)")
+    }
+    drawn(page)
+    points = page.js(
+        "return [...document.querySelectorAll(`[data-chart='g0-0-score'] .mark-symbol path`)]"
+        ".filter(x => x.getAttribute('opacity') === '0.3').map(x => x.__data__.datum)"
+        ".map(x => [x.model, x.x])"
+    )
+    assert ["beta", 0] in points
+    assert ["beta", 1] not in points
+
+
 def test_heads_sort_and_missing_scores_stay_last(page):
+    page.one("#tab-leaderboard").click()
     assert page.texts(NAMES) == [
         f"● {EVIL}",
         "● beta",
@@ -110,21 +150,21 @@ def test_heads_sort_and_missing_scores_stay_last(page):
 def test_filters_narrow_tables_and_charts(page):
     from selenium.webdriver.support.ui import Select
 
+    page.one("#tab-leaderboard").click()
     page.one("#search").send_keys("BETA")
     assert [x.split()[1] for x in page.texts(NAMES)] == ["beta", "random:beta"]
     assert page.one("#count").text == "2 of 3 models"
     page.one("#random").click()
     assert [x.split()[1] for x in page.texts(NAMES)] == ["beta"]
-    page.one("#tab-curves").click()
+    page.one("#tab-overview").click()
     assert drawn(page) == ["beta"]
     Select(page.one("#task")).select_by_index(1)
-    assert len(page.texts("#curves h4")) == 1
+    assert len(page.texts("#overview h5")) == 1
     page.one("#tab-leaderboard").click()
     assert len(page.texts("#board-g0 thead th")) == 4
 
 
 def test_models_are_ticked_in_and_out_of_charts(page):
-    page.one("#tab-curves").click()
     assert len(drawn(page)) == 3
     page.one("[data-draw='1']").click()
     assert len(drawn(page)) == 2
@@ -135,7 +175,6 @@ def test_models_are_ticked_in_and_out_of_charts(page):
 def test_hover_gives_numbers(page):
     from selenium.webdriver.common.action_chains import ActionChains
 
-    page.one("#tab-curves").click()
     drawn(page)
     point = page.js(
         "return [...document.querySelectorAll(`[data-chart='g0-0-score'] .mark-symbol path`)]"
@@ -148,37 +187,37 @@ def test_hover_gives_numbers(page):
 
 
 def test_numbers_are_in_tables_too(page):
-    page.one("#tab-curves").click()
-    page.all("#curves summary")[0].click()
-    cells = page.texts("#curves figure details[open] tr[data-model='1'] td")
-    assert cells == ["50.0 ±2.0", "70.0 ±2.0★", "60.0 ±2.0"]
+    page.all("#overview figure summary")[0].click()
+    cells = page.texts("#overview figure details[open] tr[data-model='1'] td")
+    assert cells == ["50.0 ±2.0▽", "70.0 ±2.0★", "60.0 ±2.0"]
 
 
 def test_reasons_for_missing_measurements_are_shown(page):
-    page.one("#tab-curves").click()
-    said = " ".join(page.texts("#curves .missing"))
-    assert "Not measured for beta: there is no record of it." in said
-    assert "No random twin among the results on chunking." in said
+    page.one("#tab-evidence").click()
+    (said,) = page.texts("#evidence .missing")
+    assert said.startswith("Not measured: Selectivity by layer, ")
+    assert said.endswith(" of beta (chunking): there is no record of it.")
     page.one("#tab-localisation").click()
-    shown = page.one("#localisation").text
-    assert "undefined: no gain" in shown
-    assert "not measured: there is no record of it" in shown
+    assert "undefined: no gain" in page.one("#localisation").text
+    (said,) = page.texts("#localisation .missing")
+    assert said.endswith(" of beta (chunking): there is no record of it.")
 
 
 def test_the_page_can_be_used_by_keyboard(page):
     from selenium.webdriver.common.keys import Keys
 
-    seen = page.one("#tab-leaderboard")
+    seen = page.one("#tab-overview")
     seen.send_keys(Keys.ARROW_RIGHT)
-    assert page.js("return document.activeElement.id") == "tab-heat-maps"
-    assert page.one("#heat-maps").is_displayed()
-    assert not page.one("#leaderboard").is_displayed()
+    assert page.js("return document.activeElement.id") == "tab-leaderboard"
+    assert page.one("#leaderboard").is_displayed()
+    assert not page.one("#overview").is_displayed()
     page.driver.switch_to.active_element.send_keys(Keys.END)
     assert page.one("#sources").is_displayed()
     page.driver.switch_to.active_element.send_keys(Keys.HOME)
     page.driver.switch_to.active_element.send_keys(Keys.TAB)
     outline = page.js("return getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
+    page.one("#tab-leaderboard").click()
     head = page.all("#board-g0 thead button")[3]
     head.send_keys(Keys.ENTER)
     assert head.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
@@ -187,7 +226,7 @@ def test_the_page_can_be_used_by_keyboard(page):
 def test_dark_mode_is_readable(page):
     for dark in (False, True):
         page.emulate(dark=dark)
-        page.one("#tab-curves").click()
+        page.one("#tab-overview").click()
         drawn(page)
         paper, ink, tick = page.js(
             "const of = (x, k) => getComputedStyle(document.querySelector(x))[k];"
@@ -227,13 +266,16 @@ def test_printing_unfolds_everything_and_hides_controls(page):
 def test_names_are_escaped(page):
     assert EVIL in page.one("h1 + p").text
     assert not page.js("return [...document.scripts].some(x => x.textContent.includes('alert('))")
-    page.one("#tab-curves").click()
     assert EVIL in drawn(page)
-    assert TASK in page.js("return [...document.querySelectorAll('#curves h4')].at(-1).textContent")
+    assert TASK in page.js(
+        "return [...document.querySelectorAll('#overview h5')].at(-1).textContent"
+    )
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("part", ["leaderboard", "curves", "localisation", "sources"])
+@pytest.mark.parametrize(
+    "part", ["overview", "leaderboard", "evidence", "localisation", "claims", "sources"]
+)
 def test_the_page_fits_any_width(page, some, width, part):
     page.emulate(width=width)
     page.open(some, part)
@@ -244,11 +286,11 @@ def test_fifty_models(browser, fifty):
     own = fifty.stat().st_size - len(script().encode())
     assert own < 5_000_000
     browser.emulate()
-    browser.open(fifty)
+    browser.open(fifty, "leaderboard")
     assert len(browser.texts(NAMES)) == 50
     browser.all("#board-g0 thead button")[3].click()
     assert browser.texts(NAMES)[0].endswith("org/model-49")
-    browser.one("#tab-curves").click()
+    browser.one("#tab-overview").click()
     assert len(drawn(browser)) == 8
     browser.one("[data-tick='all']").click()
     assert len(drawn(browser)) == 50

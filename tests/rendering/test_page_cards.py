@@ -213,6 +213,7 @@ def test_pictures_and_points_in_a_browser(browser, tmp_path, given):
     assert b[0] - a[0] == pytest.approx(2 * (c[0] - a[0]), abs=1)
     assert a[1] - c[1] == pytest.approx(b[0] - a[0], abs=1)
     assert a[1] - b[1] == pytest.approx((a[1] - c[1]) / 4, abs=1)
+    browser.one("#choices summary").click()
     browser.one("#random").click()
     assert len(browser.texts(".gallery caption")) == len(browser.texts(".plane > p")) == 1
     assert browser.js("return document.documentElement.scrollWidth") <= 1280

@@ -16,13 +16,13 @@ Verdict = Literal[
     "supported", "not specific to training", "contradicted", "undecided", "not tested"
 ]
 
-CAVEAT = "What can be decoded is not thereby used by the model."
+CAVEAT = "That something can be decoded does not mean that the model uses it."
 
 FURTHER = 7
 """Claims that nothing here can test; docs/method.md lists them."""
 
 NOTE = (
-    f"{CAVEAT} Undecided: the data cannot tell. Verdicts are tested at .05, with p corrected for "
+    f"{CAVEAT} Undecided: the data do not decide. Verdicts are tested at .05, with p corrected for "
     "all claims on a model (Holm), not for many models. Not specific to training: the random twin, "
     f"which was never trained, passes too. {FURTHER} further claims cannot be tested on what is "
     "measured of one model; docs/method.md lists them."

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from probes.boards.claims.claim import NOTE, Outcome, beside_twin, corrected
+from probes.boards.claims.claim import NOTE, Claim, Outcome, beside_twin, corrected
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_rows import ModelRows
 from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, values
@@ -51,6 +51,22 @@ class Report:
     def title(self) -> str:
         """Model, corpus, and what sets them apart."""
         return " · ".join([self.model, self.corpus, *self.marks])
+
+    @property
+    def tested(self) -> list[Claim]:
+        """The claims that could be tested."""
+        return [x for x in CLAIMS if self.outcomes[x.name].verdict != "not tested"]
+
+    @property
+    def not_tested(self) -> str:
+        """The other claims in one line, by what they lack; empty if there are none."""
+        lacking: dict[str, list[str]] = defaultdict(list)
+        for claim in CLAIMS:
+            if claim not in self.tested:
+                lacking[self.outcomes[claim.name].why].append(claim.name)
+        reasons = (f"{', '.join(names)}: {why}" for why, names in lacking.items())
+        n = sum(map(len, lacking.values()))
+        return f"Not tested, {n} of {len(CLAIMS)} claims: {'; '.join(reasons)}." if n else ""
 
 
 class _Tested(NamedTuple):
@@ -200,8 +216,8 @@ def claims_table(report: Report, family: str) -> Table:
                 report.outcomes[claim.name].why,
                 ends_section=True,
             )
-            for claim in CLAIMS
+            for claim in report.tested
         ),
         left=3,
-        notes=(NOTE,),
+        notes=(*filter(None, [report.not_tested]), NOTE),
     )

@@ -38,7 +38,7 @@ FEWEST_TASKS = 3
 def peaks_in(bands: Mapping[str, Band]) -> Predicate:
     """The predicate that every task is best somewhere in its band.
 
-    Supported if every layer that may be the best is in the band, for all tasks; contradicted if
+    Supported if every layer that is among the best is in the band, for all tasks; contradicted if
     none is, for some task.
     """
 
@@ -71,7 +71,7 @@ def trees_peak_in(band: Band, metrics: Sequence[str]) -> Predicate:
         if untested := [metric for metric, layers in peaks.items() if not layers]:
             raise MissingError(f"{' and '.join(untested)}: layers could not be tested")
         why = "; ".join(
-            f"{metric} at rank {record.facts['rank']} may be best at {listed(layers)}"
+            f"{metric} at rank {record.facts['rank']} is best at {listed(layers)}"
             for metric, layers in peaks.items()
         )
         return _all_inside(
@@ -98,7 +98,7 @@ def _all_inside(
 def peaks_before(early: str, late: str) -> Predicate:
     """The predicate that one task is best at lower layers than another.
 
-    Supported if all layers that may be the best for `early` lie below all of `late`; contradicted
+    Supported if all best layers for `early` lie below all of `late`; contradicted
     if none lies below any.
     """
 
@@ -198,7 +198,7 @@ def _change(change: float, between: tuple[float, float] | None) -> str:
 
 
 def middle_transfers(model: ModelRows) -> Outcome:
-    """Where the mean rank over tasks may be best: at layers that none is separated above.
+    """Where the mean rank over tasks is best: at layers not significantly worse than any other.
 
     Supported if all of these are middle layers; contradicted if none is. Ranks are made in each
     resample, and all pairs of layers are tested at .05.
@@ -219,8 +219,8 @@ def middle_transfers(model: ModelRows) -> Outcome:
     inside = within(len(ranks) - 1, middle)
     by_layer = dict(enumerate(p_values.tolist()))
     why = (
-        f"mean rank over {', '.join(values)} may be best at {listed(may_be_best(by_layer))}; "
-        f"middle: {listed(inside)}; best: layer {ranks.argmin()} with {ranks.min():.1f}"
+        f"mean rank over {', '.join(values)} is best at {listed(may_be_best(by_layer))}; "
+        f"middle: {listed(inside)}; lowest: layer {ranks.argmin()} with {ranks.min():.1f}"
     )
     numbers = [
         {"layer": layer, "mean_rank": float(rank), "interval": bound, "p_best": float(p)}
@@ -242,7 +242,7 @@ def split_by(p_values: PValues, band: set[int]) -> tuple[float, float]:
 
 
 def may_be_best(p_values: PValues) -> set[int]:
-    """The layers that no other one is separated above."""
+    """The layers not significantly worse than any other."""
     return {layer for layer, p in p_values.items() if (p or 0.0) >= ALPHA}
 
 
@@ -255,12 +255,12 @@ def _best(model: ModelRows, task: str) -> int:
 
 
 def _peak(model: ModelRows, task: str) -> str:
-    """``depth may be best at 2, 3 of 6; best on dev: 3, 0.840 [0.829, 0.850]``."""
+    """``depth is best at 2, 3 of 6; on dev at 3, 0.840 [0.829, 0.850]``."""
     peaks, scores = may_be_best(model.p_best(task)), model.scores(task)
     best = _best(model, task)
     found = scores[best]
     return (
-        f"{task} may be best at {listed(peaks)} of {len(scores) - 1}; best on dev: {best}, "
+        f"{task} is best at {listed(peaks)} of {len(scores) - 1}; on dev at {best}, "
         f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
     )
 

@@ -72,7 +72,7 @@ CLAIMS = (
         "Later layers produce more context-specific vectors",
         "3",
         "Ethayarajh 2019",
-        "self-similarity of words in at least five sentences, less the anisotropy over all words, "
+        "self-similarity of words in at least five sentences, minus the anisotropy over all words, "
         "where theirs is of samples; the borders of lower and higher layers are not theirs",
         less_above("self_similarity_adjusted"),
     ),
@@ -99,8 +99,8 @@ CLAIMS = (
         "",
         "Ethayarajh 2019, abstract",
         "variance about the mean, since of vectors that are not centred it would repeat "
-        "self-similarity, less that of random words; a mean over words in at least five sentences, "
-        "which depends on how often they occur",
+        "self-similarity, minus that of random words; a mean over words in at least five "
+        "sentences, which depends on how often they occur",
         lies_below("maximum_explainable_variance_adjusted", 0.05),
     ),
     Claim(
@@ -378,7 +378,7 @@ CLAIMS = (
         "Lower layers are more useful for chunking, middle ones for parsing",
         "5.2",
         "Jawahar et al. 2019",
-        "where probes of chunk tags and of tree depth may be best; for chunks, the source clusters "
+        "where probes of chunk tags and of tree depth are best; for chunks, the source clusters "
         "vectors of spans, without any probe",
         peaks_before("chunking", "depth"),
     ),

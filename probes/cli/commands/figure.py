@@ -45,7 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--font", default="", metavar="NAME", help="a font family (default: Liberation Sans)")
     add("--fonts", type=Path, metavar="DIR", help="a folder with more fonts than the system's")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
-    add("--measurement", default="", metavar="M", help="whose, if several have a figure of a name")
+    add(
+        "--measurement",
+        default="",
+        metavar="M",
+        help="of several with such a figure",
+    )
     add("--task", default="", metavar="T", help="of evidence: whose scores it is behind")
     add("--sentence", type=int, metavar="N", help=f"of {TREE}: which test sentence, from 1")
     add("--corpus", nargs="+", default=(), metavar="C", help=f"of {TREE}: where its words are from")

@@ -134,7 +134,7 @@ def add_of_sentences(
 def _too_rare(title: str, of: str, rare: Mapping[str, int]) -> Iterator[str]:
     if rare:
         names = ", ".join(f"{name} {n}" for name, n in rare.items())
-        yield note_of(title, f"Too rare to be scored, with {of} in test: {names}.")
+        yield note_of(title, f"Not scored (too rare); {of} in test: {names}.")
 
 
 def splits_of(segments: str) -> tuple[str, ...]:

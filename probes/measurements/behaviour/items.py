@@ -290,5 +290,5 @@ def malformed_table(metric: str, columns: tuple[str, ...], *others: str, **where
         rows="perturbation",
         columns=columns,
         where={"paradigm": None, "phenomenon": None, "of": of, **where},
-        note="On intact texts less on malformed ones, of the same items.",
+        note="Score on intact texts minus that on malformed ones, of the same items.",
     )

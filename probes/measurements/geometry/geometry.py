@@ -91,7 +91,7 @@ class Geometry(Measurement):
             columns=("metric",),
             note="Self-similarity and explainable variance: means over word types; intra-sentence "
             "similarity: over sentences. Expected: anisotropy; as many random words, in sentences "
-            "of the same lengths; as many random words for each type. Adjusted: less what is "
+            "of the same lengths; as many random words for each type. Adjusted: minus what is "
             "expected.",
         ),
         Pivot(
@@ -101,7 +101,7 @@ class Geometry(Measurement):
             where=TEST_AND_ALL,
             note="k-means, as many clusters as classes; mean over several starts. AMI is adjusted "
             "for chance, which NMI of few items is not. ± half a 95 % interval over starts and "
-            "documents or sentences, clusters being taken as they are; of senses, over lemmas.",
+            "documents or sentences, with the clusters fixed; of senses, over lemmas.",
         ),
         Pivot(
             metrics=("cka",),
@@ -119,7 +119,7 @@ class Geometry(Measurement):
             "context",
             tuple(f"{name}_adjusted" for name in SIMILARITIES),
             "Contextuality",
-            "Less what is expected of random words (Ethayarajh 2019).",
+            "Similarity minus that of random word pairs (Ethayarajh 2019).",
         ),
         Lines(
             "dimensionality",

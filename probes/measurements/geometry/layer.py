@@ -140,7 +140,7 @@ def _similarity(values: Floats, cluster: Ints, n_clusters: int, what: str) -> li
 
 
 def _of_types(values: Floats, expected: Estimate) -> list[Estimate]:
-    """The mean self-similarity of types, raw and less the anisotropy, which is taken as it is."""
+    """The mean self-similarity of types, raw and minus the anisotropy, which is held fixed."""
     places = np.arange(len(values))
     if expected.value is None:
         return [expected] * 3

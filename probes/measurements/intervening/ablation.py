@@ -124,7 +124,7 @@ class Ablation(Measurement):
             (DROP,),
             columns=("predicts",),
             where={"disabled": ATTENTION, "at": PlacesOf("cka")},
-            note="In units of the task's metric, from 0 to 1. Probes stay as they were trained.",
+            note="In units of the task's metric, from 0 to 1. Probes are not fitted again.",
         ),
         Pivot(
             "a block skipped: drop at the last layer",

@@ -125,7 +125,7 @@ class Erasure(Measurement):
             columns=("predicts",),
             where={**_FROM_LAST, "probes": "other", "eraser": LABELS, "less": CONTROL},
             apart="erased",
-            note="Drop less that by erasing the labels of the control task.",
+            note="Drop minus the drop from erasing the labels of the control task.",
         ),
         Lines(
             "erasure",

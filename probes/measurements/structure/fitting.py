@@ -25,7 +25,7 @@ from probes.training.adam import Adam
 EPOCHS = 10
 
 FEWEST_STEPS = 200
-"""Of small corpora, which are read more often."""
+"""Minimum for small corpora, which need several passes."""
 
 CHECKS = 10
 """How often the dev loss is looked at, at equal intervals."""

@@ -34,7 +34,7 @@ MEANINGS = (
     "NSpr: rank correlation of distances and of depths, in sentences of "
     f"{NSPR_LENGTHS.start} to {NSPR_LENGTHS.stop - 1} words. Control UUAS: the mean on {DRAWS} "
     "draws of control trees, in which each word form depends on the first word or on the one "
-    "before; selectivity: UUAS less that mean. Identity: the vectors without a probe."
+    "before; selectivity: UUAS minus that mean. Identity: the vectors without a probe."
 )
 
 

@@ -50,9 +50,9 @@ def notes(
         low, high = (shown_sd(of(sds, default=0.0), "uuas") for of in (min, max))
         over_draws = f" (standard deviation: {low} to {high})" if sds else ""
         yield (
-            f"± half a 95 % interval over test {resampled}. Tests between layers know of the "
-            f"variance of training, too (standard deviation: {over_samples}), and intervals of "
-            f"control trees and selectivity of that of draws{over_draws}."
+            f"± half a 95 % interval over test {resampled}. Tests between layers also include "
+            f"the variance of training (standard deviation: {over_samples}), and intervals of "
+            f"control trees and selectivity that of draws{over_draws}."
         )
     for split, each in trees.items():
         yield f"{split}: {'; '.join(_counted(each))}."

@@ -82,7 +82,7 @@ def names(
     *,
     upright: bool = False,
 ) -> Any:
-    """An axis of names in their order: of each, or of as many as there is room for.
+    """An axis of names in their order: of each, or of as many as fit.
 
     Args:
         every: the names, which may have several lines.

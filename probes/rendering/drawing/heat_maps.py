@@ -31,6 +31,9 @@ from probes.rendering.text_width import text_width, wrapped
 
 FRAME = "#ff5a36"
 
+GREY = "#e9ecef"
+"""The ground of the floor, and of scores that are not above it."""
+
 _FLOOR = "floor"
 
 _KEY = (
@@ -85,7 +88,7 @@ def heat_map(
             "task": head,
             "place": cell.place,
             "text": cell.text,
-            "ink": "black" if (cell.place or 0) > 0.6 else "white",
+            "ink": "black" if cell.floored or (cell.place or 0) > 0.6 else "white",
             "best": cell.best,
             "floored": cell.floored,
         }
@@ -113,6 +116,7 @@ def heat_map(
     )
     drawn = [
         base.mark_rect().encode(color=colour),
+        base.transform_filter("datum.floored").mark_rect(fill=GREY),
         base.transform_filter("datum.best").mark_rect(
             fill=None, stroke=FRAME, strokeWidth=1.2, width={"band": 0.96}, height={"band": 0.92}
         ),
@@ -122,7 +126,7 @@ def heat_map(
         )
         .encode(stroke=stroked("ink")),
         alt.Chart(table(floors))
-        .mark_rect(fill="#e9ecef", stroke="white", strokeWidth=1.5)
+        .mark_rect(fill=GREY, stroke="white", strokeWidth=1.5)
         .encode(x=x, y=y),
     ]
     if size >= SMALLEST:

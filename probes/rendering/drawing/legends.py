@@ -87,7 +87,7 @@ class Mark(NamedTuple):
 
 
 def key(marks: Sequence[Mark], width: float, style: Style) -> Drawing:
-    """The names of what is drawn, in as many columns as they have room for.
+    """The names of what is drawn, in as many columns as fit.
 
     Vega-Lite would place them by the width of letters that it does not know.
     """

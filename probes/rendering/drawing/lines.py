@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from probes.boards.groups import Group
-from probes.measurements.scores import ScoreMeasurement
 from probes.records.curves import Curves, Point
 from probes.rendering.drawing.legends import Looks, Mark, looks_of_lines, looks_of_models, stacked
 from probes.rendering.drawing.style import (
@@ -29,6 +28,9 @@ from probes.statistics.formatting import shown
 
 BASELINE = "type majority"
 
+FADED = 0.3
+"""Opacity of the marks of scores that are not above their floor."""
+
 DASHES = [SOLID, [4.0, 2.0], [4.0, 2.0, 1.0, 2.0], DOTTED]
 """Lines of a model that differ in their dashes; if there are more, they differ in colour."""
 
@@ -45,7 +47,7 @@ def of_group(group: Group, style: Style, room: float) -> Drawing:
     looks = looks_of_models(group.models)
     panels = []
     for unit in group.units:
-        (found,) = ScoreMeasurement().charts(unit.results)
+        found = unit.score_curves
         levels = {name: found.levels[name] for name in {BASELINE} & found.levels.keys()}
         panels.append(
             panel(
@@ -181,6 +183,7 @@ def panel(
         stroke=alt.Stroke(by, **colour),
         fill=alt.Fill(by, scale=alt.Scale(domain=looks.names, range=fills), legend=None),
         shape=alt.Shape(by, scale=alt.Scale(domain=looks.names, range=looks.shapes), legend=None),
+        opacity=alt.condition("datum.floored", alt.value(FADED), alt.value(1)),
     )
     banded = [band] if any(row["low"] is not None for row in rows) else []
     layers = [*banded, line, points, *_drawn(near, y, style, named=named)]
@@ -208,6 +211,7 @@ def _row(curves: Curves, model: str, point: Point) -> dict[str, Any]:
         "high": _scaled(high, curves),
         "model": model,
         "line": point.line,
+        **({"floored": True} if point.floored else {}),
     }
 
 

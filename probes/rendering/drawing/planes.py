@@ -43,7 +43,7 @@ def key_of(scatter: Scatter) -> list[Mark]:
 
 
 def panel(scatter: Scatter, label: str, style: Style, side: float, title: str = "") -> Drawing:
-    """The points of one model, with as many texts as there is room for."""
+    """The points of one model, with as many texts as fit."""
     points = scatter.points[label]
     looks = looks_of_lines(scatter.groups)
     written = sides(points, side, style.marker, style.small)

@@ -22,10 +22,7 @@ from probes.records.scatter import Scatter
 from probes.records.table import Table
 from probes.rendering.page import page_charts, tables
 from probes.rendering.page.cards import Cards, cards_of
-from probes.rendering.page.models import MOST_DRAWN, Shown
-
-CURVES = "Layer curves"
-"""Title of the part in which models are chosen, if there are scores."""
+from probes.rendering.page.models import Shown
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,7 @@ class RecordsView(NamedTuple):
     Attributes:
         scores: identifiers of the results on the same text, by which the page is filtered.
         models: how each record is shown, by its label.
+        lacking: the charts with no task, which say what was not measured.
         tables: of each record.
     """
 
@@ -75,6 +73,7 @@ class RecordsView(NamedTuple):
     scores: list[str]
     models: dict[str, Shown]
     charts: list[ShownChart]
+    lacking: list[tuple[str, Chart]]
     tables: dict[str, list[Table]]
 
 
@@ -90,7 +89,6 @@ def parts(
         groups: in order of their measurements.
         scored: the groups of scores on the page, by identifier.
     """
-    picker = CURVES if scored else ""
     for name, given in groupby(groups, key=lambda group: group.measurement.name):
         title = name.replace("_", " ").capitalize()
         template = environment.get_template("measurement.html")
@@ -108,11 +106,8 @@ def parts(
                 summary=get_measurement(name).summary,
                 views=views,
                 models=models,
-                most_drawn=MOST_DRAWN,
-                picker=picker,
             )
             yield PagePart(f"of-{name}", title, Markup(html), data, cards.data)
-            picker = picker or title
         except Exception as error:
             if not (why := plugin_failure(error, name, None, "")):
                 raise
@@ -128,11 +123,13 @@ def _view(
 ) -> RecordsView:
     text = group.first.corpus.fingerprint
     tables_of = group.measurement.tables
+    charts = list(group.charts())
     return RecordsView(
         group.title,
         [name for name, each in scored.items() if each.units[0].first.corpus.fingerprint == text],
         {label: models[label] for label in group.records},
-        [_chart(f"{id}-{i}", x, cards) for i, x in enumerate(chain(*map(_parts, group.charts())))],
+        [_chart(f"{id}-{i}", x, cards) for i, x in enumerate(chain(*map(_parts, charts)))],
+        [("", chart) for chart in charts],
         {label: list(tables_of([record])) for label, record in group.records.items()},
     )
 

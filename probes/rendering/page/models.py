@@ -15,6 +15,10 @@ MOST_DRAWN = 8
 """Number of models that are drawn in the charts at first; more are hard to read."""
 
 
+MOST_OPENED = 3
+"""Number of trained models that the overview shows unfolded."""
+
+
 @dataclass(frozen=True)
 class Shown:
     """A model as the page shows it.
@@ -23,6 +27,7 @@ class Shown:
         record: any record of it.
         random: whether its weights were never trained; it has its model's colour, dotted.
         drawn: whether it is drawn in the charts at first.
+        opened: whether the overview shows it unfolded.
     """
 
     id: int
@@ -32,6 +37,7 @@ class Shown:
     glyph: str
     random: bool
     drawn: bool
+    opened: bool
 
 
 def shown_models(found: Mapping[Path, Record]) -> dict[str, Shown]:
@@ -54,6 +60,7 @@ def shown_models(found: Mapping[Path, Record]) -> dict[str, Shown]:
             glyph=SYMBOLS[symbol][random],
             random=random,
             drawn=place < MOST_DRAWN,
+            opened=base < MOST_OPENED and not random,
         )
     return shown
 

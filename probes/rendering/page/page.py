@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,21 +13,21 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from probes import __version__
-from probes.boards.claims.claim import NOTE
+from probes.boards.claims.claim import NOTE as CLAIMS_NOTE
 from probes.boards.claims.claim_reports import Report, make_reports
-from probes.boards.claims.literature import CLAIMS
 from probes.boards.comparable import SAME_VECTORS, values
 from probes.boards.corpus_groups import corpus_groups
 from probes.boards.groups import Group, TaskResults, group, model_labels
+from probes.boards.overview import NOTE, finding
 from probes.boards.separability import separability
 from probes.boards.twins import twins_of
 from probes.common.files import published
-from probes.measurements.measurement import LOCALISATION, get_measurement, probe_measurements
+from probes.measurements.measurement import LOCALISATION, probe_measurements
 from probes.records.charts import Grid
 from probes.records.curves import Curves
 from probes.records.record import Record
-from probes.records.result import SCORES, Result
-from probes.records.table import Table
+from probes.records.result import Result
+from probes.records.table import Table, legend
 from probes.records.titles import model_title
 from probes.rendering.drawing.planes import key_of
 from probes.rendering.page import page_charts, tables
@@ -36,18 +36,25 @@ from probes.rendering.page.models import MOST_DRAWN, shown_models
 from probes.rendering.page.provenance_tables import sources
 from probes.rendering.palette import SYMBOLS, css, distinct
 
+Measure = tuple[Curves, Table, list[str]]
+"""Curves, the table of their numbers, and levels as text."""
+
 
 @dataclass(frozen=True)
 class UnitView:
     """One task in one setting, as the templates read it.
 
     Attributes:
-        measures: curves and the table of their numbers.
+        scores: curves of scores, the table of their numbers, and levels.
+        measures: those of the evidence.
+        mixes: those of localisation.
         groups: the breakdown.
     """
 
     unit: TaskResults
-    measures: list[tuple[Curves, Table, list[str]]]
+    scores: Measure
+    measures: list[Measure]
+    mixes: list[Measure]
     estimates: Table
     groups: Table
 
@@ -57,17 +64,20 @@ class GroupView:
     """Results that may share charts, as the templates read them.
 
     Attributes:
+        findings: by model, each task with what was found; of models that were trained.
         separability: of layers.
+        alone: tasks without a random twin.
         claims: outcomes by model, or why there are none.
     """
 
     id: str
     group: Group
     leaderboard: Table
+    findings: dict[str, list[tuple[TaskResults, str]]]
     heat_maps: dict[str, Table]
     separability: Grid
     units: list[UnitView]
-    located: bool
+    alone: list[str]
     claims: dict[str, Report | str]
 
 
@@ -124,6 +134,7 @@ def page(
     environment.globals.update(
         shades_of=page_charts.shades_of,
         grids=tables.grids,
+        not_measured=page_charts.not_measured,
         distinct=distinct,
         key_of=key_of,
         symbols=SYMBOLS,
@@ -139,13 +150,19 @@ def page(
         models=models,
         most_drawn=MOST_DRAWN,
         groups=list(views.values()),
+        has_evidence=any(
+            view.separability.panels or any(each.measures for each in view.units)
+            for view in views.values()
+        ),
+        has_localisation=any(each.mixes for view in views.values() for each in view.units),
+        overview_note=NOTE,
+        legend=legend(table for view in views.values() for table in view.heat_maps.values()),
         parts=own,
         own_tabs=[(part.id, part.title) for part in own.values()],
         left_out=left_out + also_left_out,
         tasks=list(dict.fromkeys(unit.name for each in groups for unit in each.units)),
-        claims=CLAIMS,
         claims_without_scores=_claims_without_scores(found, others),
-        claims_note=NOTE,
+        claims_note=CLAIMS_NOTE,
         sources=sources(list(every.values())),
         data=page_charts.packed(
             {
@@ -165,33 +182,46 @@ def _group_view(name: str, given: Group, others: Mapping[Path, Record]) -> Group
         id=name,
         group=given,
         leaderboard=tables.leaderboard(given),
+        findings={model: _findings(given, model) for model in given.models},
         separability=separability(given.paths),
         heat_maps={model: tables.heat_map(given, model) for model in given.models},
         units=[_unit_view(unit) for unit in given.units],
-        located=any(r.found(LOCALISATION) for unit in given.units for r in unit.results.values()),
+        alone=[
+            unit.title
+            for unit in given.units
+            if all(x.model.random_seed is None for x in unit.results.values())
+        ],
         claims={model: _claims(paths, given, others) for model, paths in given.paths.items()},
     )
 
 
+def _findings(given: Group, model: str) -> list[tuple[TaskResults, str]]:
+    """What was found in each task, unless the model was never trained: it is a floor of others."""
+    own = [unit for unit in given.units if model in unit.results]
+    trained = [unit for unit in own if unit.results[model].model.random_seed is None]
+    return [(unit, finding(unit.beside_twins(model))) for unit in trained]
+
+
 def _unit_view(unit: TaskResults) -> UnitView:
+    scores = replace(unit.score_curves, title=f"{unit.title}, n = {unit.n}", note="")
     return UnitView(
         unit,
-        [(x, tables.numbers(x, _best(x, unit)), tables.levels(x)) for x in _curves(unit)],
+        (scores, tables.numbers(scores, tables.best_layers(unit)), tables.levels(scores)),
+        *_evidence(unit),
         tables.estimates(unit),
         tables.breakdown(unit),
     )
 
 
-def _curves(unit: TaskResults) -> Iterator[Curves]:
-    """The curves of every measurement that some model of the unit has."""
-    for each in (get_measurement(SCORES), *probe_measurements()):
+def _evidence(unit: TaskResults) -> tuple[list[Measure], list[Measure]]:
+    """The curves of the evidence that some model of the unit has, and those of localisation."""
+    found: tuple[list[Measure], list[Measure]] = ([], [])
+    for each in probe_measurements():
         if any(map(each.own, unit.results.values())):
-            yield from (x for x in each.charts(unit.results) if isinstance(x, Curves))
-
-
-def _best(curves: Curves, unit: TaskResults) -> dict[str, int | None]:
-    """The layers to be marked as the best: on the curves of scores."""
-    return tables.best_layers(unit) if curves.name == "score" else {}
+            own = (x for x in each.charts(unit.results) if isinstance(x, Curves))
+            measures = ((x, tables.numbers(x), tables.levels(x)) for x in own)
+            found[each.name == LOCALISATION].extend(measures)
+    return found
 
 
 def _claims(
@@ -226,7 +256,7 @@ def _charts(views: Iterable[GroupView], models: Sequence[str]) -> dict[str, Any]
         if located:
             found[f"{view.id}-located"] = located
         for place, each in enumerate(view.units):
-            for curves, _, _ in each.measures:
+            for curves, _, _ in (each.scores, *each.measures, *each.mixes):
                 if curves.models:
                     chart = page_charts.line_chart(curves, models)
                     found[f"{view.id}-{place}-{curves.name}"] = chart

@@ -6,11 +6,13 @@ import base64
 import gzip
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from probes.boards.groups import Group
+from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.records.scatter import Scatter
 from probes.rendering.drawing import heat_maps, lines, planes
@@ -70,6 +72,26 @@ def expected_layer_chart(group: Group) -> Spec | None:
     """
     made = heat_maps.localisation(group, PAGE, PAGE.width)
     return None if made is None else made.to_dict(validate=False) | WHOLE_WIDTH
+
+
+def not_measured(charts: Iterable[tuple[str, Chart]]) -> list[str]:
+    """What charts lack, of which models and tasks, and why: each reason once.
+
+    Args:
+        charts: each with its task, or an empty name.
+    """
+    tasks: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for task, chart in charts:
+        for why in dict.fromkeys(chart.missing.values()):
+            models = ", ".join(model for model in chart.missing if chart.missing[model] == why)
+            tasks[why, models, chart.title].append(task)
+    titles: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for (why, models, title), names in tasks.items():
+        titles[why, models, ", ".join(filter(None, names))].append(title)
+    return [
+        f"{', '.join(found)} of {models}" + f" ({names})" * bool(names) + f": {why}"
+        for (why, models, names), found in titles.items()
+    ]
 
 
 def model_names(models: Mapping[str, Shown]) -> list[dict[str, Any]]:

@@ -8,14 +8,15 @@ from itertools import product
 from types import MappingProxyType
 
 from probes.boards.groups import Group, TaskResults
-from probes.boards.layer_tables import floor_row, layer_rows
+from probes.boards.layer_tables import count_row, floor_row, layer_rows
 from probes.measurements.cells import (
     estimate_text,
     group_cell,
     group_metric_title,
+    n_of,
     score_cell,
 )
-from probes.measurements.measurement import LOCALISATION, get_measurement
+from probes.measurements.measurement import LOCALISATION
 from probes.records.charts import Grid
 from probes.records.curves import Curves, Point
 from probes.records.scatter import Scatter
@@ -44,18 +45,21 @@ def _best(unit: TaskResults, model: str) -> Cell:
     best, metric = result.best_layer, result.task.metric
     layer = f"layer {best} of {result.model.n_layers}"
     marks = ["no best layer" if result.best_number is None else layer]
-    marks += ["not above the floor"] * result.is_floored(best)
-    value = result.score(best)
-    return score_cell(value, result.interval(best), metric, note=", ".join(marks), value=value)
+    floored = result.is_floored(best)
+    marks += ["not above the floor"] * floored + [f"n = {n_of([result])}"]
+    value, note = result.score(best), ", ".join(marks)
+    return score_cell(value, result.interval(best), metric, note=note, value=value, floored=floored)
 
 
 def heat_map(group: Group, model: str) -> Table:
-    """Test scores, a row per layer and a column per task; and the floor."""
+    """Test scores, a row per layer and a column per task; the floor, and the number of examples."""
     units = [unit for unit in group.units if model in unit.results]
     among = [list(unit.results.values()) for unit in units]
     results = [unit.beside_twins(model) for unit in units]
-    rows = [*layer_rows(results, among), floor_row(results)]
-    return Table(model, ("layer", *(unit.title for unit in units)), tuple(rows))
+    rows = [*layer_rows(results, among), floor_row(results), count_row(results)]
+    return Table(
+        f"{model}: test scores by layer", ("layer", *(unit.title for unit in units)), tuple(rows)
+    )
 
 
 def numbers(curves: Curves, best: Mapping[str, int | None] = MappingProxyType({})) -> Table:
@@ -92,7 +96,7 @@ def best_layers(unit: TaskResults) -> dict[str, int | None]:
 
 def _number(point: Point, curves: Curves) -> Cell:
     if curves.metric:
-        return score_cell(point.value, point.interval, curves.metric)
+        return score_cell(point.value, point.interval, curves.metric, floored=point.floored)
     digits, scale = digits_of(curves), curves.scale
     if point.value is None:
         return NO_RESULT
@@ -134,23 +138,21 @@ def levels(curves: Curves) -> list[str]:
 
 
 def estimates(unit: TaskResults) -> Table:
-    """Where a task comes to be decodable: a row per model."""
+    """Where a task becomes decodable: a row per model that was localised."""
     rows = []
     for model, result in unit.results.items():
         found = result.found(LOCALISATION)
         if found is None:
-            why = get_measurement(LOCALISATION).missing_of(result)
-            texts = [f"not measured: {why}", *[NOTHING] * 4]
-        else:
-            metrics = "expected_layer", "centre_of_gravity", "kl", "total_gain"
-            weights = (
-                found.at("mix_weight", result.model.n_layers, "train", of=layer)
-                for layer in result.layers
-            )
-            texts = [
-                *(estimate_text(found.at(metric)) for metric in metrics),
-                " ".join(shown(row.value, row.metric) for row in weights if row),
-            ]
+            continue
+        metrics = "expected_layer", "centre_of_gravity", "kl", "total_gain"
+        weights = (
+            found.at("mix_weight", result.model.n_layers, "train", of=layer)
+            for layer in result.layers
+        )
+        texts = [
+            *(estimate_text(found.at(metric)) for metric in metrics),
+            " ".join(shown(row.value, row.metric) for row in weights if row),
+        ]
         rows.append(TableRow.of(model, *texts, model=model))
     heads = (
         "model",

@@ -36,17 +36,17 @@ def test_best_layers_and_curves(folder, capsys):
     best, curves = lines[:5], lines[5:]
     assert best[:4] == [
         "### c 1 · linear probe · best layers",
-        "| task | model | layers 0–L | best | score | less the first | p |",
+        "| task | model | layers 0–L | best | score | difference from the first model | p |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: |",
-        "| pos (accuracy) | small | ▁▇▅ | 1/2 | 90.0 |  |  |",
+        "| pos (accuracy), n = 9 | small | ▁▇▅ | 1/2 | 90.0 |  |  |",
     ]
     assert re.fullmatch(
         r"\|  \| large \| ▁▄▇██ \| 4/4 \| 97.5 \| \+7.5 \[\+[23].\d, \+1[12].\d\] \| .0[01]\d \|",
         best[4],
     )
     assert curves[:3] == [
-        "### c 1 · linear probe · pos (accuracy) by relative depth",
-        "| depth | small | large | less the first | p |",
+        "### c 1 · linear probe · pos (accuracy), n = 9 by relative depth",
+        "| depth | small | large | difference from the first model | p |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     # The same words are right, so that only training differs: 3.9 by simulation.

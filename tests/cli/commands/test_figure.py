@@ -159,7 +159,7 @@ def test_a_figure_of_two_measurements_needs_to_be_told_whose(write, tmp_path, dr
     ("figure", "why"),
     [
         ("cka", "--measurement structure: the figure cka is one of geometry."),
-        ("curves", "--measurement: curves is of no other measurement; leave it out."),
+        ("curves", "--measurement: does not apply to curves; omit it."),
     ],
 )
 def test_a_measurement_that_does_not_have_the_figure_is_refused(tmp_path, draws, figure, why):

@@ -53,7 +53,7 @@ def rows(text):
 def test_ranks_ties_gaps_and_what_stands_apart(folder, capsys):
     text = printed(capsys, folder, "--format", "md")
     assert rows(text) == [
-        "### c 1 · linear probe · bidirectional encoders · pos v1 · accuracy",
+        "### c 1 · linear probe · bidirectional encoders · pos v1 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         "| 1–2 | first | 1/1 | 90.0 ± 3.0 | 1 |  |",
@@ -61,7 +61,7 @@ def test_ranks_ties_gaps_and_what_stands_apart(folder, capsys):
         "| 3–4 | low | 1/1 | 50.0 ± 3.0 | 1 |  |",
         "| 3–4 | one-task | 1/1 | 49.5 ± 3.0 | 1 |  |",
         "| – | random:first | 1/1 | 97.5 ± 3.0 | 1 | random twin |",
-        "### c 1 · linear probe · bidirectional encoders · srl v1 · accuracy",
+        "### c 1 · linear probe · bidirectional encoders · srl v1 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         "| 1–3 | low | 1/1 | 90.5 ± 3.0 | 1 |  |",
@@ -83,11 +83,11 @@ def test_ranks_ties_gaps_and_what_stands_apart(folder, capsys):
         "| pos | old-task | 1/1 | 99.8 ± 3.0 |  | task version 0, not 1 |",
         "| pos | other-probe | 1/1 | 99.8 ± 3.0 |  | probe specification sha256:…, not sha256:… |",
         "| pos | part | 1/1 | 99.8 ± 3.0 | limited | corpus limit 50, fingerprint eeeeeeee, not whole, fingerprint ffffffff |",
-        "### c 1 · linear probe · causal encoders · pos v1 · accuracy",
+        "### c 1 · linear probe · causal encoders · pos v1 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         "| 1 | causal | 1/1 | 99.0 ± 3.0 | 1 |  |",
-        "### c 1 · linear probe · causal encoders · srl v1 · accuracy",
+        "### c 1 · linear probe · causal encoders · srl v1 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         "| 1 | causal | 1/1 | 99.0 ± 3.0 | 1 |  |",

@@ -187,7 +187,7 @@ def test_tables_have_the_numbers_of_rows(bert):
         assert row[5] == f"{text(choice.baseline.value)} ({offset})"
     rarer = len(heads.choices_of("relation")) - len(choices)
     assert f"{rarer} rarer relations are in heads.csv" in " ".join(relations.notes)
-    assert relations.notes[-1].startswith("Too rare to be scored, with words in test: ")
+    assert relations.notes[-1].startswith("Not scored (too rare); words in test: ")
     assert [row[0] for row in roles.texts] == ["core"]
     without = facts["links_without_controls"]
     assert ("have no such place" in " ".join(roles.notes)) == (without > 0)

@@ -171,7 +171,7 @@ def test_treebanks_of_other_languages_with_few_sentences_and_no_frames(language,
     assert found.record.facts["test_texts"] == 2
     assert all(row.interval is row.p is None for row in found.record.rows)
     assert [x.test.metric for x in found.heads.choices] == ["uas", "uuas"]
-    assert "Too rare to be scored, with words in test: all " in " ".join(found.record.notes)
+    assert "Not scored (too rare); words in test: all " in " ".join(found.record.notes)
     assert "Left out for lack of annotation: relations, roles." in notes(found.record)
 
 

@@ -1,4 +1,6 @@
 if (controls) {
+  // On a phone they would push what was found out of sight.
+  if (innerWidth < 640) document.getElementById("choices").open = false;
   // Not every way of choosing an option gives both.
   for (const kind of ["input", "change"]) controls.addEventListener(kind, filter);
   controls.addEventListener("submit", event => event.preventDefault());
