@@ -31,10 +31,8 @@ def print_plan(runs: Sequence[ModelRun]) -> float:
     total = 0.0
     for run in runs:
         plan = _ModelPlan(run)
-        rows = list(plan.encodings())
-        for stage in stages_of(runs):
-            if run in stage.runs:
-                rows += plan.units(stage)
+        units = [row for stage in stages_of(runs) if run in stage.runs for row in plan.units(stage)]
+        rows = [*plan.encodings(), *units]
         total += plan.seconds
         present = f"{counted(plan.present, 'record exists', 'records exist')} already"
         if run.model.source.weightless:
@@ -83,6 +81,7 @@ class _ModelPlan:
         self._prepared = Prepared(run)
         self._prepared.need(self._layers)
         self._examples: dict[str, Examples] = {}
+        self._remaining: set[str] = set()
         for task in run.tasks:
             try:
                 self._examples[task.name] = run.corpus.examples(task, self._prepared.hidden_view)
@@ -90,14 +89,18 @@ class _ModelPlan:
                 progress.say(f"left out {task.name}: {error}")
 
     def encodings(self) -> Iterator[TableRow]:
-        """A row per view that is not stored yet."""
+        """A row per view that is not stored yet, of what `units` has found to remain."""
         if not self._encoder.reads_text:
             return
         places: dict[Place, str] = {}
         for measurement in self._run.corpus_measurements:
+            if measurement not in self._remaining:
+                continue
             place = self._prepared.corpus_place(measurement)
             places.setdefault(place, f"{self._prepared.view(place).name} view")
         for name, examples in self._examples.items():
+            if name not in self._remaining:
+                continue
             of = "plain view" if examples.view == "plain" else f"{examples.view} view of {name}"
             places.setdefault(self._prepared.place_of(examples), of)
         info = self._encoder.info
@@ -135,6 +138,7 @@ class _ModelPlan:
             self.seconds += seconds
             size = f"{counted(len(state.missing), 'layer')}, {counted(n_fits, 'fit')}"
             of = " · ".join(filter(None, unit.of))
+            self._remaining.add(unit.task.name if unit.task else unit.measurement)
             yield TableRow.of(stage.measurement, of, size, in_words(seconds) if seconds else "")
 
     def _request(self, unit: Unit) -> Request | None:
