@@ -14,6 +14,7 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.plugins import discover
+from probes.rendering.printing import printer
 
 COMMANDS = (
     "fetch",
@@ -71,7 +72,8 @@ def _main(arguments: list[str]) -> int:
     options = parser.parse_args(rest)
     progress.quiet, progress.verbose = options.quiet, options.verbose
     discover(options.include)
-    status: int = command.run(options)
+    with printer.printing(getattr(options, "format", "table")):
+        status: int = command.run(options)
     return status
 
 
