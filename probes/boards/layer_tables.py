@@ -125,7 +125,7 @@ def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     version has made is left out with a message.
     """
     current = {path: result for path, result in found.items() if is_current(result)}
-    for path in found.keys() - current.keys():
+    for path in sorted(found.keys() - current.keys()):
         progress.say(f"left out {path}: made by another version of its task or probe")
     groups = alike(current, (MODEL, *SAME_LAYER_TABLE))
     twins = [_twins(*next(iter(group.items())), current) for group in groups]

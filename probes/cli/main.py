@@ -54,7 +54,7 @@ examples:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of `run_probes.py`.
 
     Values stay text, which `RunConfig` checks; flags that are not given keep its defaults.

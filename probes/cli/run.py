@@ -106,9 +106,7 @@ def run_corpora(
         found.append(run_models(again, each, models, command))
     together = merged(found)
     with tolerate_broken_output():
-        console = output_console(progress.quiet)
-        for table in transfer_tables(together):
-            print_table(table, console)
+        printer.show(transfer_tables(together), quiet=progress.quiet)
     return together
 
 

@@ -56,11 +56,12 @@ class Printer:
         if self.immediate:
             for table in tables:
                 print_table(table, output_console(quiet))
-        elif self.form in DATA:
-            given = list(rows)
-            self._rows += given or chain.from_iterable(map(data_rows, tables))
-        else:
-            self._tables += tables
+            return
+        # With --transfer a run has the tables of each corpus twice.
+        new = [table for table in tables if table not in self._tables]
+        self._tables += new
+        if self.form in DATA:
+            self._rows += list(rows) or chain.from_iterable(map(data_rows, new))
 
     def say(self, text: str, style: str = "", *, quiet: bool = False) -> None:
         """Print a line beside the tables, which stay alone on standard output in other formats."""

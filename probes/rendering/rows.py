@@ -54,7 +54,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
 def _value(cell: Cell) -> Any:
     """The number of a cell, or its text."""
     if cell.value is not None:
-        return None if math.isnan(cell.value) else cell.value
+        return cell.value if math.isfinite(cell.value) else None
     if re.fullmatch(r"\d+(,\d{3})*", cell.text):
         return int(cell.text.replace(",", ""))
     return None if cell.text in ("", NOTHING) else cell.text
@@ -64,8 +64,8 @@ def csv_text(rows: Iterable[DataRow]) -> str:
     """Lines of CSV below one line of heads, with a column for every name of any row."""
     every = list(rows)
     heads = list(dict.fromkeys(name for row in every for name in row))
-    lines = ([_flat(row.get(name)) for name in heads] for row in every)
-    return "".join(map(csv_line, (heads, *lines)))
+    lines = [[_flat(row.get(name)) for name in heads] for row in every]
+    return "".join(map(csv_line, [heads, *lines] if every else []))
 
 
 def _flat(value: Any) -> Any:
@@ -74,5 +74,5 @@ def _flat(value: Any) -> Any:
 
 def json_text(rows: Iterable[DataRow]) -> str:
     """A list of objects, one on each line."""
-    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
-    return "[\n" + ",\n".join(lines) + "\n]\n"
+    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+    return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"

@@ -49,13 +49,13 @@ def print_table(table: Table, console: Console) -> None:
 
 def _parts(table: Table, width: int) -> Iterator[Table]:
     """The table, or parts of it that fit into `width` characters."""
-    first = range(table.repeated)
+    first, least = range(table.repeated), _least(table)
     rest = list(range(table.repeated, len(table.heads)))
     if not rest:
         yield table
     while rest:
         n = len(rest)
-        while n > 1 and _width(_least(table.with_columns([*first, *rest[:n]]))) > width:
+        while n > 1 and _width([least[i] for i in (*first, *rest[:n])]) > width:
             n -= 1
         part = table.with_columns([*first, *rest[:n]])
         yield replace(part, left=len(first) + sum(i < table.left for i in rest[:n]))

@@ -59,7 +59,7 @@ def test_best_layers_and_curves(folder, capsys):
         r"\| 0.50 \| 90.0★ \| 89.5 \| −0.5 \[−4.\d, \+3.\d\] \| .9\d\d \|", curves[5]
     )
     assert curves[6] == "| 0.75 |  | 95.0 |  |  |"
-    assert re.fullmatch(r"\| 1.00 \| 75.0  \| 97.5★ \| \+22.5 .* \| .001 \|", curves[7])
+    assert re.fullmatch(r"\| 1.00 \| 75.0 \| 97.5★ \| \+22.5 .* \| .001 \|", curves[7])
 
 
 def test_what_is_not_comparable_stands_apart(folder, capsys):
