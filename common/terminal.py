@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def output_console(quiet: bool = False) -> Console:
+def output_console(quiet: bool = False, stderr: bool = False) -> Console:
     """The console that tables are printed to; raises BrokenPipeError if the pipe is closed."""
     from rich.console import Console
 
@@ -33,7 +33,7 @@ def output_console(quiet: bool = False) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Pipe(quiet=quiet)
+    return Pipe(quiet=quiet, stderr=stderr)
 
 
 def discard_output() -> None:

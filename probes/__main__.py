@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import keyword
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -14,6 +15,7 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.plugins import discover
+from probes.rendering.printing import printer
 
 COMMANDS = (
     "fetch",
@@ -64,15 +66,34 @@ def _main(arguments: list[str]) -> int:
         raise UserError(f"Unknown command {name!r}. {did_you_mean(name, known)}")
     command = _module(name)
     parser = Parser(prog=f"python -m probes {name}", description=command.SUMMARY)
+    _add_arguments(parser, command)
+    options = parser.parse_args(rest)
+    progress.quiet, progress.verbose = options.quiet, options.verbose
+    discover(options.include)
+    with printer.printing(getattr(options, "format", "table")):
+        status: int = command.run(options)
+    return status
+
+
+def _add_arguments(parser: ArgumentParser, command: ModuleType) -> None:
     command.add_arguments(parser)
     add_include(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="print details and tracebacks")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only errors")
-    options = parser.parse_args(rest)
-    progress.quiet, progress.verbose = options.quiet, options.verbose
-    discover(options.include)
-    status: int = command.run(options)
-    return status
+
+
+def whole_parser() -> Parser:
+    """A parser of all commands, from which `shtab` writes completion for a shell."""
+    from probes.cli.main import build_parser
+
+    whole = Parser(prog="probes")
+    commands = whole.add_subparsers()
+    run = build_parser()
+    commands.add_parser("run", help=run.description, parents=[run], conflict_handler="resolve")
+    for name in COMMANDS:
+        command = _module(name)
+        _add_arguments(commands.add_parser(name, help=command.SUMMARY), command)
+    return whole
 
 
 def _module(name: str) -> ModuleType:

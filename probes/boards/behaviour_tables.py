@@ -13,8 +13,7 @@ from probes.boards.groups import model_labels
 from probes.boards.ranking import place_text
 from probes.measurements.cells import score_cell
 from probes.records.record import Record
-from probes.records.table import NOTHING, Table, TableRow
-from probes.statistics.formatting import shown
+from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.metrics import label_of
 from probes.statistics.significance import all_pairs, borderline, rank_ranges
 
@@ -49,16 +48,16 @@ def _paired(group: CorpusGroup, its: Answers) -> Table:
     differences = its.differences([(0, other) for other in range(1, len(its.models))])
     rows = []
     for name, own in its.groups.items():
-        scores = [shown(x, its.metric) for x in its.values[own].mean(0)]
-        cells = [name or "all", f"{len(own):,}", scores[0]]
+        scores = [score_cell(x, None, its.metric) for x in its.values[own].mean(0)]
+        cells: list[str | Cell] = [name or "all", f"{len(own):,}", scores[0]]
         for score, difference in zip(scores[1:], differences[name], strict=True):
-            cells += [score, *difference.texts]
+            cells += [score, *difference.cells]
         rows.append(TableRow.of(*cells, ends_section=not name))
     heads = ["phenomenon", "n", its.models[0]]
     for model in its.models[1:]:
         heads += [model, "difference from the first model", "p"]
     title = f"{group.title} · {group.measurement.title} · {label_of(its.metric)}, models compared"
-    return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,), repeated=1)
+    return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,))
 
 
 def behaviour_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
@@ -88,7 +87,14 @@ def behaviour_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
         whys = [f"{x}, {label_of(y.metric)}: {y.why}." for x in models for y in overall[x] if y.why]
         notes = (_RANKED.format(label_of(metrics[-1])), *whys)
         heads = ("rank", "model", *map(label_of, metrics))
-        yield Table(f"{group.title} · {group.measurement.title}", heads, tuple(rows), 2, notes)
+        yield Table(
+            f"{group.title} · {group.measurement.title}",
+            heads,
+            tuple(rows),
+            notes=notes,
+            left=2,
+            repeated=2,
+        )
 
 
 def _ranks(group: CorpusGroup, metric: str, models: Sequence[str]) -> dict[str, str]:

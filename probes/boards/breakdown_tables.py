@@ -6,13 +6,13 @@ from probes.measurements.cells import (
     group_cell,
     group_metric_title,
     interval_note,
+    score_cell,
     starred,
     task_head,
 )
 from probes.records.result import Result
-from probes.records.table import Table, TableRow
+from probes.records.table import Cell, Table, TableRow
 from probes.records.titles import limit_mark, model_title
-from probes.statistics.formatting import shown
 
 MOST_LABELS = 20
 
@@ -31,7 +31,6 @@ def group_table(result: Result) -> Table | None:
         ("layer", *(f"{name}\nn = {n:,}" for name, n in groups.items())),
         tuple(rows),
         notes=(f"★ best layer on dev · {interval_note([result])}",),
-        repeated=1,
     )
 
 
@@ -52,9 +51,9 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
     rest = len(order) - len(chosen)
     best = result.best_layer
 
-    def cell(metric: str, layer: int, name: str) -> str:
+    def cell(metric: str, layer: int, name: str) -> Cell:
         row = result.at(metric, layer, label=name)
-        return shown(row.value if row else None, "accuracy")
+        return score_cell(row.value if row else None, None, "accuracy")
 
     rows = [
         TableRow.of(

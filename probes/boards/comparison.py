@@ -9,11 +9,10 @@ from itertools import groupby
 from probes.boards.comparable import SAME_PAIR, differences
 from probes.boards.paired import NOT_TESTED, TESTED, Difference, LayerScore, paired_differences
 from probes.common.errors import UserError
-from probes.measurements.cells import counted_head
+from probes.measurements.cells import counted_head, score_cell
 from probes.records.result import Result
 from probes.records.table import Table, TableRow
 from probes.records.titles import limit_mark, model_title
-from probes.statistics.formatting import shown
 from probes.statistics.significance import all_pairs
 
 
@@ -137,6 +136,7 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
             ("task", "model", "layer", "score", "difference from the first model", *["p"] * tested),
             tuple(row for comparison in own for row in _rows(comparison, tested)),
             left=2,
+            repeated=2,
             notes=(
                 f"Layers and the first model are chosen on dev. {TESTED if tested else NOT_TESTED}",
                 *apart,
@@ -150,7 +150,7 @@ def _rows(comparison: Comparison, tested: bool) -> Iterator[TableRow]:
             "" if place else comparison.head,
             standing.model,
             str(standing.layer),
-            shown(standing.score, comparison.metric),
-            *(standing.difference.texts if standing.difference else ("", ""))[: 1 + tested],
+            score_cell(standing.score, None, comparison.metric),
+            *(standing.difference.cells if standing.difference else ("", ""))[: 1 + tested],
             ends_section=standing is comparison.standings[-1],
         )

@@ -22,9 +22,7 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
     for each in probe_measurements():
         having = [result for result in results if result.found(each.name) is not None]
         if having:
-            # Columns are results, of which there may be more than a terminal is wide.
-            made = each.tables(having)
-            tables[each.name] = [replace(table, repeated=table.repeated or 1) for table in made]
+            tables[each.name] = list(each.tables(having))
     return tables
 
 

@@ -55,7 +55,7 @@ def entropy_table(record: Record) -> Table:
         "numbers of heads, are in heads.csv."
     )
     heads = ("layer", *_numbers(found), "mean")
-    return Table(f"{_title(record)} · entropy, %", heads, rows, notes=(note,), repeated=1)
+    return Table(f"{_title(record)} · entropy, %", heads, rows, notes=(note,))
 
 
 def pattern_tables(record: Record) -> list[Table]:
@@ -78,8 +78,8 @@ def pattern_tables(record: Record) -> list[Table]:
     )
     by_pattern = f"{_title(record)} · heads by pattern"
     return [
-        Table(title, heads, rows, notes=(note,), repeated=1),
-        Table(by_pattern, ("layer", *CLASSES), counts, notes=(WHERE_BOUNDS,), repeated=1),
+        Table(title, heads, rows, notes=(note,)),
+        Table(by_pattern, ("layer", *CLASSES), counts, notes=(WHERE_BOUNDS,)),
     ]
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.comparable import SAME_LAYER_TABLE, sifted
+from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted
 from probes.boards.separability import p_best
+from probes.boards.twins import twins_beside, twins_of
+from probes.common.terminal import progress
 from probes.measurements.cells import (
     interval_note,
     layer_marks,
@@ -19,10 +21,11 @@ from probes.measurements.cells import (
     score_cell,
 )
 from probes.measurements.current import is_current
+from probes.measurements.joined_results import joined
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.titles import subject_title
-from probes.statistics.formatting import shown
+from probes.records.values import ends
 from probes.statistics.metrics import label_of
 from probes.statistics.ranking_metrics import RANKING
 from probes.tasks.builtin import table_order
@@ -36,6 +39,18 @@ def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
         for result in results
         if result.probe.family == probe
     }
+    return pd.DataFrame(columns).sort_index().rename_axis("layer")
+
+
+def interval_frame(results: Sequence[Result]) -> pd.DataFrame:
+    """Headline test scores: a row per layer; per task and probe family the score, low and high."""
+    columns = {}
+    for result in results:
+        name = f"{result.task.name} ({result.probe.family})"
+        columns[name] = pd.Series(result.headline, dtype=float)
+        for end, which in enumerate(("low", "high")):
+            found = {layer: ends(result.interval(layer))[end] for layer in result.layers}
+            columns[f"{name} {which}"] = pd.Series(found, dtype=float)
     return pd.DataFrame(columns).sort_index().rename_axis("layer")
 
 
@@ -56,7 +71,7 @@ def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> lis
         earlier = (x for x in evidence.get(result.key, ()) if x.measurement not in result.evidence)
         whole = result.with_evidence(*filter(is_current, earlier))
         table[result.task.name, result.probe.family] = whole
-    return sorted(table.values(), key=lambda r: (r.probe.family, table_order(r.task.name)))
+    return _ordered(table.values())
 
 
 def stored_like(
@@ -103,6 +118,33 @@ def _twin_name(twin: Result) -> str:
     return f"random twin {twin.model.random_seed or ''}".strip()
 
 
+def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
+    """`score_tables` of every model on every corpus, random twins among the baselines.
+
+    Twins that are not among the results are looked for in the folders beside them. What another
+    version has made is left out with a message.
+    """
+    current = {path: result for path, result in found.items() if is_current(result)}
+    for path in sorted(found.keys() - current.keys()):
+        progress.say(f"left out {path}: made by another version of its task or probe")
+    groups = alike(current, (MODEL, *SAME_LAYER_TABLE))
+    twins = [_twins(*next(iter(group.items())), current) for group in groups]
+    shown_beside = {path for its in twins for path in its}
+    for group, its in zip(groups, twins, strict=True):
+        if not group.keys() <= shown_beside:
+            yield from score_tables(with_twins(_ordered(group.values()), list(its.values())))
+
+
+def _twins(path: Path, result: Result, found: Mapping[Path, Result]) -> dict[Path, Result]:
+    twins = twins_of(result, found) or joined(twins_beside(result, path))
+    fitting, _ = sifted(twins, result, SAME_LAYER_TABLE)
+    return {path: twin for path, twin in fitting.items() if is_current(twin)}
+
+
+def _ordered(results: Iterable[Result]) -> list[Result]:
+    return sorted(results, key=lambda r: (r.probe.family, table_order(r.task.name)))
+
+
 def score_tables(results: Sequence[Result]) -> Iterator[Table]:
     """`score_table` for each probe family; morphology has one of its own, feature × layer."""
     for family in dict.fromkeys(result.probe.family for result in results):
@@ -124,7 +166,6 @@ def score_table(results: Sequence[Result]) -> Table:
         ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
         (*layers, *_other_rows(results)),
         notes=(interval_note(results),),
-        repeated=1,
     )
 
 
@@ -187,21 +228,23 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
             score_cell(gain.value, gain.interval, result.task.metric) if gain else NOTHING
             for gain, result in zip(gains, results, strict=True)
         )
-        yield TableRow.of("best layer adds to layer 0", *cells, faint=True)
+        yield TableRow.of("adds to layer 0", *cells, faint=True)
     yield floor_row(results)
     for name in dict.fromkeys(name for scores in named for name in scores):
-        texts = (
-            shown(scores.get(name, {}).get(result.task.metric), result.task.metric)
+        cells = (
+            score_cell(scores[name].get(result.task.metric), None, result.task.metric)
+            if name in scores
+            else ""  # A dash is for what is undefined.
             for result, scores in zip(results, named, strict=True)
         )
-        yield TableRow.of(name, *texts, faint=True)
+        yield TableRow.of(name, *cells, faint=True)
     yield count_row(results)
 
 
 def floor_row(results: Sequence[Result]) -> TableRow:
     """The floor of each result: its score and its name."""
     found = ((result.floor, result.task.metric) for result in results)
-    cells = (Cell(shown(x[1], metric), note=x[0]) if x else NOTHING for x, metric in found)
+    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in found)
     return TableRow.of("floor", *cells, faint=True)
 
 

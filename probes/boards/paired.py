@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from probes.common.arrays import Floats
+from probes.measurements.cells import p_cell
 from probes.measurements.resampled import resampled
 from probes.records.files import if_readable
 from probes.records.result import Result
-from probes.records.table import NOTHING
+from probes.records.table import NOTHING, Cell
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
-from probes.statistics.formatting import shown, shown_p
+from probes.statistics.formatting import shown
 from probes.statistics.replicates import Replicates, p_values_of
 from probes.statistics.significance import ALPHA, Pair
 
@@ -95,15 +96,15 @@ class Difference:
         return self.p is not None and self.p < ALPHA
 
     @property
-    def texts(self) -> tuple[str, str]:
+    def cells(self) -> tuple[Cell, Cell]:
         """The difference with its interval, and p."""
         if self.value is None:
-            return NOTHING, NOTHING
+            return Cell(NOTHING), Cell(NOTHING)
         text = _signed(self.value, self.metric)
         if self.interval is not None:
             low, high = (_signed(bound, self.metric) for bound in self.interval)
             text += f" [{low}, {high}]"
-        return text, NOTHING if self.p is None else shown_p(self.p)
+        return Cell(text, value=self.value, interval=self.interval), p_cell(self.p)
 
 
 def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[LayerScore]:

@@ -1,4 +1,4 @@
-"""A ranked board: as tables, and as the rows of `leaderboard --format csv`."""
+"""A ranked board: as tables, and as the rows of CSV and JSON."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def table_apart(board: Board) -> Table:
         )
     ]
     heads = ("task", "model", "layer", "score", "flags", "why it is not compared")
-    return Table(f"{board.setting} · listed apart", heads, tuple(rows), left=6)
+    return Table(f"{board.setting} · listed apart", heads, tuple(rows), left=6, repeated=2)
 
 
 def rules(ranking: Ranking) -> tuple[str, ...]:
@@ -144,6 +144,7 @@ def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking
             for place, (rank, c) in enumerate(rows)
         ),
         left=2,
+        repeated=2,
     )
 
 
@@ -164,7 +165,7 @@ def _of_all(board: Board, overall: Overall) -> Table:
     )
     heads = ("mean rank", "model", *overall.tasks)
     title = f"{board.setting} · overall, {len(overall.tasks)} tasks"
-    return Table(title, heads, tuple(rows), left=2, notes=(_MEAN, *gaps))
+    return Table(title, heads, tuple(rows), left=2, notes=(_MEAN, *gaps), repeated=2)
 
 
 def _layer(candidate: Candidate) -> str:

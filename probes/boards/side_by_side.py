@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,10 +17,9 @@ from probes.boards.paired import (
     paired_differences,
     readable_layer_scores,
 )
-from probes.measurements.cells import counted_head, estimate_text
+from probes.measurements.cells import counted_head, estimate_cell, score_cell
 from probes.measurements.measurement import LOCALISATION
-from probes.records.table import Table, TableRow
-from probes.statistics.formatting import shown
+from probes.records.table import Cell, Table, TableRow
 from probes.statistics.significance import all_pairs
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -62,6 +62,7 @@ def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
             ("task", "model", "why it is not compared"),
             tuple(TableRow.of(*texts) for texts in sorted(apart)),
             left=3,
+            repeated=2,
         )
 
 
@@ -82,8 +83,8 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
                     candidate.name,
                     _sparkline(candidate, candidates),
                     f"{result.best_layer}/{result.model.n_layers}",
-                    shown(candidate.score, result.task.metric),
-                    *(("", "") if first else next(differences).texts),
+                    score_cell(candidate.score, None, result.task.metric),
+                    *(("", "") if first else next(differences).cells),
                 )
             )
     return Table(
@@ -91,6 +92,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
         ("task", "model", "layers 0–L", "best", "score", "difference from the first model", "p"),
         tuple(rows),
         left=3,
+        repeated=2,
         notes=(f"Best layers are chosen on dev; scores are on test. {TESTED}",),
     )
 
@@ -119,14 +121,14 @@ def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Sc
     found = paired_differences(
         [scores[c.path][at[c.name][depth]] for c, depth in cells], list(pairs.values())
     )
-    texts = {key: difference.texts for key, difference in zip(pairs, found, strict=True)}
+    cells_of = {key: difference.cells for key, difference in zip(pairs, found, strict=True)}
     rows = []
     for depth in depths:
-        row = [f"{float(depth):.2f}"]
+        row: list[str | Cell] = [f"{float(depth):.2f}"]
         for candidate in candidates:
             row.append(_score_at(candidate, at[candidate.name].get(depth)))
             if candidate is not first:
-                row += texts.get((candidate.name, depth), ("", ""))
+                row += cells_of.get((candidate.name, depth), ("", ""))
         rows.append(TableRow.of(*row))
     heads = ["depth", first.name]
     for candidate in others:
@@ -144,12 +146,12 @@ def _by_depth(candidate: Candidate) -> dict[Fraction, int]:
     return {Fraction(layer, n_layers): layer for layer in candidate.result.layers}
 
 
-def _score_at(candidate: Candidate, layer: int | None) -> str:
+def _score_at(candidate: Candidate, layer: int | None) -> Cell:
     if layer is None:
-        return ""
+        return Cell()
     result = candidate.result
-    mark = "★" if layer == result.best_number else " "
-    return f"{shown(result.score(layer), result.task.metric)}{mark}"
+    cell = score_cell(result.score(layer), None, result.task.metric)
+    return replace(cell, text=cell.text + "★") if layer == result.best_number else cell
 
 
 def _expected_layers(
@@ -160,7 +162,7 @@ def _expected_layers(
     for task, found in by_task.items():
         measured = {name: c.result.row(LOCALISATION, "expected_layer") for name, c in found.items()}
         if any(measured.values()):
-            rows.append(TableRow.of(task, *(estimate_text(measured.get(x)) for x in models)))
+            rows.append(TableRow.of(task, *(estimate_cell(measured.get(x)) for x in models)))
     if rows:
         depths = {
             c.name: c.result.model.n_layers for found in by_task.values() for c in found.values()

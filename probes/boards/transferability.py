@@ -98,7 +98,7 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
     rows = []
     for label, its in lines.items():
         mean = found[its].mean(axis=1)
-        cells = (Cell(f"{value:.1f}", best=value == mean.min()) for value in mean)
+        cells = (Cell(f"{value:.1f}", value=value, best=value == mean.min()) for value in mean)
         rows.append(TableRow.of(label, *cells))
     return Table(
         f"Mean rank of each layer by test score over {len(tasks)} tasks ({', '.join(tasks)}), 1 "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from probes.boards.comparable import SAME_TEXT, values
 from probes.extraction.model_names import is_twin_name
+from probes.records.files import read_records
 from probes.records.header import ModelRecord
 from probes.records.record import Record
 
@@ -29,6 +31,18 @@ def twins_of(record: Record, among: Mapping[K, R]) -> dict[K, R]:
     }
     exact = {key: x for key, x in twins.items() if not own or x.model.configuration in ("", own)}
     return exact or twins
+
+
+def twins_beside(record: Record, path: Path) -> dict[Path, Record]:
+    """The same in the folders of other models beside that of a record.
+
+    Args:
+        path: of the record.
+    """
+    folder = path.resolve().parent
+    names = f"random*/{folder.name}/*-????????.json"
+    beside = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
+    return twins_of(record, read_records(beside))
 
 
 def _is_twin(model: ModelRecord, of: ModelRecord) -> bool:

@@ -18,6 +18,7 @@ from probes.common.stopping import Sigterm, stopping_at_sigterm
 from probes.common.terminal import discard_output
 from probes.common.wording import listed, names_in, quoted
 from probes.engines.config import NO_NAMES, NO_PATH
+from probes.rendering.printing import FORMATS
 
 
 class Parser(argparse.ArgumentParser):
@@ -194,6 +195,16 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="RESULTS",
         help="folders, such as results/*/ewt",
+    )
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Add `--format`, which every command has that prints tables."""
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="table",
+        help="of what is printed: table, md, csv, json or latex (booktabs); default: table",
     )
 
 

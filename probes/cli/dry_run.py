@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from probes.common.errors import UserError
-from probes.common.terminal import output_console, progress
+from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.engines.asked import Place
 from probes.engines.model_run import ModelRun
@@ -17,7 +17,7 @@ from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
 from probes.measurements.measurement import Request
 from probes.records.table import Table, TableRow
-from probes.rendering.terminal_tables import print_table
+from probes.rendering.printing import printer
 from probes.tasks.validation import TaskError
 
 
@@ -27,7 +27,6 @@ def print_plan(runs: Sequence[ModelRun]) -> float:
     Returns:
         the estimate in seconds.
     """
-    console = output_console(progress.quiet)
     total = 0.0
     for run in runs:
         plan = _ModelPlan(run)
@@ -41,20 +40,18 @@ def print_plan(runs: Sequence[ModelRun]) -> float:
             progress.say(f"{run.model.source.name}: nothing remains to be computed; {present}")
             run.model.release()
             continue
-        print_table(
-            Table(
-                f"{run.model.source.name} · {run.corpus.source.name} · to be computed",
-                ("what", "of", "size", "time"),
-                tuple(rows),
-                left=2,
-                notes=(
-                    f"vectors: {plan.bytes / 1e6:,.0f} MB on disk · model: "
-                    f"{run.model.weight_bytes / 1e6:,.0f} MB of memory in {run.model.dtype} · "
-                    f"about {in_words(plan.seconds)} · {present}",
-                ),
+        table = Table(
+            f"{run.model.source.name} · {run.corpus.source.name} · to be computed",
+            ("what", "of", "size", "time"),
+            tuple(rows),
+            left=2,
+            notes=(
+                f"vectors: {plan.bytes / 1e6:,.0f} MB on disk · model: "
+                f"{run.model.weight_bytes / 1e6:,.0f} MB of memory in {run.model.dtype} · "
+                f"about {in_words(plan.seconds)} · {present}",
             ),
-            console,
         )
+        printer.show([table], quiet=progress.quiet)
         run.model.release()
     if total:
         progress.say(

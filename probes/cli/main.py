@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from probes import __version__
-from probes.cli.arguments import Parser, add_include, add_reading, exit_status
+from probes.cli.arguments import Parser, add_format, add_include, add_reading, exit_status
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
@@ -28,6 +28,9 @@ from probes.measurements.measurement import (
 from probes.measurements.plugins import discover
 from probes.records.probe_spec import PROBES
 from probes.records.result import SCORES
+from probes.records.table import Cell, Table, TableRow
+from probes.rendering.printing import printer
+from probes.rendering.rows import DataRow
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks
 
 EXAMPLES = """\
@@ -51,7 +54,7 @@ examples:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of `run_probes.py`.
 
     Values stay text, which `RunConfig` checks; flags that are not given keep its defaults.
@@ -161,9 +164,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--offline", action="store_true", help="never use the network")
     add("--trust-remote-code", action="store_true", help="run Python code in a model's folder")
     add("--dry-run", action="store_true", help="say what would be computed, and how long it takes")
-    add("--list-tasks", action="store_true", help="list the tasks and exit")
-    add("--list-corpora", action="store_true", help="list the corpora and exit")
-    add("--list-measurements", action="store_true", help="list the measurements and exit")
+    for name in LISTS:
+        add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
+    add_format(parser)
     for name in measurements:
         if measurements.origin(name) is None and name not in CORPUS:
             continue  # the suite's own evidence has no options, and is not imported for this
@@ -213,18 +216,67 @@ def _options(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _list_measurements() -> None:
-    print("probes (the default): scores with their evidence")
+def _listed_tasks() -> Iterator[DataRow]:
+    for name in tasks:
+        its = tasks.get(name)
+        yield {
+            "name": name,
+            "default": name in STANDARD,
+            "group": its.group,
+            "version": its.version,
+            "metric": its.metric,
+            "summary": its.summary + _origin_mark(tasks.origin(name)),
+        }
+
+
+def _listed_measurements() -> Iterator[DataRow]:
     for name in measurements:
         its = get_measurement(name)
-        mark = "*" if name in (SCORES, *EVIDENCE) else " "
-        of = "--evidence" if its.is_evidence else "" if its.of_tasks else "--measurements"
-        of = "--transfer" if its.of_trained else of
-        print(
-            f"{mark} {name:<19} v{its.version}  {of:<15} {its.summary}"
-            + _origin_mark(measurements.origin(name))
-        )
-    print("* made by default; --list-tasks lists what probes predict")
+        flag = "evidence" if its.is_evidence else "" if its.of_tasks else "measurements"
+        yield {
+            "name": name,
+            "default": name in (SCORES, *EVIDENCE),
+            "flag": "transfer" if its.of_trained else flag,
+            "version": its.version,
+            "summary": its.summary + _origin_mark(measurements.origin(name)),
+        }
+
+
+def _listed_corpora() -> Iterator[DataRow]:
+    for name in corpora:
+        about = corpora.get(name).summary + _origin_mark(corpora.origin(name))
+        yield {"name": name, "summary": about}
+
+
+LISTS = {
+    "tasks": (
+        _listed_tasks,
+        "* standard: run by default. --tasks all runs every task listed here that the corpus "
+        "serves, the name of a group those of the group. The group morphology has a task for each "
+        "feature of a treebank, such as feats.Number, and lemma-script.",
+    ),
+    "corpora": (_listed_corpora, "python -m probes corpora says which tasks they serve."),
+    "measurements": (
+        _listed_measurements,
+        "* made by default, as --measurements probes: scores with their evidence. --list-tasks "
+        "lists what probes predict.",
+    ),
+}
+"""What `--list-NAME` prints, and a note below it."""
+
+
+def _print_list(what: str) -> None:
+    """Print a list: in the terminal each name with everything short below it, and the summary."""
+    listed, note = LISTS[what]
+    rows = list(listed())
+    lines = []
+    for row in rows:
+        mark = " *" * row.get("default", False)
+        short = [f"--{row['flag']}"] if row.get("flag") else []
+        short += [row[key] for key in ("group", "metric") if key in row]
+        lines.append(TableRow.of(Cell(row["name"] + mark, note=", ".join(short)), row["summary"]))
+    table = Table(what, ("name", "what it is"), tuple(lines), left=2, notes=(note,))
+    printer.show([table], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -242,27 +294,17 @@ def _main(arguments: list[str]) -> int:
     progress.verbose = given.pop("verbose", False)
     progress.quiet = given.pop("quiet", False)
     given["options"] = _options(given)
-    if given.pop("list_tasks", False):
-        for name in tasks:
-            task = tasks.get(name)
-            mark = "*" if name in STANDARD else " "
-            print(
-                f"{mark} {name:<24} {task.group:<10} v{task.version}  {task.metric:<18} "
-                f"{task.summary}" + _origin_mark(tasks.origin(name))
-            )
-        print(
-            "* standard: run by default; --tasks all runs every task listed here that the corpus "
-            "serves, the name of a group those of the group; morphology has a task for each "
-            "feature of a treebank, such as feats.Number, and lemma-script"
-        )
-        return 0
-    if given.pop("list_measurements", False):
-        _list_measurements()
-        return 0
-    if given.pop("list_corpora", False):
-        for name in corpora:
-            print(f"{name:<12} {corpora.get(name).summary}" + _origin_mark(corpora.origin(name)))
-        return 0
+    asked = [name for name in LISTS if given.pop(f"list_{name}", False)]
+    with printer.printing(given.pop("format")):
+        for name in asked:
+            _print_list(name)
+        if asked:
+            return 0
+        return _run(given, models, shlex.join(["python", "run_probes.py", *arguments]))
+
+
+def _run(given: dict[str, Any], models: list[str], command: str) -> int:
+    """Run what was asked for; torch is imported only once that is valid."""
     config = validate(given)
     if config.offline:
         os.environ["HF_HUB_OFFLINE"] = "1"
@@ -272,6 +314,5 @@ def _main(arguments: list[str]) -> int:
 
     from probes.cli.run import run_corpora
 
-    command = shlex.join(["python", "run_probes.py", *arguments])
     results = run_corpora(config, source, found, command)
     return 1 if results.failed else 0

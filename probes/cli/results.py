@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.layer_tables import layer_frame, score_tables, with_twins
+from probes.boards.layer_tables import layer_frame, model_tables, score_tables, with_twins
 from probes.boards.leaderboard_csv import tidy
 from probes.boards.twins import twins_of
 from probes.cli.figures import chosen_figure
@@ -186,10 +186,8 @@ class Results:
         return with_twins(results, list(twins.values()))
 
     def _tables(self) -> Iterator[Table]:
-        """Scores of each model that is no twin, and what else was measured."""
-        subjects = dict.fromkeys(_subject(r) for r in self if r.model.random_seed is None)
-        for subject in subjects:
-            yield from score_tables(self._with_twins(self._of(*subject)))
+        """Scores of each model that is no twin of another, and what else was measured."""
+        yield from model_tables(self.found)
         for record in self.others:
             if record.measurement in measurements:
                 yield from get_measurement(record.measurement).tables([record])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from probes import __version__
 from probes.boards.comparison import comparison_tables
@@ -25,7 +26,7 @@ from probes.common.files import require_writable
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import sweep_locks
 from probes.common.origin import described
-from probes.common.terminal import output_console, progress, tolerate_broken_output
+from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
@@ -34,7 +35,8 @@ from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun, model_runs
 from probes.engines.plan import announce, refuse_existing, stages_of
 from probes.measurements.measurement import get_measurement
-from probes.rendering.terminal_tables import print_table
+from probes.records.table import Table
+from probes.rendering.printing import printer
 
 _HALF_IMPORTED = (ImportError, AttributeError, KeyError)
 """What a library raises whose import was interrupted."""
@@ -104,9 +106,7 @@ def run_corpora(
         found.append(run_models(again, each, models, command))
     together = merged(found)
     with tolerate_broken_output():
-        console = output_console(progress.quiet)
-        for table in transfer_tables(together):
-            print_table(table, console)
+        printer.show(transfer_tables(together), quiet=progress.quiet)
     return together
 
 
@@ -159,7 +159,8 @@ def _compute(runs: Sequence[ModelRun], engine: Engine) -> None:
             bar.total -= len(stage.units()) - len(steps)  # of which there is nothing to compute
             bar.refresh()
             if place and steps:
-                if new := {family for run in runs for _, family in run.results} - shown:
+                new = {family for run in runs for _, family in run.results} - shown
+                if new and printer.immediate:
                     _print(runs, new)
                     shown |= new
                 announce(stage, steps)
@@ -178,11 +179,19 @@ def _write(runs: Sequence[ModelRun]) -> None:
 def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
     """Print the tables of scores, of some probe families or of all."""
     with tolerate_broken_output(), progress.aside():
-        console = output_console(progress.quiet)
         for results in write_model_tables(runs, write=False):
             chosen = [r for r in results if not families or r.probe.family in families]
-            for table in score_tables(chosen):
-                print_table(table, console)
+            printer.show(score_tables(chosen), quiet=progress.quiet)
+
+
+def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:
+    """Those of evidence that was asked for by name, and of measurements of the corpus."""
+    for name in dict.fromkeys(name for run in runs for name in run.config.asked_by_name):
+        for _, tables in tables_of((x for run in runs for x in run.results.values()), name):
+            yield from tables
+    for run in runs:
+        for name, record in run.others.items():
+            yield from get_measurement(name).tables([record])
 
 
 def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
@@ -196,19 +205,10 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
     # Printed last, when everything is on disk: standard output may be closed.
     _print(runs)
     with tolerate_broken_output():
-        console = output_console(progress.quiet)
-        for table in comparison_tables(comparisons):
-            print_table(table, console)
-        for name in dict.fromkeys(name for run in runs for name in run.config.asked_by_name):
-            for _, tables in tables_of((x for run in runs for x in run.results.values()), name):
-                for table in tables:
-                    print_table(table, console)
-        for run in runs:
-            for name, record in run.others.items():
-                for table in get_measurement(name).tables([record]):
-                    print_table(table, console)
-        for table in answers:
-            print_table(table, console)
+        printer.show(
+            chain(comparison_tables(comparisons), _other_tables(runs), answers),
+            quiet=progress.quiet,
+        )
     found = any(run.results or run.others for run in runs)
     if found:
         omissions.failed |= omissions.unserved

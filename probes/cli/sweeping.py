@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from probes.cli.run import plan_models, run_models
 from probes.common.errors import UserError
-from probes.common.terminal import output_console, progress, tolerate_broken_output
+from probes.common.terminal import progress, tolerate_broken_output
 from probes.common.wording import counted
 from probes.data.find import find_corpus
 from probes.data.sources import Source
@@ -15,7 +15,7 @@ from probes.engines.inputs import LazyModel, find_models
 from probes.engines.sweep_file import SweepRun
 from probes.engines.time_estimates import in_words
 from probes.records.table import NOTHING, Table, TableRow
-from probes.rendering.terminal_tables import print_table
+from probes.rendering.printing import printer
 
 Missing = dict[str, str]
 """What a sweep lacks, with the reason."""
@@ -79,7 +79,8 @@ def measure_all(runs: Sequence[SweepRun], command: str) -> Missing:
             f"about {in_words(remains)}" if remains else NOTHING,
         )
         with tolerate_broken_output():
-            print_table(Table("sweep", HEADS, (row,), left=0), output_console(progress.quiet))
+            if printer.immediate:
+                printer.show([Table("sweep", HEADS, (row,), left=0)], quiet=progress.quiet)
     return missing
 
 

@@ -10,7 +10,7 @@ from probes.records.row import Row
 from probes.records.table import NOTHING, Cell
 from probes.records.titles import task_marks
 from probes.records.values import Interval
-from probes.statistics.formatting import shown
+from probes.statistics.formatting import shown, shown_p
 from probes.statistics.metrics import label_of, lower_is_better
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import ALPHA, borderline
@@ -19,7 +19,12 @@ from probes.statistics.significance import ALPHA, borderline
 def score_cell(score: float | None, interval: Interval, metric: str, **fields: Any) -> Cell:
     """A score with half its interval; `fields` are those of `Cell`."""
     half = "" if interval is None else shown((interval[1] - interval[0]) / 2, metric)
-    return Cell(shown(score, metric), half, **fields)
+    return Cell(shown(score, metric), half, **{"value": score, "interval": interval, **fields})
+
+
+def p_cell(p: float | None) -> Cell:
+    """A p-value."""
+    return Cell(NOTHING) if p is None else Cell(shown_p(p), value=p)
 
 
 def layer_marks(p: float | None, *, best: bool, floored: bool = False) -> dict[str, bool]:
@@ -51,6 +56,11 @@ def group_cell(result: Result, layer: int, group: str) -> Cell:
     metric = group_metric(result)
     row = result.at(metric, layer, group=group)
     return score_cell(row.value, row.interval, metric) if row else Cell(NOTHING)
+
+
+def estimate_cell(row: Row | None) -> Cell:
+    """`estimate_text` with the number itself."""
+    return Cell(estimate_text(row), value=row and row.value, interval=row and row.interval)
 
 
 def estimate_text(row: Row | None) -> str:

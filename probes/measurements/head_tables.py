@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from probes.measurements.cells import score_cell
+from probes.measurements.cells import p_cell, score_cell
 from probes.measurements.head_patterns import (
     CLASSES,
     CLEAR,
@@ -18,7 +20,6 @@ from probes.measurements.views import notes_of
 from probes.records.record import Record
 from probes.records.row import Row
 from probes.records.table import NOTHING, Cell, Table, TableRow
-from probes.statistics.formatting import shown, shown_p
 from probes.statistics.partition import FEWEST
 
 RELATIONS, ROLES, TREES = "relations", "roles", "trees"
@@ -83,25 +84,23 @@ def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Ta
         notes += notes_of(record.notes, name)
         heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
         rows = tuple(map(_choice_row, listed))
-        made.append(
-            Table(f"{title} · {name} · test{unit}", heads, rows, notes=tuple(notes), repeated=1)
-        )
+        made.append(Table(f"{title} · {name} · test{unit}", heads, rows, notes=tuple(notes)))
     return made
 
 
 def _choice_row(choice: Choice) -> TableRow:
-    test, p = choice.test, choice.difference.p
+    test, baseline = choice.test, score_cell(choice.baseline.value, None, choice.test.metric)
     _, _, offset = choice.kind.partition("offset ")
     return TableRow.of(
         choice.feature.replace("at most", "≤") or test.metric.upper(),
         f"{test.n:,}",
         choice.name,
         ATTENDS[str(test.axes["direction"])],
-        score_cell(test.value, test.interval, test.metric, value=test.value, best=choice.is_better),
-        shown(choice.baseline.value, test.metric) + f" ({offset})" * bool(offset),
-        shown(choice.chance.value, test.metric),
+        score_cell(test.value, test.interval, test.metric, best=choice.is_better),
+        replace(baseline, text=baseline.text + f" ({offset})" * bool(offset)),
+        score_cell(choice.chance.value, None, test.metric),
         _signed(choice.difference),
-        NOTHING if p is None else shown_p(p),
+        p_cell(choice.difference.p),
     )
 
 
@@ -110,8 +109,8 @@ def _signed(difference: Row) -> Cell:
     value = difference.value
     if value is None:
         return Cell(NOTHING)
-    half = score_cell(value, difference.interval, difference.metric).half
-    return Cell(f"{100 * value:+z.1f}".replace("-", "−"), half, value=value)
+    found = score_cell(value, difference.interval, difference.metric)
+    return replace(found, text=f"{100 * value:+z.1f}".replace("-", "−"))
 
 
 def pattern_table(title: str, found: HeadRows) -> Table:
@@ -119,7 +118,7 @@ def pattern_table(title: str, found: HeadRows) -> Table:
     masses = {str(name): each for (name, _), each in found.each("pattern").items()}
     beyond = [beyond_uniform(x.values, x.baseline).mean(axis=1) for x in masses.values()]
     n = len(found.layers)
-    of_layers = [[shown(x, "pattern") for x in row] for row in np.transpose(beyond)]
+    of_layers = [[score_cell(x, None, "pattern") for x in row] for row in np.transpose(beyond)]
     rows = tuple(
         TableRow.of(
             first,
@@ -138,4 +137,4 @@ def pattern_table(title: str, found: HeadRows) -> Table:
         f"that is {CLEAR} or more; else H."
     )
     heads = ("layer", *(f"{name}\nmass" for name in masses), *CLASSES.values())
-    return Table(f"{title} · patterns", heads, rows, notes=(note,), repeated=1)
+    return Table(f"{title} · patterns", heads, rows, notes=(note,))

@@ -143,7 +143,6 @@ class Pivot:
             notes=tuple(
                 filter(None, [self.note, *notes, *_reasons(shown, (self.rows, *columns)), meaning])
             ),
-            repeated=1,
         )
 
     def _lines(
@@ -241,8 +240,8 @@ def _cell(row: Mapping[str, Any], **marks: Any) -> Cell:
         return Cell(shown_sd(value, unit_of(row)), value=value)
     if quantity(row["metric"]).skewed and (interval := interval_of(row)):
         low, high = (shown(end, unit_of(row)) for end in interval)
-        return Cell(f"{shown(value, unit_of(row))} [{low}, {high}]", value=value)
-    return score_cell(value, interval_of(row), unit_of(row), value=value, **marks)
+        return Cell(f"{shown(value, unit_of(row))} [{low}, {high}]", value=value, interval=interval)
+    return score_cell(value, interval_of(row), unit_of(row), **marks)
 
 
 def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+from probes.records.values import Interval
 
 NOTHING = "–"
 """The text of a cell that has no value."""
@@ -25,7 +27,8 @@ class Cell:
     Attributes:
         half: half the width of the value's 95 % interval, as text; empty if it has none.
         note: what else there is to say about it.
-        value: what the column is sorted by; None sorts last.
+        value: the number itself, without rounding or unit; None sorts last, and for text.
+        interval: the 95 % interval of the value.
         best: whether it belongs to the best layer or model.
         tied: whether it does not, and is not significantly worse on test than any other.
         beaten: whether it belongs to the best layer on dev, and another is significantly better.
@@ -39,6 +42,7 @@ class Cell:
     half: str = ""
     note: str = ""
     value: float | None = None
+    interval: Interval = None
     best: bool = False
     tied: bool = False
     beaten: bool = False
@@ -96,7 +100,7 @@ class Table:
         left: number of columns, from the first on, that hold words rather than numbers.
         notes: paragraphs below the table.
         repeated: number of columns, from the first on, that are repeated in every part of a table
-            that is too wide for the terminal; 0 for a table that must not be split.
+            that is too wide for the terminal.
     """
 
     title: str
@@ -104,12 +108,18 @@ class Table:
     rows: tuple[TableRow, ...]
     left: int = 1
     notes: tuple[str, ...] = ()
-    repeated: int = 0
+    repeated: int = 1
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
         """The texts of the cells by row, with half intervals: ``94.7 ± 0.4``."""
         return [tuple(map(cell_text, row.cells)) for row in self.rows]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The heads in one line: ``pos (accuracy)``."""
+        parts = (head.partition("\n") for head in self.heads)
+        return tuple(f"{name} ({more})" if more else name for name, _, more in parts)
 
     @property
     def legend(self) -> list[str]:
@@ -118,21 +128,22 @@ class Table:
 
     @property
     def filled(self) -> Table:
-        """The table without columns of nothing but dashes, which a note then names."""
-        empty = [
-            {row.cells[i].text for row in self.rows} - {""} == {NOTHING}
-            and not any(row.cells[i].note for row in self.rows)
-            for i in range(len(self.heads))
-        ]
-        if not any(empty) or all(empty[self.left :]):
+        """The table without columns, and faint rows, of nothing but dashes; a note names them."""
+        places = range(len(self.heads))
+        columns = {i for i in places if _is_empty([row.cells[i] for row in self.rows])}
+        if columns.issuperset(places[self.left :]):  # There would be nothing left to show.
+            columns = set()
+        rows = [row for row in self.rows if row.faint and _is_empty(row.cells[self.left :])]
+        if not (columns or rows):
             return self
-        kept = [i for i, is_empty in enumerate(empty) if not is_empty]
-        names = (head.replace("\n", ", ") for i, head in enumerate(self.heads) if empty[i])
+        left_out = [self.heads[i].replace("\n", ", ") for i in sorted(columns)]
+        left_out += [" ".join(cell.text for cell in row.cells[: self.left]) for row in rows]
+        kept = [i for i in places if i not in columns]
         return replace(
-            self.with_columns(kept),
+            replace(self, rows=tuple(r for r in self.rows if r not in rows)).with_columns(kept),
             left=sum(i < self.left for i in kept),
             repeated=sum(i < self.repeated for i in kept),
-            notes=(*self.notes, f"Left out, without any value: {'; '.join(names)}."),
+            notes=(*self.notes, f"Left out, without any value: {'; '.join(left_out)}."),
         )
 
     @property
@@ -171,3 +182,9 @@ def legend(tables: Iterable[Table]) -> list[str]:
 def cell_text(cell: Cell) -> str:
     """A cell's text, ± half its interval."""
     return f"{cell.text} ± {cell.half}" if cell.half else cell.text
+
+
+def _is_empty(cells: Sequence[Cell]) -> bool:
+    """Whether there are dashes among the cells, and no value."""
+    dashes = {cell.text for cell in cells} - {""} == {NOTHING}
+    return dashes and not any(cell.note for cell in cells)

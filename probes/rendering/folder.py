@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
-from probes.boards.layer_tables import layer_frames
+from probes.boards.layer_tables import interval_frame, layer_frames
 from probes.boards.transferability import all_ranks
 from probes.common.files import published
 from probes.common.terminal import progress
@@ -23,8 +21,7 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
     """Write `layers.csv`, `layers.md`, `layers.png` and `transfer.csv` into `folder`."""
     names = ("layers.csv", "layers.md", "layers.png", "transfer.csv")
     paths = [folder / name for name in names]
-    frames = layer_frames(results)
-    wide = pd.concat([x.add_suffix(f" ({family})") for family, x in frames.items()], axis=1)
+    frames, wide = layer_frames(results), interval_frame(results)
     with published(paths[0]) as temporary:
         wide.to_csv(temporary, float_format="%.6f", lineterminator="\n")
     with published(paths[3]) as temporary:

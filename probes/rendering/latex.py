@@ -2,6 +2,8 @@ r"""Tables as LaTeX, typeset by `booktabs`: `\usepackage{booktabs}`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from probes.records.table import Cell, Table, cell_text
 
 _SIGNS = {
@@ -16,6 +18,11 @@ _SIGNS = {
     "·": r"$\cdot$",
     "→": r"$\to$",
     "−": r"$-$",
+    "★": r"\textbf{bold}",  # in a legend: the best layer is set in bold instead
+    "☆": r"$\ast$",
+    "†": r"$\dagger$",
+    "▽": r"$\bigtriangledown$",
+    "≈": r"$\approx$",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
 
@@ -23,29 +30,40 @@ _SIGNS = {
 def latex(table: Table) -> str:
     """A floating table with its title and notes as the caption."""
     table = table.filled
+    caption = (f"{table.title}.", *table.notes, *(f"{line}." for line in table.legend))
     columns = "l" * table.left + "r" * (len(table.heads) - table.left)
-    body = [" & ".join(map(_cell, row.cells)) + r" \\" for row in table.rows]
+    names, _, qualified = zip(*(head.partition("\n") for head in table.heads), strict=True)
+    body: list[str] = []
+    for row in table.rows:
+        body.append(_line(map(_cell, row.cells)))
+        body += [r"\midrule"] * (row.ends_section and row is not table.rows[-1])
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
-            " & ".join(_escaped(head.replace("\n", ", ")) for head in table.heads) + r" \\",
+            *(_line(map(_escaped, heads)) for heads in (names, qualified) if any(heads)),
             r"\midrule",
             *body,
             r"\bottomrule",
             r"\end{tabular}",
-            rf"\caption{{{' '.join(map(_escaped, (table.title + '.', *table.notes)))}}}",
+            rf"\caption{{{' '.join(map(_escaped, caption))}}}",
             r"\end{table}",
             "",
         ]
     )
 
 
+def _line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
 def _cell(cell: Cell) -> str:
     text = _escaped(cell_text(cell))
-    return rf"\textbf{{{text}}}" if cell.best else text
+    text = rf"\textbf{{{text}}}" if cell.best else text
+    text += _escaped(cell.marks.replace("★", ""))
+    return f"{text} ({_escaped(cell.note)})" if cell.note else text
 
 
 def _escaped(text: str) -> str:

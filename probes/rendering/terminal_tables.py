@@ -1,4 +1,4 @@
-"""Tables in the terminal, by rich."""
+"""Tables in the terminal, drawn by rich."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from textwrap import fill
 
+from rich import box
 from rich import table as rich_table
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.text import Text
 
 from probes.records.table import Cell, Table
@@ -22,92 +23,113 @@ VERDICT_STYLES = {
     "not tested": "dim",
 }
 
+_BETWEEN = 2
+"""Spaces between two columns."""
 
 _NOTE = 8
-"""Width of the lines of notes in tables that are split to fit: about that of a score."""
+"""Width of the notes of numbers: about that of a score."""
+
+_WORDS = 12, 32
+"""Columns of words are at least as wide as the first, if they have lines as long; words that are
+longer than the second may be broken."""
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Print a table; one that may be split is printed in as many parts as it takes."""
-    for part in _parts(table.filled, console.width):
+    """Print a table, in as many parts as it takes, each with the first columns; then its notes."""
+    filled = table.filled
+    console.print(Text(table.title, style="bold"))
+    for place, part in enumerate(_parts(filled, console.width) if table.rows else ()):
+        if place:
+            console.print()
         console.print(_rich(part, console.width))
+    for note in (*filled.notes, *filled.legend):
+        console.print(Text(note, style="dim italic"))
+    console.print()
 
 
 def _parts(table: Table, width: int) -> Iterator[Table]:
-    """The table, or parts of it that fit into `width` characters, the last with its notes."""
-    first = table.repeated
-    rest = list(range(first, len(table.heads))) if first else []
+    """The table, or parts of it that fit into `width` characters."""
+    first, least = range(table.repeated), _least(table)
+    rest = list(range(table.repeated, len(table.heads)))
     if not rest:
         yield table
     while rest:
         n = len(rest)
-        while n > 1 and _width(table.with_columns([*range(first), *rest[:n]])) > width:
+        while n > 1 and _width([least[i] for i in (*first, *rest[:n])]) > width:
             n -= 1
-        part, rest = table.with_columns([*range(first), *rest[:n]]), rest[n:]
-        yield replace(part, notes=()) if rest else part
+        part = table.with_columns([*first, *rest[:n]])
+        yield replace(part, left=len(first) + sum(i < table.left for i in rest[:n]))
+        rest = rest[n:]
 
 
-def _width(table: Table, *, broken: bool = True) -> int:
-    """Least width of a table in which no word and no number is broken between lines.
+def _width(columns: list[int]) -> int:
+    return sum(columns) + _BETWEEN * (len(columns) - 1)
 
-    Args:
-        broken: whether heads may be broken at spaces.
+
+def _least(table: Table) -> list[int]:
+    """The least width of each column.
+
+    Heads and lines of words may be broken at spaces; numbers and verdicts may not.
     """
-    least = sum(_least(table, column, broken=broken) + 3 for column in range(len(table.heads)))
-    return least - 1 if table.repeated else least + 1
+    found = []
+    for i, head in enumerate(table.heads):
+        least = [_longest(head, at_spaces=True), 1]
+        for row in table.rows:
+            text = _text(row.cells[i], words=i < table.left).plain
+            if i < table.left and not row.cells[i].verdict:
+                few, many = _WORDS
+                least.append(min(_longest(text, at_spaces=True), many))
+                least.append(min(_longest(text), few))
+            else:
+                least.append(_longest(text))
+        found.append(max(least))
+    return found
 
 
-def _least(table: Table, column: int, *, broken: bool = True) -> int:
-    """Least width of a column.
+def _longest(text: str, *, at_spaces: bool = False) -> int:
+    """The width of its longest line or word."""
+    return max(map(cell_len, text.split() if at_spaces else text.splitlines()), default=0)
 
-    Heads and words may be broken at spaces; numbers may not, nor may the names of the rows of a
-    table that can be split instead.
-    """
-    texts = [line for text in _texts(table, column) for line in text.plain.splitlines()]
-    if column < table.left and not table.repeated:
-        texts = [word for text in texts for word in text.split()]
-    head = table.heads[column]
-    parts = head.split() if broken else head.splitlines()
-    return max(map(cell_len, (*parts, *texts)), default=0)
+
+def _widths(table: Table, width: int) -> list[int]:
+    """The width of each column: its least, and a fair share of what is left."""
+    found = _least(table)
+    lines = [
+        [head, *(_text(row.cells[i], words=i < table.left).plain for row in table.rows)]
+        for i, head in enumerate(table.heads)
+    ]
+    lacking = [
+        max(max(map(_longest, texts)) - least, 0) for texts, least in zip(lines, found, strict=True)
+    ]
+    spare = width - _width(found)
+    order = sorted(range(len(found)), key=lacking.__getitem__)
+    for place, i in enumerate(order):
+        share = min(lacking[i], max(spare, 0) // (len(order) - place))
+        found[i], spare = found[i] + share, spare - share
+    while spare < 0 and max(found) > 1:  # The longest words are broken then.
+        found[found.index(max(found))] -= 1
+        spare += 1
+    return found
 
 
 def _rich(table: Table, width: int) -> rich_table.Table:
-    """The table as rich prints it in `width` characters."""
-    notes = (*table.notes, *table.legend)
+    """The table as rich draws it in `width` characters."""
     made = rich_table.Table(
-        title=Text(table.title, style="bold"),
-        title_justify="left",
-        caption=Text("\n".join(notes)) if notes else None,
-        caption_justify="left",
-        pad_edge=not table.repeated,  # so that five tasks fit into 80 columns
+        box=box.HORIZONTALS, show_edge=False, pad_edge=False, padding=(0, _BETWEEN - 1, 0, 0)
     )
-    fits = _width(table) <= width
-    # Left alone, rich breaks the longest heads too often, and cuts the last column off.
-    tight = fits and _width(table, broken=False) > width
-    for column, head in enumerate(table.heads):
-        if column < table.left:
-            verdicts = any(row.cells[column].verdict for row in table.rows)
-            made.add_column(Text(head), overflow="fold", no_wrap=verdicts)
-        else:
-            least = _least(table, column) if fits else None
-            exact = least if tight else None
-            made.add_column(Text(head), justify="right", min_width=least, width=exact)
-    columns = [_texts(table, column) for column in range(len(table.heads))]
-    for place, row in enumerate(table.rows):
-        texts = (column[place] for column in columns)
+    for i, (head, chars) in enumerate(zip(table.heads, _widths(table, width), strict=True)):
+        justify: JustifyMethod = "left" if i < table.left else "right"
+        made.add_column(Text(head), justify=justify, width=chars, overflow="fold")
+    for row in table.rows:
+        texts = (_text(cell, words=i < table.left) for i, cell in enumerate(row.cells))
         made.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
     return made
 
 
-def _texts(table: Table, column: int) -> list[Text]:
-    """The cells of a column; those of a table that is split to fit are written without spaces."""
-    return [_text(row.cells[column], compact=bool(table.repeated)) for row in table.rows]
-
-
-def _text(cell: Cell, *, compact: bool) -> Text:
+def _text(cell: Cell, *, words: bool) -> Text:
     text = cell.text
     if cell.half:
-        text += f"±{cell.half.removeprefix('0')}" if compact else f" ± {cell.half}"
+        text += f"±{cell.half.removeprefix('0')}"
     text += cell.marks
     style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
     if cell.floored:
@@ -117,5 +139,5 @@ def _text(cell: Cell, *, compact: bool) -> Text:
         red, green, blue = shade(0.15 + 0.85 * cell.place)
         style += f" rgb({red},{green},{blue})"
     found = Text(text, style=style.strip())
-    note = fill(cell.note, _NOTE, break_long_words=False) if compact else cell.note
+    note = cell.note if words else fill(cell.note, _NOTE, break_long_words=False)
     return found.append(f"\n{note}", style="dim") if note else found

@@ -98,7 +98,7 @@ def test_without_the_training_variance_of_both_there_is_an_interval_and_no_p():
         lambda r: scored(r, wrong[r.model.name], trained=r.model.name != "low"),
     )
     _, middle, low = (standing.difference for standing in found.standings)
-    assert (low.p, low.separated, low.texts[1]) == (None, False, "–")
+    assert (low.p, low.separated, low.cells[1].text) == (None, False, "–")
     assert low.interval[0] < low.value < low.interval[1]
     assert middle.p == pytest.approx(1 / 2001)
 
@@ -182,4 +182,4 @@ def test_a_handful_of_sentences_is_not_tested():
     difference = found.standings[1].difference
     assert difference.value == pytest.approx(-0.1)
     assert (difference.p, difference.interval) == (None, None)
-    assert difference.texts == ("−10.0", "–")
+    assert [cell.text for cell in difference.cells] == ["−10.0", "–"]

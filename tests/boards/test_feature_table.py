@@ -18,7 +18,7 @@ def test_features_are_rows_and_layers_columns():
     assert features.heads == ("by layer", "0", "1", "floor", "majority", "type majority", "n")
     case, number = features.texts
     assert case[:3] == ("feats.Case, accuracy", "70.0", "90.0")
-    assert number == ("feats.Number[psor], accuracy", "80.0", "30.0", "80.0", "40.0", "–", "9")
+    assert number == ("feats.Number[psor], accuracy", "80.0", "30.0", "80.0", "40.0", "", "9")
     marks = [[cell.best for cell in row.cells[1:3]] for row in features.rows]
     untuned = score_table(RESULTS[1:])
     assert marks == [[row.cells[i].best for row in untuned.rows[:2]] for i in (1, 2)]

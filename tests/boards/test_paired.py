@@ -61,7 +61,7 @@ def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
     text = capsys.readouterr().out
     for model in order[1:]:
         (row,) = re.findall(rf"^\|  \| {model} \|.*\| (.*) \| (.*) \|$", text, re.MULTILINE)
-        difference, p = found[model].texts
+        difference, p = (cell.text for cell in found[model].cells)
         assert row == (difference, p.replace("<", "&lt;"))
     assert len({shown_p(found[model].p) for model in order[1:]}) > 1
 
@@ -87,7 +87,7 @@ def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
     for model, wrong in (("first", 20), ("last", 200)):
         put(tmp_path, model, "pos", wrong, p_best=None if model == "first" else False)
     difference = in_a_run(tmp_path, "first", "last")["last"]
-    assert (difference.p, difference.separated, difference.texts[1]) == (None, False, "–")
+    assert (difference.p, difference.separated, difference.cells[1].text) == (None, False, "–")
     assert difference.interval is not None
     assert main(["compare", "first", "last", "--results", str(tmp_path), "--format", "md"]) == 0
     said = capsys.readouterr().out

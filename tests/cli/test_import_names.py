@@ -1,10 +1,13 @@
 """The suite takes one import name, `probes`."""
 
+import email
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -66,7 +69,7 @@ def test_a_checkout_does_not_import_modules_of_the_users_project(decoys, tiny_be
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from a copy of the files that git knows."""
+    """The wheel, built from the source distribution of the files that git knows."""
     pytest.importorskip("setuptools", minversion="77")
     folder = tmp_path_factory.mktemp("wheel")
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
@@ -77,10 +80,32 @@ def wheel(tmp_path_factory):
         if (ROOT / name).is_file() and not name.startswith("results/"):
             (folder / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "copy" / name).write_bytes((ROOT / name).read_bytes())
-    build = [sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"]
-    checked([*build, "--quiet", "--wheel-dir", folder], folder / "copy")
+    code = "from setuptools import build_meta; build_meta.build_sdist('..')"
+    checked([sys.executable, "-c", code], folder / "copy")
+    (source,) = folder.glob("*.tar.gz")
+    build = [sys.executable, "-m", "pip", "wheel", source, "--no-deps", "--no-build-isolation"]
+    checked([*build, "--quiet", "--wheel-dir", folder], folder)
     (found,) = folder.glob("*.whl")
     return found
+
+
+def test_the_version_stands_in_one_place(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (place,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(place))
+    assert metadata["Name"] == "probing-suite"
+    assert metadata["Version"] == probes.__version__
+    cited = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    released = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert cited == [probes.__version__] == released[:1]
+
+
+def test_the_source_distribution_holds_what_is_built_from_it_and_no_tests(wheel):
+    (source,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "pyproject.toml"} <= names
+    assert not any(name.startswith(("tests", "results")) for name in names)
 
 
 def test_the_wheel_holds_one_package_with_all_its_files(wheel):
@@ -113,7 +138,7 @@ def test_an_installed_suite_does_not_import_modules_of_the_users_project(
     (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
     where = "import probes, probes.tasks; print(probes.__file__, *probes.tasks.__path__)"
     assert all(str(site) in path for path in checked([python, "-c", where], tmp_path).split())
-    require_unconfused([python.with_name("run-probes")], python, decoys, tiny_bert)
+    require_unconfused([python.with_name("probes"), "run"], python, decoys, tiny_bert)
 
 
 def test_every_stable_name_can_be_imported():

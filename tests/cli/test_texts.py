@@ -61,7 +61,7 @@ def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, 
     assert "128 / 16 / 16 texts" in said.err
     assert said.err.count("vectors plain view · 160 texts × 3 layers") == 1
     assert "4 longer than the window, pooled over several" in said.err
-    assert "AUROC, best layer" in said.out
+    assert "\nAUROC, best" in said.out
     mood, kind, length = (results[f"{name}@mean"] for name in ("mood", "kind", "length"))
     assert (mood.task.metric, mood.task.shape) == ("accuracy", "text")
     assert kind.task.metric == "balanced_accuracy"

@@ -197,6 +197,6 @@ def test_the_package_is_found_when_it_is_installed(install, tiny_bert, capsys):
     groups = tomllib.loads(toml)["project"]["entry-points"]
     ((group, points),) = groups.items()
     install("word_norms", guide_file("word_norms.py", "adding-a-measurement.md"), points, group)
-    assert GUIDE.run("python run_probes.py --list-measurements", tiny_bert) == 0
-    assert "[word_norms of dist-word_norms 2.1]" in capsys.readouterr().out
+    assert GUIDE.run("python run_probes.py --list-measurements --format md", tiny_bert) == 0
+    assert "[word\\_norms of dist-word\\_norms 2.1]" in capsys.readouterr().out
     assert "word_norms" in measurements

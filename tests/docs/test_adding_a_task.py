@@ -1,5 +1,6 @@
 """The guide: its files are written, its commands run, and what it shows is what they print."""
 
+import json
 import sys
 
 import pytest
@@ -43,10 +44,12 @@ def test_there_are_commands_and_files():
 
 def test_every_file_can_be_included_with_the_others(folder, run, capsys):
     files = [path.name for path in sorted(folder.glob("*.py")) if not path.stem.startswith("test_")]
-    assert run(f"python run_probes.py --list-tasks --include {','.join(files)}") == 0
-    marked = [line for line in capsys.readouterr().out.splitlines() if line.endswith(".py]")]
+    listed = "python run_probes.py --list-tasks --format json --include "
+    assert run(listed + ",".join(files)) == 0
+    rows = json.loads(capsys.readouterr().out)
+    marked = [row["name"] for row in rows if row["summary"].endswith(".py]")]
     names = ["article", "dependents", "features", "frequency", "passive", "same_chunk", "tense"]
-    assert [line.split()[0] for line in marked] == names
+    assert marked == names
 
 
 def test_the_token_task_is_as_short_as_promised(folder):
@@ -69,6 +72,6 @@ def test_the_package_is_found_when_it_is_installed(folder, run, capsys, monkeypa
     (info / "entry_points.txt").write_text("\n".join(lines))
     (site / "tense.py").write_text((folder / "tense.py").read_text())
     monkeypatch.syspath_prepend(site)
-    assert run("python run_probes.py --list-tasks") == 0
+    assert run("python run_probes.py --list-tasks --format csv") == 0
     assert "[tense of tense-probe 1.0]" in capsys.readouterr().out
     sys.modules.pop("tense")

@@ -30,7 +30,8 @@ def commands(page):
     found = BLOCK.findall("\n".join(lines))
     for line in lines:
         found += IN_A_ROW.findall(line) if line.startswith("| ") else []
-    return [shlex.split(each, comments=True) for each in found if "…" not in each]
+    found = [each.partition(" > ")[0] for each in found if "…" not in each]
+    return [shlex.split(each, comments=True) for each in found]
 
 
 @pytest.fixture

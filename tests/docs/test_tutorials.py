@@ -44,6 +44,7 @@ def test_a_table_for_a_paper(follow, tmp_path):
     assert r"\begin{tabular}" in text
     table = (tmp_path / "table.tex").read_text()
     assert table.count(r"\toprule") == 1
+    assert table.startswith(r"\begin{table}")
     assert "random twin" in table
     for name in ("heatmap.pdf", "curves.pdf"):
         assert (tmp_path / name).read_bytes().startswith(b"%PDF")

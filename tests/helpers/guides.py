@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -45,6 +46,10 @@ class Guide:
 
     def run(self, command, model):
         """Run one of its commands, with a tiny model in the place of the real one."""
+        command, _, file = command.partition(" > ")
+        if file:
+            with open(file, "w", encoding="utf-8") as out, contextlib.redirect_stdout(out):
+                return self.run(command, model)
         words = shlex.split(command.replace("all-MiniLM-L6-v2", str(model)))
         if words[:2] == ["python", "run_probes.py"]:
             small = ["--limit", "60", "--cache-dir", "cache", "--device", "cpu"]

@@ -382,7 +382,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
 def test_the_table_of_scores_says_what_the_best_layer_adds():
     def added(*results):
         rows = [row.cells for row in score_table(results).rows]
-        name = "best layer adds to layer 0"
+        name = "adds to layer 0"
         return [[(x.text, x.half) for x in cells[1:]] for cells in rows if cells[0].text == name]
 
     without = make_result("srl", scores=(0.5, 0.9), p_best=False)

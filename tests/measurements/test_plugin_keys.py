@@ -51,7 +51,8 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
     found = find_results(path.parent / "results")
     assert len(found) == 3
     (table,) = (path.parent / "results").rglob("layers.csv")
-    assert sorted(pd.read_csv(table).columns) == ["layer", "mine (linear)", "pos (linear)"]
+    columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
+    assert sorted(columns) == ["layer", "mine (linear)", "pos (linear)"]
     (board,) = make_boards(named(found))
     (ranked,) = board.tasks["mine"]
     assert ranked.result.key == newer.key
@@ -81,7 +82,8 @@ def test_no_column_is_shown_for_two_sources_of_which_none_is_loaded(write, run_w
     load_file(write(TASK.replace('"mine"', '"other"')))
     run_with(tasks=("pos",))
     (table,) = (path.parent / "results").rglob("layers.csv")
-    assert list(pd.read_csv(table).columns) == ["layer", "pos (linear)"]
+    columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
+    assert columns == ["layer", "pos (linear)"]
 
 
 def test_keys_of_the_suites_own_tasks_have_not_changed():

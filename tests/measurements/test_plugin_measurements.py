@@ -413,13 +413,13 @@ def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
     for flag, expected in (
         (
             "--list-measurements",
-            f"word_norms          v1  --measurements  mean norm of word vectors, by layer [{path}]",
+            f'"word_norms",FALSE,"measurements",1,"mean norm of word vectors, by layer [{path}]"',
         ),
         ("--help", "--word-norms-order VALUE"),
     ):
         code = (
             "import sys; from probes.cli.main import main\n"
-            f"try: main([{flag!r}, '--include', {str(path)!r}])\n"
+            f"try: main([{flag!r}, '--format', 'csv', '--include', {str(path)!r}])\n"
             "except SystemExit: pass\n"
             "assert not {'torch', 'transformers', 'pandas', 'sklearn'} & set(sys.modules)"
         )

@@ -1,5 +1,6 @@
 """Plug-ins are found in files, packages and tasks/, and say what is wrong with them."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -50,19 +51,26 @@ def test_one_file_may_be_given_as_text_from_python(write):
 
 def test_lists_mark_plug_ins(write, capsys):
     path = write(TASK.format(name="mine"))
-    assert main(["--list-tasks", "--include", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines[:5]] == [["*", name] for name in STANDARD]
-    *shipped, mine, _ = lines
-    assert mine.split() == ["mine", "other", "v1", "accuracy", "Its", "summary.", f"[{path}]"]
-    assert not any("[" in line for line in shipped)
+    assert main(["--list-tasks", "--format", "json", "--include", str(path)]) == 0
+    *shipped, mine = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in shipped if row["default"]] == list(STANDARD)
+    assert mine == {
+        "name": "mine",
+        "default": False,
+        "group": "other",
+        "version": 1,
+        "metric": "accuracy",
+        "summary": f"Its summary. [{path}]",
+    }
+    assert not any("[" in row["summary"] for row in shipped)
 
 
 def test_include_may_be_repeated_and_take_several(write, capsys):
     a, b, c = (write(TASK.format(name=n), f"{n}.py") for n in ("aa", "bb", "cc"))
-    assert main(["--list-tasks", "--include", f"{a},{b}", "--include", str(c)]) == 0
-    *_, first, second, third, _ = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in (first, second, third)] == ["aa", "bb", "cc"]
+    listed = ["--list-tasks", "--format", "json", "--include", f"{a},{b}", "--include", str(c)]
+    assert main(listed) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows[-3:]] == ["aa", "bb", "cc"]
 
 
 def test_a_misspelt_name_of_an_included_task_is_answered(write, capsys):

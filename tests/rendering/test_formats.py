@@ -15,7 +15,7 @@ TABLE = Table(
     (
         TableRow.of("0", Cell("90.0", half="0.5", tied=True)),
         TableRow.of("1", Cell("95.0", half="0.5", best=True)),
-        TableRow.of("<x>_[y](z)", "–", faint=True),
+        TableRow.of("<x>_[y](z)", "–"),
     ),
     notes=("± half an interval",),
 )
@@ -49,7 +49,8 @@ def test_only_what_markdown_would_interpret_is_escaped():
 
 def test_latex_marks_and_escapes():
     text = latex(TABLE)
-    assert r"layer & pos, accuracy, silver \\" in text
+    assert "layer & pos \\\\\n & accuracy, silver \\\\\n\\midrule" in text
+    assert r"0 & 90.0 $\pm$ 0.5$\ast$ \\" in text
     assert r"1 & \textbf{95.0 $\pm$ 0.5} \\" in text
     assert r"\textless{}x\textgreater{}\_[y](z) & -- \\" in text
     assert r"\caption{a \textbar{} b. $\pm$ half an interval}" in text
@@ -57,19 +58,38 @@ def test_latex_marks_and_escapes():
 
 def test_the_terminal_marks_the_best_and_the_tied():
     lines = printed(TABLE).splitlines()
-    assert any("90.0 ± 0.5☆" in line for line in lines)
-    assert any("95.0 ± 0.5★" in line for line in lines)
+    assert any("90.0±.5☆" in line for line in lines)
+    assert any("95.0±.5★" in line for line in lines)
 
 
-def test_a_table_that_must_not_be_split_is_printed_whole():
+def test_a_table_that_is_too_wide_is_split_and_its_first_column_repeated():
     rows = (TableRow.of("a", *["12345678"] * 9),)
-    table = Table("t", ("x", *map(str, range(9))), rows)
-    assert printed(table, 40).count("┏") == 1
+    table = Table("t", ("x", *map(str, range(9))), rows, notes=("below",))
+    lines = printed(table, 40).splitlines()
+    heads = [line.split() for line in lines if line.startswith("x ")]
+    assert heads == [["x", "0", "1", "2"], ["x", "3", "4", "5"], ["x", "6", "7", "8"]]
+    assert [line.split() for line in lines if line[:2] == "a "] == [["a", *["12345678"] * 3]] * 3
+    assert lines[0] == "t"
+    assert lines.count("below") == 1
+
+
+def test_words_are_broken_before_a_table_is_split_and_numbers_never():
+    sentence = "the quick brown fox jumps over the lazy dog"
+    rows = (TableRow.of(sentence, sentence, "12,345,678"),)
+    lines = printed(Table("t", ("name", "about", "n"), rows, left=2), 40).splitlines()
+    assert len({*map(len, lines[1:-2])}) == 1
+    assert len(lines[1]) <= 40
+    assert "12,345,678" in lines[3]
+    assert " ".join(line[:14].strip() for line in lines[3:]).split() == sentence.split()
+
+
+def test_a_table_without_rows_is_its_title_and_notes():
+    assert printed(Table("t", ("a", "b"), (), notes=("none",))).split() == ["t", "none"]
 
 
 def test_a_table_with_repeated_columns_alone_is_printed_once():
     table = Table("t", ("x", "n"), (TableRow.of("a", "1"),), repeated=2)
-    assert printed(table).count("┏") == 1
+    assert printed(table).split() == ["t", "x", "n", "────", "a", "1"]
 
 
 def test_columns_are_chosen_by_number():

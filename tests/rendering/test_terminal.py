@@ -23,7 +23,8 @@ def test_a_table_of_many_tasks_is_split_and_nothing_is_cut(width, tables):
     print_table(score_table([make_result(name, (0.123, 0.456)) for name in names]), console)
     text = console.export_text()
     assert "…" not in text
-    assert text.count("m · c · linear probe") == tables
+    assert text.count("m · c · linear probe") == 1
+    assert text.count("\nlayer ") == tables
     assert [text.count(name) for name in names] == [1] * 9
     assert text.count("45.6★") == 9
 
@@ -33,8 +34,12 @@ def test_no_table_is_wider_than_the_terminal():
     for width in range(40, 90):
         console = Console(width=width, record=True, file=io.StringIO())
         print_table(score_table([make_result(name, (0.123, 0.456)) for name in names]), console)
-        rules = [line for line in console.export_text().splitlines() if line.startswith("┏")]
-        assert all(rule.endswith("┓") for rule in rules)
+        text = console.export_text()
+        rules = [line for line in text.splitlines() if line.startswith("─")]
+        assert rules
+        assert all(len(line) <= width for line in text.splitlines())
+        assert all(len(rule.strip()) == len(rule) for rule in rules)
+        assert [text.count(f"{name}") for name in names] == [1] * 3
 
 
 def test_heads_of_several_words_are_broken_where_the_last_column_would_not_fit():
@@ -45,7 +50,7 @@ def test_heads_of_several_words_are_broken_where_the_last_column_would_not_fit()
         console = Console(width=width, record=True, file=io.StringIO())
         print_table(replace(table, repeated=repeated), console)
         text = console.export_text()
-        assert text.count("┏") == 1
+        assert text.count("layer") == 1
         assert all(word in text for head in heads for word in head.split())
         assert "6.3" in text
 

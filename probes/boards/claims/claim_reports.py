@@ -14,7 +14,7 @@ from probes.boards.claims.literature import CLAIMS
 from probes.boards.claims.model_rows import ModelRows
 from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, values
 from probes.boards.corpus_groups import of_corpora
-from probes.boards.twins import twins_of
+from probes.boards.twins import twins_beside, twins_of
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.extraction.model_names import RANDOM
@@ -23,7 +23,7 @@ from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import resampled
 from probes.measurements.resampled_mixes import resampled_mixes
-from probes.records.files import if_readable, read_records
+from probes.records.files import if_readable
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.records.table import Cell, Table, TableRow
@@ -118,10 +118,7 @@ def _tested(
 
 def _twins_beside(path: Path, record: Record, family: str) -> list[_Tested]:
     """Those of random twins of a record's model on its corpus, from where all models' are."""
-    folder = path.resolve().parent
-    names = f"random*/{folder.name}/*-????????.json"
-    beside = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
-    twins = twins_of(record, read_records(beside))
+    twins = twins_beside(record, path)
     try:
         return _tested(joined(twins), family, of_corpora(twins))
     except UserError as error:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 import shutil
 import time
-from functools import partial
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from probes.cli.arguments import place
+from probes.cli.arguments import add_format, place
 from probes.cli.cache_entries import DAMAGED, WHOLE, Entry, find_entries, find_parameters
 from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, BusyError, locked, unused
-from probes.common.terminal import output_console
 from probes.common.wording import counted, listed
 from probes.extraction.store import MANIFEST
 from probes.records.parameters import FOLDER as PARAMETERS
+from probes.records.table import Cell, Table, TableRow
+from probes.rendering.printing import printer
 
 SUMMARY = "List, verify and delete stored word vectors and fitted parameters."
 
@@ -49,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--dry-run", action="store_true", help="print what --prune would delete, and delete nothing"
     )
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,14 +75,13 @@ def run(options: argparse.Namespace) -> int:
     files = find_parameters(cache / PARAMETERS, thorough=options.verify)
     if options.model is not None:
         stores, files = ([x for x in some if x.model == options.model] for some in (stores, files))
-    console = output_console()
-    say = partial(console.print, highlight=False, soft_wrap=True)
+    say = printer.say
     if stores:
-        console.print(_table(stores))
+        printer.show([_table(stores)])
         say(f"{counted(len(stores), 'store')}, {_size(stores)} in {cache / 'vectors'}")
     else:
         absent = "" if (cache / "vectors").exists() else ", which does not exist"
-        console.print(f"No vectors in {cache / 'vectors'}{absent}.", highlight=False)
+        say(f"No vectors in {cache / 'vectors'}{absent}.")
     if files:
         say(f"{_files(files)} in {cache / PARAMETERS}")
     pruned, pruned_files = (
@@ -99,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
             _unlink(pruned_files)
         say(f"{verb} {_files(pruned_files)}")
     if options.prune and (stores or files) and not (pruned or pruned_files):
-        console.print("nothing to delete")
+        say("nothing to delete")
     kept = [x for x in (*stores, *files) if x not in (*pruned, *pruned_files)]
     return int(any(entry.state == DAMAGED for entry in kept))
 
@@ -139,22 +136,22 @@ def _files(files: list[Entry]) -> str:
 
 
 def _table(entries: list[Entry]) -> Table:
-    table = Table("model", "text", "vectors", box=None, pad_edge=False)
-    table.add_column("size", justify="right")
-    table.add_column("last used", justify="right")
-    table.add_column("state")
+    rows = []
     for entry in entries:
         manifest, key = entry.manifest, entry.manifest.get("key", {})
         revision = str(manifest.get("model", {}).get("revision") or key.get("model", ""))
-        table.add_row(
-            Text(f"{entry.model or entry.path.name}\n{revision[:12]}"),
-            Text(f"{manifest.get('corpus') or 'unknown'}\n{manifest.get('view', '')}"),
-            f"{manifest.get('rows', 0):,} × {entry.layers}\n{_computed(key)}",
-            _size([entry]),
-            time.strftime("%Y-%m-%d\n%H:%M", time.localtime(entry.used)),
+        used = time.localtime(entry.used)
+        row = TableRow.of(
+            Cell(entry.model or entry.path.name, note=revision[:12]),
+            Cell(str(manifest.get("corpus") or "unknown"), note=str(manifest.get("view", ""))),
+            Cell(f"{manifest.get('rows', 0):,} × {entry.layers}", note=_computed(key)),
             entry.state,
+            Cell(_size([entry]), value=entry.size / 1e6),
+            Cell(time.strftime("%Y-%m-%d", used), note=time.strftime("%H:%M", used)),
         )
-    return table
+        rows.append(row)
+    heads = ("model", "text", "vectors", "state", "size", "last used")
+    return Table("stored vectors", heads, tuple(rows), left=4)
 
 
 def _computed(key: dict[str, Any]) -> str:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from probes.cli.arguments import add_places, add_reading
+from probes.cli.arguments import add_format, add_places, add_reading
 from probes.cli.check_task import TaskReport, check_task, number_range
 from probes.common.errors import UserError, printable
 from probes.common.registry import did_you_mean
-from probes.common.terminal import output_console
 from probes.data.find import find_corpus, require_known
 from probes.data.sentence import SPLITS
 from probes.engines.inputs import LazyCorpus
 from probes.measurements.plugins import load_file
+from probes.records.table import Cell, Table, TableRow
+from probes.rendering.printing import printer
 from probes.statistics.formatting import shown
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Task
@@ -37,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reading(parser)
     add("--limit", type=int, metavar="N", help="keep the first N sentences of each split")
     add_places(parser)
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,8 +46,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.limit is not None and options.limit < 1:
         raise UserError(f"--limit {options.limit}: give a number of at least 1.")
-    console = output_console(options.quiet)
-    chosen = [task for given in options.task for task in _tasks_of(given, console)]
+    chosen = [task for given in options.task for task in _tasks_of(given, options.quiet)]
     if not chosen:
         return 0
     require_known(options.corpus, ())
@@ -63,12 +61,12 @@ def run(options: argparse.Namespace) -> int:
                 "another --corpus."
             )
         report = check_task(task, corpus.value)
-        _print(report, console)
+        _print(report, options.quiet)
         sound = sound and not report.errors
     return 0 if sound else 2
 
 
-def _tasks_of(given: str, console: Console) -> list[Task]:
+def _tasks_of(given: str, quiet: bool) -> list[Task]:
     """The tasks of a file, or the task of that name; what else a file registers is printed."""
     if given in tasks:
         return [tasks.get(given)]
@@ -84,72 +82,67 @@ def _tasks_of(given: str, console: Console) -> list[Task]:
         raise UserError(str(error).removeprefix("--include ")) from error
     for noun in ("corpus", "probe family", "metric"):
         if names := loaded.names(noun):
-            console.print(Text(f"{given} registers the {noun} {', '.join(names)}"))
+            printer.say(f"{given} registers the {noun} {', '.join(names)}", quiet=quiet)
     return [tasks.get(name) for name in loaded.names("task")]
 
 
-def _print(report: TaskReport, console: Console) -> None:
-    task = report.task
+def _print(report: TaskReport, quiet: bool) -> None:
+    say, task = partial(printer.say, quiet=quiet), report.task
     needs = f"needs {', '.join(task.needs)}" if task.needs else "needs no annotation"
     words = (f"version {task.version}", task.shape, task.kind, task.metric, needs)
-    console.print(Text(f"\n{task.name} on {report.corpus.name}", style="bold"))
-    heading = f"{task.summary or 'no summary'}\n{' · '.join(words)}\n"
-    console.print(Text(heading), soft_wrap=True)
-    for table in (_splits(report), _labels(report), _facts(report)):
-        console.print(table, "")
+    say(f"{task.name} on {report.corpus.name}", "bold")
+    say(task.summary or "no summary")
+    say(" · ".join(words))
+    printer.show((_splits(report), _labels(report), _facts(report)), quiet=quiet)
     for text in report.errors:
-        console.print(Text(f"error: {text}", style="red"), soft_wrap=True)
+        say(f"error: {text}", "red")
     for text in report.warnings:
-        console.print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
+        say(f"warning: {text}", "yellow")
     if not report.errors and not report.warnings:
-        console.print("no problems found")
+        say("no problems found")
+
+
+def _title(report: TaskReport, what: str) -> str:
+    return f"{report.task.name} on {report.corpus.name} · {what}"
 
 
 def _splits(report: TaskReport) -> Table:
-    table = Table("split", box=None, pad_edge=False)
-    for heading in ("sentences", "with examples", "examples"):
-        table.add_column(heading, justify="right")
-    table.add_column("left out")
+    rows = []
     for split in SPLITS:
         part = report.examples.splits[split]
         out = ", ".join(f"{reason} {n:,}" for reason, n in sorted(part.excluded.items()))
         served = len(set(part.sentence.tolist()))
         numbers = (len(report.corpus.splits[split]), served, len(part.examples))
-        table.add_row(split, *(f"{n:,}" for n in numbers), Text(out or "0"))
-    return table
+        rows.append(TableRow.of(split, *(f"{n:,}" for n in numbers), out or "0"))
+    heads = ("split", "sentences", "with examples", "examples", "left out")
+    return Table(_title(report, "splits"), heads, tuple(rows))
 
 
 def _labels(report: TaskReport) -> Table:
-    examples = report.examples
+    examples, rows = report.examples, []
     if report.task.kind == "regression":
-        table = Table("label", box=None, pad_edge=False)
-        for heading in ("smallest", "mean", "largest"):
-            table.add_column(heading, justify="right")
         for split in SPLITS:
             numbers = number_range(examples.splits[split].examples)
-            table.add_row(split, *(f"{n:.3g}" for n in numbers))
-        return table
-    table = Table("label", box=None, pad_edge=False)
-    for heading in (*SPLITS, "share of train"):
-        table.add_column(heading, justify="right")
+            rows.append(TableRow.of(split, *(Cell(f"{n:.3g}", value=n) for n in numbers)))
+        spread = ("label", "smallest", "mean", "largest")
+        return Table(_title(report, "labels"), spread, tuple(rows))
     counts = examples.label_counts
     total = len(examples.splits["train"].examples)
     for label, count in list(counts.items())[:SHOWN]:
-        name = Text(printable(label))
-        table.add_row(name, *(f"{n:,}" for n in count), f"{count[0] / total:.1%}")
+        share = Cell(f"{count[0] / total:.1%}", value=count[0] / total)
+        rows.append(TableRow.of(printable(label), *(f"{n:,}" for n in count), share))
     if rest := list(counts.values())[SHOWN:]:
         sums = [sum(count) for count in zip(*rest, strict=True)]
         # Where examples have several labels, shares do not add up.
-        share = "" if examples.label_sets else f"{sums[0] / total:.1%}"
-        table.add_row(f"{len(rest)} more", *(f"{n:,}" for n in sums), share)
-    return table
+        share = Cell("" if examples.label_sets else f"{sums[0] / total:.1%}")
+        rows.append(TableRow.of(f"{len(rest)} more", *(f"{n:,}" for n in sums), share))
+    heads = ("label", *SPLITS, "share of train")
+    return Table(_title(report, "labels"), heads, tuple(rows))
 
 
 def _facts(report: TaskReport) -> Table:
-    table = Table("property", "value", box=None, pad_edge=False)
-    for name, value in _facts_of(report):
-        table.add_row(name, Text(value))
-    return table
+    rows = tuple(TableRow.of(name, value) for name, value in _facts_of(report))
+    return Table(_title(report, "properties"), ("property", "value"), rows, left=2)
 
 
 def _facts_of(report: TaskReport) -> Iterator[tuple[str, str]]:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
+from collections.abc import Iterator
 
-from probes.boards.claims.claim import CAVEAT
 from probes.boards.claims.claim_reports import Report, claims_table, make_reports
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.corpus_groups import of_corpora
-from probes.cli.arguments import add_folders
+from probes.cli.arguments import add_folders, add_format
 from probes.cli.load_results import records_below
 from probes.common.errors import UserError
-from probes.common.terminal import output_console
 from probes.measurements.joined_results import joined
 from probes.records.files import or_published
-from probes.rendering.markdown import markdown
-from probes.rendering.terminal_tables import print_table
+from probes.rendering.printing import printer
+from probes.rendering.rows import DataRow
 
 SUMMARY = "Test claims of the literature about layers and heads on results."
 
@@ -27,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_folders(parser)
     add = parser.add_argument
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
-    add("--format", choices=("table", "md", "json"), default="table", help="default: table")
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,35 +39,22 @@ def run(options: argparse.Namespace) -> int:
         where = ", ".join(map(str, options.folders))
         there = or_published(*options.folders)
         raise UserError(f"{where}: no results of {options.probe} probes; run them first{there}.")
-    if options.format == "json":
-        print(
-            json.dumps([_record(r, options.probe) for r in reports], indent=1, ensure_ascii=False)
-        )
-    elif options.format == "md":
-        for report in reports:
-            print(markdown(claims_table(report, options.probe), level=2))
-    else:
-        console = output_console()
-        for report in reports:
-            print_table(claims_table(report, options.probe), console)
+    for report in reports:
+        printer.show([claims_table(report, options.probe)], _rows(report, options.probe))
     return 0
 
 
-def _record(report: Report, family: str) -> dict[str, Any]:
-    return {
-        "model": report.model,
-        "corpus": report.corpus,
-        "marks": report.marks,
-        "probe": family if report.scored else None,
-        "caveat": CAVEAT,
-        "claims": [
-            {
-                "name": claim.name,
-                "statement": claim.statement,
-                "source": claim.source,
-                "differs": claim.differs,
-                **report.outcomes[claim.name]._asdict(),
-            }
-            for claim in CLAIMS
-        ],
-    }
+def _rows(report: Report, family: str) -> Iterator[DataRow]:
+    """A row for each claim."""
+    for claim in CLAIMS:
+        yield {
+            "model": report.model,
+            "corpus": report.corpus,
+            "marks": ", ".join(report.marks),
+            "probe": family if report.scored else None,
+            "claim": claim.name,
+            "statement": claim.statement,
+            "source": claim.source,
+            "differs": claim.differs,
+            **report.outcomes[claim.name]._asdict(),
+        }

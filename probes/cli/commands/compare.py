@@ -10,7 +10,7 @@ from probes.boards.behaviour import of_items
 from probes.boards.behaviour_tables import paired_tables
 from probes.boards.board import Candidate, make_boards, named
 from probes.boards.side_by_side import side_by_side_tables
-from probes.cli.arguments import names, place
+from probes.cli.arguments import add_format, names, place
 from probes.cli.load_results import records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -20,7 +20,7 @@ from probes.records.record import Record
 from probes.records.table import Table
 from probes.records.titles import model_title
 from probes.records.unique import identity
-from probes.rendering.printing import print_tables
+from probes.rendering.printing import printer
 
 SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."
 
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--corpus", type=names, metavar="C,…", help="only these corpora")
     add("--task", type=names, metavar="T,…", help="only these tasks")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
-    add("--format", choices=("terminal", "md"), default="terminal")
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
             f"{', '.join(models)}: no corpus and task in common, for {options.probe} probes and "
             "these filters."
         )
-    print_tables(found, options.format)
+    printer.show(found)
     return 0
 
 

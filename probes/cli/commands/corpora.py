@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import argparse
 
-from rich.table import Table
-
-from probes.cli.arguments import add_places
-from probes.common.terminal import output_console
+from probes.cli.arguments import add_format, add_places
 from probes.data.downloads import FileFinder
 from probes.data.registered import Registered, corpora
+from probes.records.table import Table, TableRow
+from probes.rendering.printing import printer
 from probes.tasks.builtin import tasks
 
 SUMMARY = "List corpora: licence, where their files are, and the tasks they serve."
+
+_NOTES = (
+    "Download a corpus: python -m probes fetch NAME.",
+    "Your own data: --corpus with a folder of CoNLL-U files; with a .jsonl, .csv or .parquet file "
+    "and --task-from COLUMN; or with a .txt file and --annotate PIPELINE.",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add_places(parser)
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table."""
     finder = FileFinder(options.data_dir, options.cache_dir, offline=True)
-    table = Table("corpus", "version", "licence", "where", "tasks", box=None, pad_edge=False)
+    rows = []
     for name in corpora:
-        corpus = corpora.get(name)
-        table.add_row(name, corpus.version, corpus.licence, where(corpus, finder), served(corpus))
-    console = output_console()
-    console.print(table)
-    console.print("\nDownload a corpus: python -m probes fetch NAME.")
-    console.print("Your own data: --corpus with a folder of CoNLL-U files; with a .jsonl, .csv or")
-    console.print(
-        ".parquet file and --task-from COLUMN; or with a .txt file and --annotate PIPELINE."
-    )
+        its = corpora.get(name)
+        rows.append(TableRow.of(name, its.version, its.licence, where(its, finder), served(its)))
+    heads = ("corpus", "version", "licence", "where", "tasks")
+    printer.show([Table("corpora", heads, tuple(rows), left=5, notes=_NOTES)])
     return 0
 
 

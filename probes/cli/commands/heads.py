@@ -6,12 +6,12 @@ import argparse
 
 from probes.boards.corpus_groups import of_corpora
 from probes.boards.head_boards import ATTENTION, head_tables
-from probes.cli.arguments import add_folders
+from probes.cli.arguments import add_folders, add_format
 from probes.cli.load_results import records_below
 from probes.common.errors import UserError
 from probes.measurements.head_tables import FEWEST_LISTED
 from probes.records.files import or_published
-from probes.rendering.printing import print_tables
+from probes.rendering.printing import printer
 
 SUMMARY = "Show what attention heads do: entropy, patterns, and relations beside fixed offsets."
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"also relations that are rarer than {FEWEST_LISTED} in test",
     )
-    add("--format", choices=("terminal", "md"), default="terminal")
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,5 +58,5 @@ def run(options: argparse.Namespace) -> int:
             f"{where}: no heads were chosen by {options.by}; that takes a corpus with heads or "
             "frames, read one sentence at a time."
         )
-    print_tables(tables, options.format)
+    printer.show(tables)
     return 0

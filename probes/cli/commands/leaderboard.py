@@ -13,16 +13,15 @@ from probes.boards.board import Board, make_boards, named
 from probes.boards.ranking import Ranking
 from probes.boards.ranking_tables import CSV_HEADS, csv_rows, ranking_tables
 from probes.boards.retention import retention_table
-from probes.cli.arguments import names, place
+from probes.cli.arguments import add_format, names, place
 from probes.cli.load_results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import joined
-from probes.records.csv_text import csv_line
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import Table
-from probes.rendering.printing import print_tables
+from probes.rendering.printing import printer
 
 SUMMARY = "Rank models by their best layers, task by task and overall, and by their answers."
 
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--together", action="store_true", help="rank causal and bidirectional encoders together")
     add("--base", metavar="MODEL", help="and scores as shares of this model's")
-    add("--format", choices=("terminal", "md", "csv", "latex"), default="terminal")
+    add_format(parser)
 
 
 def number(text: str) -> float:
@@ -69,16 +68,12 @@ def run(options: argparse.Namespace) -> int:
     results = {path: x for path, x in left.items() if isinstance(x, Result)}
     boards = make_boards(named(results), together=options.together)
     ranking = Ranking()
-    if options.format == "csv":
-        print(csv_line(CSV_HEADS), end="")
-        for board in boards:
-            print("".join(map(csv_line, csv_rows(board, ranking))), end="")
-        return 0
     for board in boards:
-        print_tables(ranking_tables(board, ranking), options.format)
+        rows = (dict(zip(CSV_HEADS, row, strict=True)) for row in csv_rows(board, ranking))
+        printer.show(ranking_tables(board, ranking), rows)
     if options.base:
-        print_tables(retention_tables(boards, options.base), options.format)
-    print_tables(behaviour_tables(of_items(left)), options.format)
+        printer.show(retention_tables(boards, options.base))
+    printer.show(behaviour_tables(of_items(left)))
     return 0
 
 

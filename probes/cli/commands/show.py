@@ -1,26 +1,22 @@
-"""`python -m probes show`: breakdowns of the scores, and the evidence behind them, by layer."""
+"""`python -m probes show`: scores by layer, their breakdowns, and the evidence behind them."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table
 from probes.boards.evidence import tables_of
-from probes.cli.arguments import place
+from probes.boards.layer_tables import model_tables
+from probes.cli.arguments import add_format, place
 from probes.cli.load_results import results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.common.terminal import output_console
 from probes.measurements.joined_results import read_result
 from probes.measurements.measurement import EVIDENCE, ON_REQUEST, probe_measurements
 from probes.records.result import Result
-from probes.rendering.terminal_tables import print_table
+from probes.rendering.printing import printer
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-SUMMARY = "Show breakdowns of scores, and the evidence behind them, by layer."
+SUMMARY = "Show scores by layer and task, their breakdowns, or the evidence behind them."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--by",
         metavar="WHAT",
-        default="group",
-        help=f"group (the default), label, or evidence: {', '.join((*EVIDENCE, *ON_REQUEST))}",
+        default="layer",
+        help="layer (the default), group, label, or evidence: "
+        f"{', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a path does not exist, or there are no results.
     """
-    if options.by not in (known := ("group", "label", *(x.name for x in probe_measurements()))):
+    known = ("layer", "group", "label", *(x.name for x in probe_measurements()))
+    if options.by not in known:
         raise UserError(
             f"--by {options.by}: nothing of that name. {did_you_mean(options.by, known)}"
         )
@@ -58,25 +57,23 @@ def run(options: argparse.Namespace) -> int:
     folders = [path for path in options.paths if path.is_dir()]
     found = results_below(folders) if folders else {}
     found |= {path: read_result(path) for path in options.paths if path not in folders}
-    console = output_console()
-    results = list(found.values())
-    if options.by in ("group", "label"):
-        for result in results:
-            _show_breakdown(console, result, options.by, options.all)
+    if options.by == "layer":
+        printer.show(model_tables(found))
+    elif options.by in ("group", "label"):
+        for result in found.values():
+            _show_breakdown(result, options.by, options.all)
     else:
-        for title, tables in tables_of(results, options.by):
+        for title, tables in tables_of(found.values(), options.by):
             if not tables:
-                console.print(f"{title}: no {options.by}.", highlight=False)
-            for table in tables:
-                print_table(table, console)
+                printer.say(f"{title}: no {options.by}.")
+            printer.show(tables)
     return 0
 
 
-def _show_breakdown(console: Console, result: Result, by: str, all_labels: bool) -> None:
+def _show_breakdown(result: Result, by: str, all_labels: bool) -> None:
     most = None if all_labels else MOST_LABELS
     table = group_table(result) if by == "group" else label_table(result, most)
     if table is None:
         task = f"{result.task.name}, {result.probe.family} probe"
-        console.print(f"{task}: no breakdown by {by}.", highlight=False)
-    else:
-        print_table(table, console)
+        printer.say(f"{task}: no breakdown by {by}.")
+    printer.show([table] if table else [])

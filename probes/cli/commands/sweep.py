@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Mapping
 
-from probes.cli.arguments import place
+from probes.cli.arguments import add_format, place
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.engines.slurm import script, submit
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--data-dir", default=given, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
     add("--cache-dir", default=given, metavar="DIR", help="where vectors are kept")
     add("--offline", default=given, action="store_true", help="never use the network")
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -190,5 +190,5 @@ def test_missing_splits_are_cut_as_in_a_run(tmp_path, capsys):
     assert main([*asked, "--split-by", "sentence"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.split("\n")]
     start = next(n for n, line in enumerate(lines) if line[:2] == ["split", "sentences"])
-    counts = {split: n for split, n, *_ in lines[start + 1 : start + 4]}
+    counts = {split: n for split, n, *_ in lines[start + 2 : start + 5]}
     assert counts == {"train": "1,600", "dev": "200", "test": "200"}

@@ -51,15 +51,15 @@ def test_best_layers_and_curves(folder, capsys):
     ]
     # The same words are right, so that only training differs: 3.9 by simulation.
     assert re.fullmatch(
-        r"\| 0.00 \| 50.0  \| 50.0  \| 0.0 \[−[34].\d, \+[34].\d\] \| 1.000 \|", curves[3]
+        r"\| 0.00 \| 50.0 \| 50.0 \| 0.0 \[−[34].\d, \+[34].\d\] \| 1.000 \|", curves[3]
     )
-    assert curves[4] == "| 0.25 |  | 70.0  |  |  |"
+    assert curves[4] == "| 0.25 |  | 70.0 |  |  |"
     # Alone p would be .77; with the difference above, of about the same deviation, .95.
     assert re.fullmatch(
-        r"\| 0.50 \| 90.0★ \| 89.5  \| −0.5 \[−4.\d, \+3.\d\] \| .9\d\d \|", curves[5]
+        r"\| 0.50 \| 90.0★ \| 89.5 \| −0.5 \[−4.\d, \+3.\d\] \| .9\d\d \|", curves[5]
     )
-    assert curves[6] == "| 0.75 |  | 95.0  |  |  |"
-    assert re.fullmatch(r"\| 1.00 \| 75.0  \| 97.5★ \| \+22.5 .* \| .001 \|", curves[7])
+    assert curves[6] == "| 0.75 |  | 95.0 |  |  |"
+    assert re.fullmatch(r"\| 1.00 \| 75.0 \| 97.5★ \| \+22.5 .* \| .001 \|", curves[7])
 
 
 def test_what_is_not_comparable_stands_apart(folder, capsys):

@@ -48,7 +48,7 @@ corpora = ["sample"]
 
 def progress(out):
     """Done, failed, waiting of each table of progress."""
-    rows = re.findall(r"│ +(\d+) │ +(\d+) │ +(\d+) │", out)
+    rows = re.findall(r"^ *(\d+) +(\d+) +(\d+) +(?:about|\d)", out, re.MULTILINE)
     return [tuple(map(int, row)) for row in rows]
 
 

@@ -1,0 +1,152 @@
+"""Tables as rows for programs, and what commands print in each format."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from board_by_hand import put
+
+from probes.__main__ import COMMANDS, _module, main, whole_parser
+from probes.records.table import Cell, Table, TableRow
+from probes.rendering.printing import FORMATS, Printer
+from probes.rendering.rows import csv_text, data_rows, json_text
+from probes.tasks.builtin import tasks
+
+P = Cell("<.001", value=1e-4), Cell("–")
+
+TABLE = Table(
+    "t",
+    ("task", "model", "pos\naccuracy", "p", "p"),
+    (
+        TableRow.of("pos", "a", Cell("90.0", "5.0", value=0.9, interval=(0.85, 0.95)), *P),
+        TableRow.of("", "b", Cell("–", value=float("nan"), tied=True, borderline=True), *P),
+        TableRow.of("all", "1,234", Cell("50.0", value=0.5, note="layer 0"), *P),
+    ),
+    left=2,
+    repeated=2,
+)
+
+
+def test_rows_have_numbers_ends_marks_and_notes():
+    first, second, third = data_rows(TABLE)
+    assert first == {
+        "table": "t",
+        "task": "pos",
+        "model": "a",
+        "pos (accuracy)": 0.9,
+        "pos (accuracy) low": 0.85,
+        "pos (accuracy) high": 0.95,
+        "pos (accuracy) marks": None,
+        "pos (accuracy) note": None,
+        "p": 1e-4,
+        "p 2": None,
+    }
+    assert (second["task"], second["model"], second["pos (accuracy)"]) == ("pos", "b", None)
+    assert second["pos (accuracy) marks"] == "tied borderline"
+    assert (third["task"], third["model"], third["pos (accuracy) note"]) == ("all", 1234, "layer 0")
+
+
+def test_csv_has_the_columns_of_all_rows_and_json_is_a_list():
+    rows = [{"a": 1, "b": None}, {"a": 0.1 + 0.2, "c": [{"x": "é"}]}]
+    assert csv_text(rows) == '"a","b","c"\n1,,\n0.3,,"[{""x"": ""é""}]"\n'
+    assert json.loads(json_text(rows)) == rows
+    assert json.loads(json_text([])) == []
+
+
+def parsed(text, form):
+    return json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("form", ["md", "csv", "json", "latex"])
+def test_a_document_is_printed_once_at_the_end_whatever_stops_it(form, capsys):
+    printer = Printer()
+
+    def stopped():
+        with printer.printing(form):
+            printer.show([TABLE])
+            printer.say("beside it")
+            assert capsys.readouterr() == ("", "beside it\n")
+            printer.show([TABLE, replace(TABLE, title="u")])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    out = capsys.readouterr().out
+    if form in ("csv", "json"):
+        assert [row["task"] for row in parsed(out, form)] == ["pos", "pos", "all"] * 2
+    else:
+        assert out.count({"md": "### ", "latex": r"\begin{table}"}[form]) == 2
+    assert printer.immediate
+    with printer.printing(form):
+        pass
+    assert capsys.readouterr().out == ""
+
+
+def test_what_there_is_no_table_of_is_said_on_standard_error(tmp_path, capsys):
+    put(tmp_path, "m", "pos", 40)
+    for form, nothing in (("json", []), ("csv", "")):
+        assert main(["show", str(tmp_path), "--by", "label", "--format", form]) == 0
+        said = capsys.readouterr()
+        assert (json.loads(said.out) if form == "json" else said.out) == nothing
+        assert "pos, linear probe: no breakdown by label." in said.err
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A model and its random twin on one corpus, in folders side by side."""
+    for task, wrong in (("pos", 40), ("srl", 100)):
+        version = tasks.get(task).version
+        put(tmp_path, "m", task, wrong, task__version=version)
+        put(tmp_path, "random:m", task, 300, random_seed=0, task__version=version)
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show"],
+        ["show", "--by", "training_variance"],
+        ["leaderboard"],
+        ["leaderboard", "--base", "m"],
+        ["claims"],
+    ],
+)
+def test_standard_output_is_data_alone(results, command, form, capsys):
+    assert main([command[0], str(results), *command[1:], "--format", form]) == 0
+    assert len(parsed(capsys.readouterr().out, form)) > 1
+
+
+def test_layers_have_intervals_and_their_twin_in_every_format(results, capsys):
+    said = {}
+    (alone,) = (path for path in results.iterdir() if not path.name.startswith("random"))
+    for form in FORMATS:
+        assert main(["show", str(alone), "--format", form]) == 0
+        said[form] = capsys.readouterr().out
+    first, second, *others = parsed(said["json"], "json")
+    assert [row["layer"] for row in others] == ["floor", "majority", "type majority", "random twin"]
+    below = first["pos (accuracy)"], first["pos (accuracy) marks"]
+    assert (first["layer"], *below) == (0, 0.25, "floored")
+    ends = [second[f"pos (accuracy) {end}"] for end in ("low", "high")]
+    assert [second["pos (accuracy)"], *ends] == pytest.approx([0.9, 0.87, 0.93])
+    assert second["pos (accuracy) marks"] == "best"
+    assert others[0]["pos (accuracy) note"] == "random twin"
+    assert others[-1]["srl (accuracy)"] == 0.25
+    (row,) = (x for x in parsed(said["csv"], "csv") if x["layer"] == "1")
+    assert float(row["srl (accuracy) high"]) == pytest.approx(0.78)
+    assert "1 & \\textbf{90.0 $\\pm$ 3.0} & \\textbf{75.0 $\\pm$ 3.0} \\\\" in said["latex"]
+    assert "| 1 | **90.0** ± 3.0 | **75.0** ± 3.0 |" in said["md"]
+    assert "90.0±3.0★  75.0±3.0★" in said["table"]
+
+
+def test_every_command_that_prints_tables_has_the_option():
+    (commands,) = (x.choices for x in whole_parser()._actions if x.choices)
+    assert list(commands) == ["run", *COMMANDS]
+    printing = {name for name in COMMANDS if hasattr(_module(name), "printer")} | {"run", "sweep"}
+    with_option = {
+        name for name, parser in commands.items() if "--format" in parser._option_string_actions
+    }
+    assert with_option == printing
+    assert "--list-tasks" in commands["run"]._option_string_actions
