@@ -126,18 +126,19 @@ def test_layers_have_intervals_and_their_twin_in_every_format(results, capsys):
         assert main(["show", str(alone), "--format", form]) == 0
         said[form] = capsys.readouterr().out
     first, second, *others = parsed(said["json"], "json")
-    assert [row["layer"] for row in others] == ["floor", "majority", "type majority", "random twin"]
+    names = ["floor", "majority", "type majority", "random twin", "n"]
+    assert [row["layer"] for row in others] == names
     below = first["pos (accuracy)"], first["pos (accuracy) marks"]
     assert (first["layer"], *below) == (0, 0.25, "floored")
     ends = [second[f"pos (accuracy) {end}"] for end in ("low", "high")]
     assert [second["pos (accuracy)"], *ends] == pytest.approx([0.9, 0.87, 0.93])
     assert second["pos (accuracy) marks"] == "best"
     assert others[0]["pos (accuracy) note"] == "random twin"
-    assert others[-1]["srl (accuracy)"] == 0.25
+    assert others[3]["srl (accuracy)"] == 0.25
     (row,) = (x for x in parsed(said["csv"], "csv") if x["layer"] == "1")
     assert float(row["srl (accuracy) high"]) == pytest.approx(0.78)
     assert "1 & \\textbf{90.0 $\\pm$ 3.0} & \\textbf{75.0 $\\pm$ 3.0} \\\\" in said["latex"]
-    assert "| 1 | **90.0** ± 3.0 | **75.0** ± 3.0 |" in said["md"]
+    assert "| 1 | **90.0** ± 3.0★ | **75.0** ± 3.0★ |" in said["md"]
     assert "90.0±3.0★  75.0±3.0★" in said["table"]
 
 
