@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-import torch
+from hand_vectors import hand_vectors
 from sklearn.neighbors import NearestNeighbors
 from tiny_runs import run
-from transformers import AutoModel, AutoTokenizer
 
 from probes.cli.main import main
 from probes.measurements.geometry.parallel import nearest
@@ -81,19 +80,7 @@ def record(files, tiny_bert):
 
 def by_hand(model, sentences):
     """Means of words, each of which is the mean of its pieces. Shape (layers, sentences, H)."""
-    encoder, tokenizer = (
-        AutoModel.from_pretrained(model).eval(),
-        AutoTokenizer.from_pretrained(model),
-    )
-    found = []
-    for words in sentences:
-        pieces = tokenizer([words], is_split_into_words=True, return_tensors="pt")
-        with torch.no_grad():
-            states = torch.stack(encoder(**pieces, output_hidden_states=True).hidden_states)[:, 0]
-        of = np.array([-1 if x is None else x for x in pieces.word_ids(0)])
-        vectors = states.numpy()
-        found.append(np.mean([vectors[:, of == i].mean(1) for i in range(len(words))], axis=0))
-    return np.stack(found, axis=1)
+    return np.stack([vectors.mean(1) for vectors in hand_vectors(model, sentences)], axis=1)
 
 
 def test_translations_are_retrieved_as_by_scikit_learn(files, record, tiny_bert):
