@@ -44,7 +44,7 @@ def record_of(
         behind=scores.headline if scores else {},
         model=context.model,
         base=context.of_base.model if context.of_base else None,
-        corpus=_corpus_record(run),
+        corpus=_corpus_record(run, task),
         task=_task_record(task) if task else None,
         view=context.view.name,
         pooling=config.pooling,
@@ -80,8 +80,9 @@ def _footprint(prepared: Prepared) -> dict[str, str]:
     return {name: f"{number:.0f}" for name, number in found.items() if number}
 
 
-def _corpus_record(run: ModelRun) -> CorpusRecord:
+def _corpus_record(run: ModelRun, task: Task | None) -> CorpusRecord:
     source, corpus = run.corpus.source, run.corpus.value
+    of_task = source.digest_for(task.needs) if task else source.digest
     sentences, words = corpus_counts(corpus)
     return CorpusRecord(
         name=corpus.name,
@@ -90,6 +91,7 @@ def _corpus_record(run: ModelRun) -> CorpusRecord:
         citation=source.citation,
         silver=tuple(sorted(source.silver)),
         digest=source.digest,
+        digest_of_task=of_task if of_task != source.digest else "",
         fingerprint=corpus.fingerprint,
         sentences=sentences,
         words=words,

@@ -19,7 +19,7 @@ def has_current_numerics(record: Record) -> bool:
     task = record.task
     inputs = Inputs(
         model=record.model.digest,
-        corpus=record.corpus.digest,
+        corpus=record.corpus.digest_of_task or record.corpus.digest,
         pooling=record.pooling,
         dtype=record.dtype,
         windows=WINDOW_RULE,

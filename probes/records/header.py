@@ -23,6 +23,8 @@ class CorpusRecord(Frozen):
     """Annotation layers that a machine made."""
     digest: str
     """SHA-256 over the source files, the reader's version and the limit."""
+    digest_of_task: str = ""
+    """The same with the further files that the task reads; empty if there are none."""
     fingerprint: str
     """SHA-256 over every word and annotation."""
     sentences: dict[str, int]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_runs import run
 
 from probes.common.errors import UserError
 from probes.data import registered
@@ -17,6 +18,7 @@ from probes.data.propbank import Skeleton, Tree
 from probes.data.sentence import SPLITS, Corpus, Rating, Sentence
 from probes.data.uds import IDS, JOINED, NO_SENTENCE, OTHER_WORDS, SUBSPACES, join, read_ratings
 from probes.examples.examples import collect_examples
+from probes.measurements.current import is_current
 from probes.tasks.builtin import tasks
 
 NODE = "ewt-train-1-semantics-"
@@ -243,3 +245,23 @@ def test_the_card_counts_what_the_tasks_find(ewt: Corpus) -> None:
             lines.append(f"| {name}: {what} | " + " | ".join(f"{n:,}" for n in counts) + " |")
     start = card.index(TABLE)
     assert card[start : start + len(lines)] == lines
+
+
+@pytest.mark.real_data
+def test_results_of_its_tasks_are_known_as_of_this_version(
+    real_data: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    results = run(
+        tiny_bert,
+        tmp_path,
+        corpus="ewt",
+        data_dir=real_data,
+        offline=True,
+        tasks="factuality,pos",
+        probes="linear",
+        layers="0",
+    )
+    current = {result.task.name: is_current(result) for result in results}
+    assert current == {"factuality": True, "pos": True}
+    of_task = {result.task.name: bool(result.corpus.digest_of_task) for result in results}
+    assert of_task == {"factuality": True, "pos": False}
