@@ -37,7 +37,7 @@ def test_scores_are_those_of_scikit_learn(tmp_path):
         expected = other.score(scaler.transform(x[500:]), y[500:])
         assert result.headline[layer] == pytest.approx(expected, abs=0.0101)  # one example
     assert result.headline[6] > result.headline[0] + 0.3
-    assert (result.examples.resampled, result.examples.clusters) == ("documents", 100)
+    assert (result.examples.resampled, result.examples.clusters) == ("sentences", 100)
     # No two arrays share a key, and the same arrays are not probed twice.
     again = probes.probe(probes.Vectors(layers, y, splits=SPLITS, name="mine", task="reading",
                                         corpus="senses"), **settings(tmp_path))  # fmt: skip
@@ -177,3 +177,20 @@ def test_groups_that_splits_divide_are_counted(capsys):
     layers, y = classes()
     probes.Vectors(layers, y, splits=SPLITS, groups=[f"{i % 300}" for i in range(600)])
     assert "Vectors: 200 groups are divided among splits" in capsys.readouterr().err
+    # A group counts once, in however many splits it is.
+    probes.Vectors(layers, y, splits=SPLITS, groups=[i % 10 for i in range(600)])
+    said = capsys.readouterr().err
+    assert "Vectors: 10 groups are divided among splits" in said
+    assert "leave splits= out" in said
+
+
+@pytest.mark.parametrize(
+    ("n", "resampled", "clusters"), [(19, "sentences", 100), (20, "documents", 20)]
+)
+def test_few_groups_in_test_are_warned_of(n, resampled, clusters, tmp_path, capsys):
+    layers, y = classes()
+    groups = [f"test {i % n}" if split == "test" else f"{i}" for i, split in enumerate(SPLITS)]
+    given = probes.Vectors(layers, y, splits=SPLITS, groups=groups)
+    assert ("Vectors: 19 groups in test" in capsys.readouterr().err) == (n == 19)
+    (result,) = probes.probe(given, **settings(tmp_path))
+    assert (result.examples.resampled, result.examples.clusters) == (resampled, clusters)
