@@ -126,7 +126,7 @@ def probe(
     """Probe given vectors, with the same evidence as those of a model.
 
     Args:
-        settings: see `probes.run_probes`; a corpus and a model there are none.
+        settings: as of `probes.run_probes`, except those that choose a model or a corpus.
 
     Raises:
         UserError: something that the caller can correct.

@@ -173,6 +173,16 @@ def test_a_config_of_a_model_in_the_folder_is_no_concern(tmp_path, monkeypatch):
     assert result.layers == (12,)
 
 
+def test_what_is_not_known_of_one_layer_and_one_task_is_not_said(tmp_path, capsys):
+    layers, y = classes()
+    probes.probe(probes.Vectors({6: layers[6]}, y, splits=SPLITS), **settings(tmp_path))
+    said = capsys.readouterr().err
+    assert "600 words × 1 layer, float32" in said
+    assert "[UNK]" not in said
+    (path,) = tmp_path.rglob("layers.md")
+    assert "Transferability" not in path.read_text()
+
+
 def test_groups_that_splits_divide_are_counted(capsys):
     layers, y = classes()
     probes.Vectors(layers, y, splits=SPLITS, groups=[f"{i % 300}" for i in range(600)])
