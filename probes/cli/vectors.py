@@ -41,8 +41,8 @@ class Vectors:
 
     Args:
         layers: the vectors by layer. Each (examples, dimensions).
-        labels: one for each example: a class (text, whole number or truth value), a number with a
-            fraction for regression, or a set of classes.
+        labels: one for each example: a class (text, integer or truth value); a float, whole or not,
+            for regression; or a set of classes.
         groups: what must not be divided among splits, and what is resampled for intervals: the
             document, the person. With fewer than 20 groups in test, examples are resampled instead,
             which a warning says. By default examples are on their own.
@@ -74,7 +74,10 @@ class Vectors:
     ) -> None:
         self.name, self.task, self.corpus = name, task, corpus
         if not (isinstance(layers, Mapping) and layers):
-            raise UserError("Vectors: no layers; give them as {layer: array}, such as {0: x}.")
+            raise UserError(
+                "Vectors: no layers; give them as {layer: array}, such as {0: x}; for an array or "
+                "list x of layers, dict(enumerate(x))."
+            )
         self.layers = {_number(layer): _array(layer, given) for layer, given in layers.items()}
         found = list(labels)
         n = len(found)
@@ -87,6 +90,12 @@ class Vectors:
         self.groups = [f"{x}" for x in _column("groups", every if groups is None else groups, n)]
         self.types = [] if types is None else list(map(str, _column("types", types, n)))
         self.splits = _drawn(self.groups, seed) if splits is None else _splits(splits, n)
+        train = {x for x, s in zip(self.labels, self.splits, strict=True) if s == "train"}
+        if self.kind == "classification" and len(train) == 1:
+            raise UserError(
+                f"Vectors: one class only in train, {train.pop()!r}; give examples of other "
+                "classes, or other splits=."
+            )
         if self.grouped:
             _judge_groups(self.groups, self.splits)
 
@@ -249,6 +258,8 @@ def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
     fractions = [isinstance(x, float) for x in plain]
     if any(fractions):
         _require_all("a number", [isinstance(x, (int, float)) and x == x for x in plain], plain)
+        if all(float(x).is_integer() for x in plain):
+            progress.warn("Vectors: labels are floats: regression; give integers for classes")
         return "regression", list(map(float, plain))
     _require_all("a class", [isinstance(x, (str, int)) and x != "" for x in plain], plain)
     return "classification", list(map(str, plain))

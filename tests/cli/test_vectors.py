@@ -97,7 +97,8 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
         ({"layers": {}}, "no layers; give them as"),
         ({"layers": {0: np.zeros((3, 2))}}, "3 vectors at layer 0, 600 labels"),
         ({"layers": {0: np.zeros(600)}}, r"layer 0 is float64 of the shape \(600,\)"),
-        ({"layers": np.zeros((600, 2))}, "no layers; give them as"),
+        ({"layers": np.zeros((600, 2))}, r"list x of layers, dict\(enumerate\(x\)\)"),
+        ({"labels": ["a"] * 500 + ["b"] * 100, "splits": SPLITS}, "one class only in train, 'a'"),
         ({"layers": {0: [[1, 2], [3]]}}, r"layer 0 is no array of numbers \("),
         ({"layers": {"0": np.zeros((600, 2))}}, "layer '0': give whole numbers from 0"),
         ({"layers": {1: np.full((600, 2), np.nan)}}, r"layer 1, example 0 \(from 0\): a value is NaN"),
@@ -143,6 +144,25 @@ def test_what_is_resampled_is_part_of_the_key(tmp_path):
         (result,) = probes.probe(given, **settings(tmp_path))
         counts.append(result.examples.clusters)
     assert counts == [50, 100, 50]
+
+
+def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):
+    layers, y = classes()
+    said = "Vectors: labels are floats: regression; give integers for classes"
+    for labels, kind, warned in (
+        (y.astype(float), "regression", True),
+        (y + 0.5, "regression", False),
+        (y, "classification", False),
+    ):
+        assert probes.Vectors(layers, labels).kind == kind
+        assert (said in capsys.readouterr().err) == warned
+
+
+def test_a_layer_without_score_names_those_with_one(tmp_path):
+    layers, y = classes()
+    (result,) = probes.probe(probes.Vectors(layers, y, splits=SPLITS), **settings(tmp_path))
+    with pytest.raises(probes.UserError, match="label: layer 1 was not probed; give one of 0, 6"):
+        result.score(1)
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(1e-9, 0), (0.1, 1000), (1e6, 0)])
