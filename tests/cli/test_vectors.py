@@ -1,7 +1,10 @@
 """`probes.Vectors` and `probes.probe`: the suite's evidence on arrays, checked from outside."""
 
+import re
+
 import numpy as np
 import pytest
+from killing import ROOT
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -46,6 +49,17 @@ def test_scores_are_those_of_scikit_learn(tmp_path):
     other = probes.probe(probes.Vectors(changed, y, splits=SPLITS, name="mine", task="reading",
                                         corpus="senses"), **settings(tmp_path))  # fmt: skip
     assert other.results[0].key != result.key
+
+
+def test_the_first_example_of_the_manual(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
+    monkeypatch.setenv("PROBES_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], names)
+    found = names["results"].table()["label"]
+    assert found[6] > found[0] + 0.3
+    assert f"{found[6]:.2f}" in capsys.readouterr().out
 
 
 def test_evidence_is_that_of_models(tmp_path):
