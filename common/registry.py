@@ -33,10 +33,11 @@ class Registry(Generic[T]):
 
     Args:
         noun: what an entry is called in error messages ("task", "corpus").
+        remedy: what the error for an unknown name ends with, if no known name is close.
     """
 
-    def __init__(self, noun: str) -> None:
-        self.noun = noun
+    def __init__(self, noun: str, remedy: str = "") -> None:
+        self.noun, self.remedy = noun, remedy
         self._entries: dict[str, T] = {}
         self._origins: dict[str, Origin] = {}
         self._defined: dict[str, Defined] = {}
@@ -94,7 +95,9 @@ class Registry(Generic[T]):
             UserError: the name is unknown; the message suggests the closest one.
         """
         if name not in self._entries:
-            raise UserError(f"Unknown {self.noun} {name!r}. {did_you_mean(name, self._entries)}")
+            hint = did_you_mean(name, self._entries)
+            remedy = "" if nearest(name, self._entries) else self.remedy
+            raise UserError(f"Unknown {self.noun} {name!r}. {hint} {remedy}".rstrip())
         return self._entries[name]
 
     def origin(self, name: str) -> Origin | None:

@@ -50,8 +50,8 @@ class Example:
             that can only read the text up to the hidden word, examples whose cue would be cut off
             are left out and counted.
         groups: groups of the breakdowns that the example belongs to, e.g. ``1+ attractors``.
-        reference: the label that a simple rule would give; what its score is reported as says the
-            task (`Task.reference`, `Task.baseline`).
+        reference: the label that a simple rule would give. Its score is an upper reference, or a
+            baseline, as the task says (`Task.reference`, `Task.baseline`).
     """
 
     label: Label
@@ -258,7 +258,7 @@ def _standing_in(
     return rule(replace(sentence, **changes))
 
 
-tasks: Registry[Task] = Registry("task")
+tasks: Registry[Task] = Registry("task", "A task of your own needs --include FILE.")
 
 
 def task(

@@ -23,6 +23,7 @@ SENTENCE = Sentence(
     frames=(Frame("bark.01", (2, 3), (("ARG0", (0, 2)),)),),
 )
 
+# Replace by what your rule yields for the sentence above.
 EXPECTED = [
     Example("det", (0, 1), (1, 2), type="The dogs"),
     Example("nsubj", (1, 2), (2, 3), type="dogs bark"),

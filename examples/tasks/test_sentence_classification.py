@@ -23,6 +23,7 @@ SENTENCE = Sentence(
     frames=(Frame("bark.01", (2, 3), (("ARG0", (0, 2)),)),),
 )
 
+# Replace by what your rule yields for the sentence above.
 EXPECTED = [
     Example("none", (0, 4), type="The"),
 ]

@@ -11,7 +11,8 @@ from probes import Example, Sentence, task
     "word_regression",
     # Raise it whenever the same sentence would yield other examples.
     version=1,
-    # The annotation layers that the rule reads: upos, xpos, feats, heads, deprels, chunks, frames.
+    # The annotation layers that the rule reads: upos, xpos, feats, heads, deprels, chunks, frames,
+    # lemmas, mentions, ratings, constituents.
     needs=["heads"],
     # What an example is made of: word, pair, span, span pair or sentence.
     shape="word",

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from probes.common.arrays import Floats
+from probes.common.wording import counted
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import group_of
 from probes.tasks.task import plain_name
@@ -101,8 +102,8 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
         cells = (Cell(f"{value:.1f}", value=value, best=value == mean.min()) for value in mean)
         rows.append(TableRow.of(label, *cells))
     return Table(
-        f"Mean rank of each layer by test score over {len(tasks)} tasks ({', '.join(tasks)}), 1 "
-        "being best",
+        f"Mean rank of each layer by test score over {counted(len(tasks), 'task')} "
+        f"({', '.join(tasks)}), 1 being best",
         ("layer", *map(str, scores.index)),
         tuple(rows),
         notes=tuple(f"Left out: {task} ({why})." for task, why in left_out.items()),

@@ -83,7 +83,7 @@ class Results:
     def table(
         self, probe: str = "linear", model: str | None = None, corpus: str | None = None
     ) -> pd.DataFrame:
-        """Headline test scores: a row per layer, a column per task.
+        """Headline test scores, not in percent: a row per layer, a column per task.
 
         Args:
             model: which, if there are several, random twins aside.

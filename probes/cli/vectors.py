@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack
@@ -15,11 +16,13 @@ from probes.cli.run import run_models
 from probes.common.errors import UserError, printable
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.data.in_memory import in_memory
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import Column, Source
 from probes.engines.inputs import LazyModel
 from probes.engines.settings import validate
+from probes.statistics.partition import FEWEST
 
 TYPES = "types of examples"
 """The layer of a sentence that has the types of examples."""
@@ -38,10 +41,11 @@ class Vectors:
 
     Args:
         layers: the vectors by layer. Each (examples, dimensions).
-        labels: one for each example: a class (text, whole number or truth value), a number with a
-            fraction for regression, or a set of classes.
-        groups: what must not be divided among splits, and what is resampled: the document, the
-            person. By default every example is a group of its own.
+        labels: one for each example: a class (text, integer or truth value); a float, whole or not,
+            for regression; or a set of classes.
+        groups: what must not be divided among splits, and what is resampled for intervals: the
+            document, the person. With fewer than 20 groups in test, examples are resampled instead,
+            which a warning says. By default examples are on their own.
         splits: "train", "dev" or "test" for each example; otherwise a tenth of the groups is drawn
             for dev and for test.
         types: what a control task's random label hangs on, such as the word; without it there are
@@ -70,7 +74,10 @@ class Vectors:
     ) -> None:
         self.name, self.task, self.corpus = name, task, corpus
         if not (isinstance(layers, Mapping) and layers):
-            raise UserError("Vectors: no layers; give them as {layer: array}, such as {0: x}.")
+            raise UserError(
+                "Vectors: no layers; give them as {layer: array}, such as {0: x}; for an array or "
+                "list x of layers, dict(enumerate(x))."
+            )
         self.layers = {_number(layer): _array(layer, given) for layer, given in layers.items()}
         found = list(labels)
         n = len(found)
@@ -78,13 +85,19 @@ class Vectors:
             if len(array) != n:
                 raise UserError(f"Vectors: {len(array):,} vectors at layer {layer}, {n:,} labels.")
         self.kind, self.labels = _labels(found)
+        self.grouped = groups is not None
         every = range(n)
         self.groups = [f"{x}" for x in _column("groups", every if groups is None else groups, n)]
         self.types = [] if types is None else list(map(str, _column("types", types, n)))
         self.splits = _drawn(self.groups, seed) if splits is None else _splits(splits, n)
-        places = {pair: None for pair in zip(self.groups, self.splits, strict=True)}
-        if divided := len(places) - len(set(self.groups)):
-            progress.warn(f"Vectors: {divided} groups are divided among splits")
+        train = {x for x, s in zip(self.labels, self.splits, strict=True) if s == "train"}
+        if self.kind == "classification" and len(train) == 1:
+            raise UserError(
+                f"Vectors: one class only in train, {train.pop()!r}; give examples of other "
+                "classes, or other splits=."
+            )
+        if self.grouped:
+            _judge_groups(self.groups, self.splits)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -107,8 +120,9 @@ class Vectors:
             columns = {column.layer: (label,)}
             if self.types:
                 columns[TYPES] = (self.types[i],)
+            group = self.groups[i] if self.grouped else ""
             parts[self.splits[i]].append(
-                Sentence(f"{i}", "", words, columns=columns, document=self.groups[i])
+                Sentence(f"{i}", "", words, columns=columns, document=group)
             )
         splits = {split: tuple(part) for split, part in parts.items()}
         source = in_memory(Corpus(self.corpus, "", "", splits))
@@ -121,7 +135,7 @@ def probe(
     """Probe given vectors, with the same evidence as those of a model.
 
     Args:
-        settings: see `probes.run_probes`; a corpus and a model there are none.
+        settings: as of `probes.run_probes`, except those that choose a model or a corpus.
 
     Raises:
         UserError: something that the caller can correct.
@@ -211,6 +225,25 @@ def _drawn(groups: Sequence[str], seed: int) -> list[str]:
     return [of_group[group] for group in groups]
 
 
+def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
+    """Warn of groups that are divided among splits, and of too few in test."""
+    places = set(zip(groups, splits, strict=True))
+    of_group = Counter(group for group, _ in places)
+    if divided := sum(n > 1 for n in of_group.values()):
+        progress.warn(
+            f"Vectors: {counted(divided, 'group is', 'groups are')} divided among splits, so that "
+            "test examples are related to training examples; leave splits= out, or give all "
+            "examples of a group one split"
+        )
+    n_test = sum(split == "test" for _, split in places)
+    if n_test < FEWEST:
+        progress.warn(
+            f"Vectors: {counted(n_test, 'group')} in test; with fewer than {FEWEST}, intervals "
+            "resample examples, and are too short where those of a group are alike; give more "
+            "groups, or put more of them in test by splits="
+        )
+
+
 def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
     """What is to be predicted, and the labels as tasks have them.
 
@@ -225,6 +258,8 @@ def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
     fractions = [isinstance(x, float) for x in plain]
     if any(fractions):
         _require_all("a number", [isinstance(x, (int, float)) and x == x for x in plain], plain)
+        if all(float(x).is_integer() for x in plain):
+            progress.warn("Vectors: labels are floats: regression; give integers for classes")
         return "regression", list(map(float, plain))
     _require_all("a class", [isinstance(x, (str, int)) and x != "" for x in plain], plain)
     return "classification", list(map(str, plain))

@@ -43,7 +43,7 @@ def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> Non
             folder=str(source.folder),
         )
     progress.say(
-        f"model   {info.name} · {info.architecture} · {info.n_layers} layers × "
+        f"model   {info.name} · {info.architecture} · {counted(info.n_layers, 'layer')} × "
         f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
         f"· {encoder.device} · loaded in {seconds:.1f} s",
         "model",
@@ -54,8 +54,8 @@ def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> Non
 def announce_given(info: ModelRecord, source: ModelSource, seconds: float) -> None:
     """Describe vectors that were read from files."""
     progress.say(
-        f"model   {info.name} · vectors of {source.folder} · {info.n_layers + 1} layers × "
-        f"{info.hidden_size} · read in {seconds:.1f} s",
+        f"model   {info.name} · vectors of {source.folder} · "
+        f"{counted(info.n_layers + 1, 'layer')} × {info.hidden_size} · read in {seconds:.1f} s",
         "model",
         **info.model_dump(),
     )
@@ -128,12 +128,13 @@ def announce_task(examples: Examples) -> None:
 
 
 def announce_vectors(
-    model: str, view: View, vectors: Vectors, n_layers: int, seconds: float
+    model: str, view: View, vectors: Vectors, n_layers: int, seconds: float, *, given: bool
 ) -> None:
     """Describe the vectors of a view's words or texts, read from the store or just encoded.
 
     Args:
         model: its name, if there are several.
+        given: whether no tokenizer made them, so that nothing is known of [UNK].
     """
     n_rows, about = vectors.manifest["rows"], vectors.encoding
     of = f"{model} · " if model else ""
@@ -144,7 +145,7 @@ def announce_vectors(
             unknown += f" · {long:,} longer than the window, pooled over several"
     progress.say(
         f"vectors {of}{view.name} view · {n_rows:,} {what} × {counted(n_layers, 'layer')}, "
-        f"{about.storage} · {unknown} · {seconds:.1f} s",
+        f"{about.storage} · {'' if given else f'{unknown} · '}{seconds:.1f} s",
         "vectors",
         view=view.name,
         rows=n_rows,

@@ -282,7 +282,8 @@ class Prepared:
                     if place == ("", "") and alone:
                         self.speed = found.manifest["rows"] / seconds
                     name = self.run.name * self.run.several
-                    announce_vectors(name, reading.view, found, len(self.layers), seconds)
+                    n_layers, given = len(self.layers), bool(self.content)
+                    announce_vectors(name, reading.view, found, n_layers, seconds, given=given)
             self._stores[place] = found
         return self._stores[place]
 

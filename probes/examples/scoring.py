@@ -213,15 +213,15 @@ def require_metrics(task: Task) -> None:
     Raises:
         UserError: one does not, or a best layer cannot be chosen by the headline metric.
     """
+    fitting = sorted(name for name in metrics if task.kind in metrics.get(name).kinds)
     for name in (task.metric, *task.also):
         if name not in metrics:
-            hint = did_you_mean(name, metrics)
+            hint = did_you_mean(name, fitting)
             raise UserError(f"Task {task.name!r}: unknown metric {name!r}. {hint}")
-        if task.kind not in metrics.get(name).kinds:
-            fitting = ", ".join(x for x in metrics if task.kind in metrics.get(x).kinds)
+        if name not in fitting:
             raise UserError(
                 f"Task {task.name!r}: the metric {name!r} does not score {task.kind} tasks; "
-                f"use one of {fitting}."
+                f"use one of {', '.join(fitting)}."
             )
     if lower_is_better(task.metric):
         raise UserError(

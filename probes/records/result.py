@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from pydantic import Field, model_validator
 
+from probes.common.errors import UserError
 from probes.records.header import ExampleCounts, TaskRecord
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Record
@@ -57,11 +58,12 @@ class Result(Record):
         """Headline score of a layer: that of its first fit.
 
         Raises:
-            LookupError: the layer was not probed.
+            UserError: the layer was not probed.
         """
         row = self.at(self.task.metric, layer, split)
         if row is None:
-            raise LookupError(f"layer {layer} was not probed")
+            known = ", ".join(map(str, self.layers))
+            raise UserError(f"{self.task.name}: layer {layer} was not probed; give one of {known}.")
         return row.value
 
     def scores_of(self, layer: int) -> Scores:
@@ -104,7 +106,7 @@ class Result(Record):
 
     @property
     def best_layer(self) -> int:
-        """The best of all layers; the lowest if no score on dev is defined."""
+        """The best of all layers; the lowest if no score on dev is defined (see `best_number`)."""
         return self.best_of(self.layers)
 
     @property

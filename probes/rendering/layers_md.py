@@ -86,10 +86,15 @@ def _details(result: Result) -> str:
 
 
 def _transferability(results: Sequence[Result]) -> Iterator[str]:
-    """Mean ranks and correlations of every probe family."""
+    """Mean ranks and correlations of every probe family with several tasks."""
+    frames = {
+        family: scores for family, scores in layer_frames(results).items() if scores.shape[1] > 1
+    }
+    if not frames:
+        return
     yield from ("## Transferability", "")
     notes: tuple[str, ...] = ()
-    for family, scores in layer_frames(results).items():
+    for family, scores in frames.items():
         yield from (f"### {family} probe", "")
         mean, correlations = mean_rank_table(scores), correlation_table(scores)
         if mean.rows:

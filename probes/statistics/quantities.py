@@ -197,7 +197,10 @@ quantities.add("bits_per_label", Quantity(label="bits per label", digits=2, boun
 
 # Selectivity.
 quantities.add("selectivity", Quantity(of_task=True, source="Hewitt & Liang 2019"))
-quantities.add("types_seen", Quantity(label="test types seen in train", percent=True, bounds=SHARE))
+quantities.add(
+    "types_seen",
+    Quantity(label="test examples with a type seen in train", percent=True, bounds=SHARE),
+)
 quantities.add("control_types", Quantity(digits=0, bounds=POSITIVE))
 quantities.add(
     "control_sd", Quantity(label="SD over draws", of_task=True, deviation=True, bounds=POSITIVE)

@@ -84,11 +84,11 @@ def test_selectivity_with_half_intervals_and_the_spread_over_draws():
     assert table.texts == [
         ("0", "25.0 ± 2.0"),
         ("1", "65.0"),
-        ("test types seen in train, %", "87.6"),
+        ("test examples with a type seen in train, %", "87.6"),
         ("SD over draws", "1.25"),
     ]
     (table,) = evidence_tables([with_found(given, "selectivity", CONTROLS)])["selectivity"]
-    assert table.texts[-1] == ("test types seen in train, %", "87.6")
+    assert table.texts[-1] == ("test examples with a type seen in train, %", "87.6")
 
 
 def test_compression_is_that_of_the_uniform_code():

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
         ([], "--model is missing"),
         (["--model", "m", "--taks", "pos"], "unknown argument '--taks'. Did you mean '--tasks'?"),
         (["--model", "m", "--tasks", "poss"], "Unknown task 'poss'. Did you mean 'pos'?"),
+        (["--model", "m", "--tasks", "noun_number"], "A task of your own needs --include FILE."),
         (["--model", "m", "--corpus", "ewtt"], "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
         (
             ["--model", "m", "--probes", "liner"],

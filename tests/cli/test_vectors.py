@@ -1,7 +1,10 @@
 """`probes.Vectors` and `probes.probe`: the suite's evidence on arrays, checked from outside."""
 
+import re
+
 import numpy as np
 import pytest
+from killing import ROOT
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -37,7 +40,7 @@ def test_scores_are_those_of_scikit_learn(tmp_path):
         expected = other.score(scaler.transform(x[500:]), y[500:])
         assert result.headline[layer] == pytest.approx(expected, abs=0.0101)  # one example
     assert result.headline[6] > result.headline[0] + 0.3
-    assert (result.examples.resampled, result.examples.clusters) == ("documents", 100)
+    assert (result.examples.resampled, result.examples.clusters) == ("sentences", 100)
     # No two arrays share a key, and the same arrays are not probed twice.
     again = probes.probe(probes.Vectors(layers, y, splits=SPLITS, name="mine", task="reading",
                                         corpus="senses"), **settings(tmp_path))  # fmt: skip
@@ -46,6 +49,17 @@ def test_scores_are_those_of_scikit_learn(tmp_path):
     other = probes.probe(probes.Vectors(changed, y, splits=SPLITS, name="mine", task="reading",
                                         corpus="senses"), **settings(tmp_path))  # fmt: skip
     assert other.results[0].key != result.key
+
+
+def test_the_first_example_of_the_manual(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
+    monkeypatch.setenv("PROBES_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], names)
+    found = names["results"].table()["label"]
+    assert found[6] > found[0] + 0.3
+    assert f"{found[6]:.2f}" in capsys.readouterr().out
 
 
 def test_evidence_is_that_of_models(tmp_path):
@@ -97,7 +111,8 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
         ({"layers": {}}, "no layers; give them as"),
         ({"layers": {0: np.zeros((3, 2))}}, "3 vectors at layer 0, 600 labels"),
         ({"layers": {0: np.zeros(600)}}, r"layer 0 is float64 of the shape \(600,\)"),
-        ({"layers": np.zeros((600, 2))}, "no layers; give them as"),
+        ({"layers": np.zeros((600, 2))}, r"list x of layers, dict\(enumerate\(x\)\)"),
+        ({"labels": ["a"] * 500 + ["b"] * 100, "splits": SPLITS}, "one class only in train, 'a'"),
         ({"layers": {0: [[1, 2], [3]]}}, r"layer 0 is no array of numbers \("),
         ({"layers": {"0": np.zeros((600, 2))}}, "layer '0': give whole numbers from 0"),
         ({"layers": {1: np.full((600, 2), np.nan)}}, r"layer 1, example 0 \(from 0\): a value is NaN"),
@@ -145,6 +160,25 @@ def test_what_is_resampled_is_part_of_the_key(tmp_path):
     assert counts == [50, 100, 50]
 
 
+def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):
+    layers, y = classes()
+    said = "Vectors: labels are floats: regression; give integers for classes"
+    for labels, kind, warned in (
+        (y.astype(float), "regression", True),
+        (y + 0.5, "regression", False),
+        (y, "classification", False),
+    ):
+        assert probes.Vectors(layers, labels).kind == kind
+        assert (said in capsys.readouterr().err) == warned
+
+
+def test_a_layer_without_score_names_those_with_one(tmp_path):
+    layers, y = classes()
+    (result,) = probes.probe(probes.Vectors(layers, y, splits=SPLITS), **settings(tmp_path))
+    with pytest.raises(probes.UserError, match="label: layer 1 was not probed; give one of 0, 6"):
+        result.score(1)
+
+
 @pytest.mark.parametrize(("scale", "offset"), [(1e-9, 0), (0.1, 1000), (1e6, 0)])
 def test_numbers_of_any_size_keep_what_they_say(scale, offset, tmp_path):
     layers, y = classes()
@@ -173,7 +207,34 @@ def test_a_config_of_a_model_in_the_folder_is_no_concern(tmp_path, monkeypatch):
     assert result.layers == (12,)
 
 
+def test_what_is_not_known_of_one_layer_and_one_task_is_not_said(tmp_path, capsys):
+    layers, y = classes()
+    probes.probe(probes.Vectors({6: layers[6]}, y, splits=SPLITS), **settings(tmp_path))
+    said = capsys.readouterr().err
+    assert "600 words × 1 layer, float32" in said
+    assert "[UNK]" not in said
+    (path,) = tmp_path.rglob("layers.md")
+    assert "Transferability" not in path.read_text()
+
+
 def test_groups_that_splits_divide_are_counted(capsys):
     layers, y = classes()
     probes.Vectors(layers, y, splits=SPLITS, groups=[f"{i % 300}" for i in range(600)])
     assert "Vectors: 200 groups are divided among splits" in capsys.readouterr().err
+    # A group counts once, in however many splits it is.
+    probes.Vectors(layers, y, splits=SPLITS, groups=[i % 10 for i in range(600)])
+    said = capsys.readouterr().err
+    assert "Vectors: 10 groups are divided among splits" in said
+    assert "leave splits= out" in said
+
+
+@pytest.mark.parametrize(
+    ("n", "resampled", "clusters"), [(19, "sentences", 100), (20, "documents", 20)]
+)
+def test_few_groups_in_test_are_warned_of(n, resampled, clusters, tmp_path, capsys):
+    layers, y = classes()
+    groups = [f"test {i % n}" if split == "test" else f"{i}" for i, split in enumerate(SPLITS)]
+    given = probes.Vectors(layers, y, splits=SPLITS, groups=groups)
+    assert ("Vectors: 19 groups in test" in capsys.readouterr().err) == (n == 19)
+    (result,) = probes.probe(given, **settings(tmp_path))
+    assert (result.examples.resampled, result.examples.clusters) == (resampled, clusters)

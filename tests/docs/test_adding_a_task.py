@@ -1,10 +1,13 @@
 """The guide: its files are written, its commands run, and what it shows is what they print."""
 
 import json
+import re
 import sys
 
 import pytest
 from guides import Guide
+
+from probes.statistics.metrics import metrics
 
 GUIDE = Guide("adding-a-task.md")
 COMMANDS = GUIDE.commands
@@ -75,3 +78,10 @@ def test_the_package_is_found_when_it_is_installed(folder, run, capsys, monkeypa
     assert run("python run_probes.py --list-tasks --format csv") == 0
     assert "[tense of tense-probe 1.0]" in capsys.readouterr().out
     sys.modules.pop("tense")
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "multi-label"])
+def test_the_guide_lists_the_metrics_of_each_kind(kind):
+    (row,) = re.findall(rf"^\| `{kind}` \|.*\|(.*)\|$", GUIDE.path.read_text(), re.M)
+    known = {name for name in metrics if kind in metrics.get(name).kinds}
+    assert set(re.findall(r"`(\w+)`", row)) - {"also"} == known

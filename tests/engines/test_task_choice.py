@@ -31,6 +31,12 @@ def test_a_metric_for_another_kind_of_task_is_refused(write, run_with):
         run_with(write(TASK.replace('"accuracy"', '"nspr"')), tasks=("mine",))
 
 
+def test_an_unknown_metric_is_answered_by_those_of_the_kind_of_task(write, run_with):
+    fitting = "accuracy, balanced_accuracy, macro_f1, macro_f1_20, micro_f1, span_f1"
+    with pytest.raises(UserError, match=f"unknown metric 'f1'. Known: {fitting}.$"):
+        run_with(write(TASK.replace('"accuracy"', '"f1"')), tasks=("mine",))
+
+
 def test_a_plug_in_that_the_users_data_cannot_serve_is_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(progress, "quiet", False)
     (tmp_path / "mine.py").write_text(TASK)

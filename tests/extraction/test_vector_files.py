@@ -96,7 +96,9 @@ def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
 
 
 def test_files_of_vllm_are_converted_as_the_page_says(tiny_bert, corpus, extracted, tmp_path):
-    (code,) = re.findall(r"```python\n(import numpy.*?)```", PAGE.read_text(), re.DOTALL)
+    (code,) = re.findall(
+        r"```python\n(import numpy as np\nfrom safetensors.*?)```", PAGE.read_text(), re.DOTALL
+    )
     names = {}
     exec(code, names)
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
