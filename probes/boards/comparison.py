@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from probes.boards.comparable import SAME_PAIR, differences
-from probes.boards.paired import NOT_TESTED, TESTED, Difference, LayerScore, paired_differences
+from probes.boards.paired import (
+    NOT_TESTED,
+    Difference,
+    LayerScore,
+    paired_differences,
+    tested_note,
+)
 from probes.common.errors import UserError
 from probes.measurements.cells import counted_head, score_cell
 from probes.records.result import Result
@@ -138,7 +144,8 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
             left=2,
             repeated=2,
             notes=(
-                f"Layers and the first model are chosen on dev. {TESTED if tested else NOT_TESTED}",
+                "Layers and the first model are chosen on dev. "
+                + (tested_note(differences_) if tested else NOT_TESTED),
                 *apart,
             ),
         )

@@ -7,7 +7,7 @@ The one place where models are compared: the summary of a run, `compare` and the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,17 +19,17 @@ from probes.measurements.cells import p_cell
 from probes.measurements.resampled import resampled
 from probes.records.files import if_readable
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell
+from probes.records.table import MARKS, NOTHING, Cell
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
 from probes.statistics.formatting import shown
 from probes.statistics.replicates import Replicates, p_values_of
-from probes.statistics.significance import ALPHA, Pair
+from probes.statistics.significance import ALPHA, Pair, borderline
 
 TESTED = (
     "p is corrected by max-T over all pairs of a task's models, and includes uncertainty from test "
-    "data and from training; without training variance (--evidence standard) of both there is no "
-    "p. Borderline: within three Monte Carlo errors of .05."
+    "data and from training. p needs the training variance of both models; measure it with "
+    "--evidence standard."
 )
 
 NOT_TESTED = (
@@ -105,6 +105,12 @@ class Difference:
             low, high = (_signed(bound, self.metric) for bound in self.interval)
             text += f" [{low}, {high}]"
         return Cell(text, value=self.value, interval=self.interval), p_cell(self.p)
+
+
+def tested_note(differences: Iterable[Difference]) -> str:
+    """What p is in a table of differences, and what borderline is if one of them is that."""
+    unclear = any(x.p is not None and borderline(x.p) for x in differences)
+    return f"{TESTED} {MARKS['borderline'][1].capitalize()}." if unclear else TESTED
 
 
 def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[LayerScore]:

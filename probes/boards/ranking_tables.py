@@ -37,8 +37,8 @@ CSV_HEADS = (
 _RULE = (
     "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
     "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the variance "
-    "of training, max-T over all pairs, .05); borderline if a p behind them is within three Monte "
-    "Carlo errors of .05."
+    "of training, max-T over all pairs, .05); borderline if a p behind them is so near .05 that "
+    "other resamples might decide otherwise."
 )
 
 _UNTESTED = (

@@ -56,10 +56,16 @@ def test_best_layers_and_curves(folder, capsys):
     assert curves[4] == "| 0.25 |  | 70.0 |  |  |"
     # Alone p would be .77; with the difference above, of about the same deviation, .95.
     assert re.fullmatch(
-        r"\| 0.50 \| 90.0★ \| 89.5 \| −0.5 \[−4.\d, \+3.\d\] \| .9\d\d \|", curves[5]
+        r"\| 0.50 \| \*\*90.0\*\*★ \| 89.5 \| −0.5 \[−4.\d, \+3.\d\] \| .9\d\d \|", curves[5]
     )
     assert curves[6] == "| 0.75 |  | 95.0 |  |  |"
-    assert re.fullmatch(r"\| 1.00 \| 75.0 \| 97.5★ \| \+22.5 .* \| .001 \|", curves[7])
+    assert re.fullmatch(r"\| 1.00 \| 75.0 \| \*\*97.5\*\*★ \| \+22.5 .* \| .001 \|", curves[7])
+
+
+def test_no_table_of_claims_where_none_changes(tmp_path, capsys):
+    for model in ("one", "same"):
+        put(tmp_path, model, "pos", 0, wrongs=(200, 40, 100))
+    assert not any("claims" in line for line in printed(capsys, tmp_path, "one", "same"))
 
 
 def test_what_is_not_comparable_stands_apart(folder, capsys):
