@@ -91,6 +91,8 @@ def next_step(runs: Sequence[ModelRun]) -> str:
     if not any(run.evidence for run in runs):
         without = "--quick" if config.quick else "--evidence none"
         return f"the same command without {without} adds the evidence behind these scores"
-    if len(runs) > 1 and sum(not run.model.is_twin for run in runs) > 1:
-        return f"python -m probes leaderboard {output}"
+    trained = [run.folder for run in runs if run.results and not run.model.is_twin]
+    families = {family for run in runs for _, family in run.results}
+    if len(trained) > 1 and "linear" in families:
+        return f"python -m probes compare {' '.join(map(str, trained))}"
     return f"python -m probes report {output}"

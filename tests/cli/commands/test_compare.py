@@ -108,11 +108,13 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
         (("large", "small", "--probe", "mlp"), "no corpus and task in common"),
         (("large", "small", "--task", "srl"), "no corpus and task in common"),
         (("small", "./"), "./: no results"),
+        (("a", "b", "--results", "."), "or name another folder with --results"),
+        (("a", "b", "--results", "none"), "name a folder of results with --results"),
     ],
 )
 def test_what_cannot_be_compared_is_said(
     folder, capsys, monkeypatch, tmp_path_factory, arguments, said
 ):
     monkeypatch.chdir(tmp_path_factory.mktemp("empty"))
-    assert main(["compare", *arguments, "--results", str(folder)]) == 2
+    assert main(["compare", "--results", str(folder), *arguments]) == 2
     assert said in capsys.readouterr().err
