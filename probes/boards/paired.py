@@ -19,18 +19,19 @@ from probes.measurements.cells import p_cell
 from probes.measurements.resampled import resampled
 from probes.records.files import if_readable
 from probes.records.result import Result
-from probes.records.table import MARKS, NOTHING, Cell
+from probes.records.table import NOTHING, Cell
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
 from probes.statistics.formatting import shown
 from probes.statistics.replicates import Replicates, p_values_of
 from probes.statistics.significance import ALPHA, Pair, borderline
 
-TESTED = (
+_TESTED = (
     "p is corrected by max-T over all pairs of a task's models, and includes uncertainty from test "
-    "data and from training. p needs the training variance of both models; measure it with "
-    "--evidence standard."
+    "data and from training."
 )
+
+_SOME_TESTED = "p needs the training variance of both models; measure it with --evidence standard."
 
 NOT_TESTED = (
     "Differences are not tested: that takes training variance (--evidence standard) of both "
@@ -108,9 +109,14 @@ class Difference:
 
 
 def tested_note(differences: Iterable[Difference]) -> str:
-    """What p is in a table of differences, and what borderline is if one of them is that."""
-    unclear = any(x.p is not None and borderline(x.p) for x in differences)
-    return f"{TESTED} {MARKS['borderline'][1].capitalize()}." if unclear else TESTED
+    """What p is in a table of differences, why some lack it, and what borderline ones are."""
+    p_values = [difference.p for difference in differences]
+    notes = [_TESTED]
+    if None in p_values:
+        notes.append(_SOME_TESTED)
+    if any(borderline(p) for p in p_values if p is not None):
+        notes.append("Borderline: p is so near .05 that other resamples might decide otherwise.")
+    return " ".join(notes)
 
 
 def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[LayerScore]:

@@ -92,7 +92,8 @@ def next_step(runs: Sequence[ModelRun]) -> str:
         without = "--quick" if config.quick else "--evidence none"
         return f"the same command without {without} adds the evidence behind these scores"
     trained = [run.folder for run in runs if run.results and not run.model.is_twin]
-    families = {family for run in runs for _, family in run.results}
-    if len(trained) > 1 and "linear" in families:
-        return f"python -m probes compare {' '.join(map(str, trained))}"
+    if len(trained) > 1:
+        families = sorted({family for run in runs for _, family in run.results})
+        probe = "" if "linear" in families else f" --probe {families[0]}"
+        return f"python -m probes compare {' '.join(map(str, trained))}{probe}"
     return f"python -m probes report {output}"
