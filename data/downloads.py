@@ -125,7 +125,8 @@ class FileFinder:
             raise UserError(
                 f"--corpus {corpus}: {', '.join(r.name for r in missing)} not found {places}in "
                 f"{self.folder}; run `python -m probes fetch {corpus}` on a machine with a network "
-                "and give its folder with --data-dir (or PROBES_DATA_DIR)."
+                "and give its folder with --data-dir (or PROBES_DATA_DIR), which is searched "
+                "with its subfolders."
             )
         if missing:
             progress.warn(terms)

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from probes.boards.comparable import SAME_PAIR, differences
-from probes.boards.paired import NOT_TESTED, TESTED, Difference, LayerScore, paired_differences
+from probes.boards.paired import (
+    NOT_TESTED,
+    Difference,
+    LayerScore,
+    paired_differences,
+    tested_note,
+)
 from probes.common.errors import UserError
-from probes.measurements.cells import counted_head, score_cell
+from probes.measurements.cells import n_of, score_cell, task_head
 from probes.records.result import Result
 from probes.records.table import Table, TableRow
 from probes.records.titles import limit_mark, model_title
@@ -38,6 +44,8 @@ class Comparison:
 
     Attributes:
         head: task and metric, with what sets the results apart.
+        n: the number of test examples.
+        limit: the suffix of the corpus's name if only a part of it was used.
         apart: models that cannot be compared with the others, and why.
     """
 
@@ -45,6 +53,8 @@ class Comparison:
     head: str
     probe: str
     metric: str
+    n: str
+    limit: str
     standings: tuple[Standing, ...]
     apart: dict[str, str]
 
@@ -94,9 +104,11 @@ def _compared(
     first = scores[0].result
     return Comparison(
         first.task.name,
-        counted_head(first) + limit_mark(first),
+        task_head(first, first.task.metric),
         first.probe.family,
         first.task.metric,
+        n_of([first]),
+        limit_mark(first),
         tuple(
             Standing(model_title(score.result), score.layer, score.value, difference)
             for score, difference in zip(scores, (None, *tested), strict=True)
@@ -131,14 +143,17 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
             for comparison in own
             for model, why in comparison.apart.items()
         )
+        counts = "; ".join(f"{comparison.task} {comparison.n}" for comparison in own)
         yield Table(
-            f"models at their best layers · {family} probe · test",
+            f"models at their best layers · {family} probe · test{own[0].limit}",
             ("task", "model", "layer", "score", "difference from the first model", *["p"] * tested),
             tuple(row for comparison in own for row in _rows(comparison, tested)),
             left=2,
             repeated=2,
             notes=(
-                f"Layers and the first model are chosen on dev. {TESTED if tested else NOT_TESTED}",
+                "Layers and the first model are chosen on dev. "
+                + (tested_note(differences_) if tested else NOT_TESTED),
+                f"n: {counts}.",
                 *apart,
             ),
         )

@@ -7,7 +7,7 @@ The one place where models are compared: the summary of a run, `compare` and the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,13 +24,14 @@ from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
 from probes.statistics.formatting import shown
 from probes.statistics.replicates import Replicates, p_values_of
-from probes.statistics.significance import ALPHA, Pair
+from probes.statistics.significance import ALPHA, Pair, borderline
 
-TESTED = (
+_TESTED = (
     "p is corrected by max-T over all pairs of a task's models, and includes uncertainty from test "
-    "data and from training; without training variance (--evidence standard) of both there is no "
-    "p. Borderline: within three Monte Carlo errors of .05."
+    "data and from training."
 )
+
+_SOME_TESTED = "p needs the training variance of both models; measure it with --evidence standard."
 
 NOT_TESTED = (
     "Differences are not tested: that takes training variance (--evidence standard) of both "
@@ -105,6 +106,17 @@ class Difference:
             low, high = (_signed(bound, self.metric) for bound in self.interval)
             text += f" [{low}, {high}]"
         return Cell(text, value=self.value, interval=self.interval), p_cell(self.p)
+
+
+def tested_note(differences: Iterable[Difference]) -> str:
+    """What p is in a table of differences, why some lack it, and what borderline ones are."""
+    p_values = [difference.p for difference in differences]
+    notes = [_TESTED]
+    if None in p_values:
+        notes.append(_SOME_TESTED)
+    if any(borderline(p) for p in p_values if p is not None):
+        notes.append("Borderline: p is so near .05 that other resamples might decide otherwise.")
+    return " ".join(notes)
 
 
 def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[LayerScore]:

@@ -58,9 +58,11 @@ class Ranking:
 
     Attributes:
         untested: whether two candidates had to be compared by their intervals alone.
+        unclear: whether a place is borderline.
     """
 
     untested: bool = False
+    unclear: bool = False
     _known: dict[Path, LayerScore] = field(default_factory=dict)
     _ranked: dict[tuple[Path, ...], list[Place]] = field(default_factory=dict)
 
@@ -89,6 +91,7 @@ class Ranking:
         )
         ranges = rank_ranges(np.array([c.score or 0.0 for c in ranked]), pairs, p_values)
         unclear = {pairs[k][end] for k in np.flatnonzero(borderline(p_values)) for end in (0, 1)}
+        self.unclear |= bool(unclear)
         return [
             Place(candidate, first, last, i in unclear)
             for i, (candidate, (first, last)) in enumerate(

@@ -37,9 +37,10 @@ CSV_HEADS = (
 _RULE = (
     "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
     "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the variance "
-    "of training, max-T over all pairs, .05); borderline if a p behind them is within three Monte "
-    "Carlo errors of .05."
+    "of training, max-T over all pairs, .05)."
 )
+
+_UNCLEAR = "Borderline: a p behind it is so near .05 that other resamples might decide otherwise."
 
 _UNTESTED = (
     "Where training variance or predictions are missing, or examples differ, two models count as "
@@ -56,9 +57,8 @@ _MEAN = (
 def ranking_tables(board: Board, ranking: Ranking) -> Iterator[Table]:
     """A table per task, the last with the notes; the overall ranks; and what is listed apart."""
     tables = [_of_task(board, *item, ranking) for item in board.tasks.items()]
-    yield from (*tables[:-1], replace(tables[-1], notes=rules(ranking)))
-    if len(board.tasks) > 1:
-        yield _of_all(board, ranking.overall(board))
+    overall = [_of_all(board, ranking.overall(board))] if len(board.tasks) > 1 else []
+    yield from (*tables[:-1], replace(tables[-1], notes=rules(ranking)), *overall)
     if board.apart:
         yield table_apart(board)
 
@@ -76,8 +76,8 @@ def table_apart(board: Board) -> Table:
 
 
 def rules(ranking: Ranking) -> tuple[str, ...]:
-    """What scores and ranks are, and what stood in for tests if there were none."""
-    return (_RULE, _UNTESTED) if ranking.untested else (_RULE,)
+    """What scores and ranks are, what is borderline, and what stood in for tests."""
+    return (_RULE, *[_UNCLEAR] * ranking.unclear, *[_UNTESTED] * ranking.untested)
 
 
 def table_of_all(board: Board, ranking: Ranking) -> Table:

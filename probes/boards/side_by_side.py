@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,17 +11,16 @@ from probes.boards.claims.claim import CAVEAT
 from probes.boards.claims.claim_reports import make_reports
 from probes.boards.claims.literature import CLAIMS
 from probes.boards.paired import (
-    TESTED,
+    Difference,
     LayerScore,
     paired_differences,
     readable_layer_scores,
+    tested_note,
 )
 from probes.measurements.cells import counted_head, estimate_cell, score_cell
 from probes.measurements.measurement import LOCALISATION
-from probes.records.table import Cell, Table, TableRow
+from probes.records.table import BARS, Cell, Table, TableRow
 from probes.statistics.significance import all_pairs
-
-_BARS = "▁▂▃▄▅▆▇█"
 
 Scores = Mapping[Path, Mapping[int, LayerScore]]
 """By the path of a result and the number of a layer."""
@@ -71,10 +69,13 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
         return scores[candidate.path][candidate.result.best_layer]
 
     rows = []
+    shown: list[Difference] = []
     for candidates in shared.values():
         pairs = all_pairs(len(candidates))
         # Those with the first come first.
-        differences = iter(paired_differences([at_best(c) for c in candidates], pairs))
+        found = paired_differences([at_best(c) for c in candidates], pairs)
+        shown += found[: len(candidates) - 1]
+        differences = iter(found)
         for candidate in candidates:
             result, first = candidate.result, candidate is candidates[0]
             rows.append(
@@ -93,7 +94,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores
         tuple(rows),
         left=3,
         repeated=2,
-        notes=(f"Best layers are chosen on dev; scores are on test. {TESTED}",),
+        notes=(f"Best layers are chosen on dev; scores are on test. {tested_note(shown)}",),
     )
 
 
@@ -103,7 +104,7 @@ def _sparkline(candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     known = [s for s in all_scores if s is not None]
     low, span = min(known, default=0.0), (max(known, default=0.0) - min(known, default=0.0)) or 1.0
     scores = map(candidate.result.score, candidate.result.layers)
-    return "".join(" " if s is None else _BARS[round(7 * (s - low) / span)] for s in scores)
+    return "".join(" " if s is None else BARS[round(7 * (s - low) / span)] for s in scores)
 
 
 def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Scores) -> Table:
@@ -150,8 +151,8 @@ def _score_at(candidate: Candidate, layer: int | None) -> Cell:
     if layer is None:
         return Cell()
     result = candidate.result
-    cell = score_cell(result.score(layer), None, result.task.metric)
-    return replace(cell, text=cell.text + "★") if layer == result.best_number else cell
+    best = layer == result.best_number
+    return score_cell(result.score(layer), None, result.task.metric, best=best)
 
 
 def _expected_layers(
@@ -195,4 +196,5 @@ def _changed_claims(board: Board, tasks: Collection[str], models: Sequence[str])
         f"{tested - len(rows)} of these the verdicts are the same. {CAVEAT}"
     )
     title = f"{board.setting} · claims that change"
-    yield Table(title, ("claim", *models), rows, left=1 + len(models), notes=(note,))
+    if rows:
+        yield Table(title, ("claim", *models), rows, left=1 + len(models), notes=(note,))

@@ -91,6 +91,9 @@ def next_step(runs: Sequence[ModelRun]) -> str:
     if not any(run.evidence for run in runs):
         without = "--quick" if config.quick else "--evidence none"
         return f"the same command without {without} adds the evidence behind these scores"
-    if len(runs) > 1 and sum(not run.model.is_twin for run in runs) > 1:
-        return f"python -m probes leaderboard {output}"
+    trained = [run.folder for run in runs if run.results and not run.model.is_twin]
+    if len(trained) > 1:
+        families = sorted({family for run in runs for _, family in run.results})
+        probe = "" if "linear" in families else f" --probe {families[0]}"
+        return f"python -m probes compare {' '.join(map(str, trained))}{probe}"
     return f"python -m probes report {output}"

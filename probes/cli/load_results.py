@@ -60,8 +60,11 @@ def results_below(folders: Iterable[Path]) -> dict[Path, Result]:
     return found
 
 
-def records_below(folders: Iterable[Path]) -> dict[Path, Record]:
+def records_below(folders: Iterable[Path], flag: str = "") -> dict[Path, Record]:
     """All records below the folders.
+
+    Args:
+        flag: the option that names another folder, which errors suggest.
 
     Raises:
         UserError: a folder does not exist, or there are no records in any of them.
@@ -69,18 +72,19 @@ def records_below(folders: Iterable[Path]) -> dict[Path, Record]:
     folders = tuple(folders)
     for folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder}: there is no such folder; name a folder of results.")
+            name = f"name a folder of results{f' with {flag}' * bool(flag)}"
+            raise UserError(f"{folder}: there is no such folder; {name}.")
     found = unique_records(*folders)
     if not found:
-        raise no_results(folders)
+        raise no_results(folders, flag)
     return found
 
 
-def no_results(folders: Iterable[Path]) -> UserError:
-    """The error for folders without any results."""
+def no_results(folders: Iterable[Path], flag: str = "") -> UserError:
+    """The error for folders without any results; `flag` names another one."""
     folders = tuple(folders)
     where = ", ".join(map(str, folders))
     return UserError(
         f"{where}: no results; probe a model first: python run_probes.py --model M"
-        f"{or_published(*folders)}."
+        f"{f', or name another folder with {flag}' * bool(flag)}{or_published(*folders)}."
     )

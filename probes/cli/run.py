@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
@@ -177,11 +178,15 @@ def _write(runs: Sequence[ModelRun]) -> None:
 
 
 def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
-    """Print the tables of scores, of some probe families or of all."""
+    """Print the tables of scores: so far of some probe families, or of all."""
     with tolerate_broken_output(), progress.aside():
         for results in write_model_tables(runs, write=False):
             chosen = [r for r in results if not families or r.probe.family in families]
-            printer.show(score_tables(chosen), quiet=progress.quiet)
+            tables = [
+                replace(table, title=table.title + " · scores so far" * bool(families))
+                for table in score_tables(chosen)
+            ]
+            printer.show(tables, quiet=progress.quiet)
 
 
 def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:

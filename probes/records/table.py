@@ -10,12 +10,15 @@ from probes.records.values import Interval
 NOTHING = "–"
 """The text of a cell that has no value."""
 
+BARS = "▁▂▃▄▅▆▇█"
+"""Of which curves in cells consist, from the least value to the greatest."""
+
 MARKS = {
     "best": ("★", "best layer on dev"),
     "tied": ("☆", "not significantly worse than any other"),
     "beaten": ("†", "significantly worse than another"),
     "floored": ("▽", "not above the floor"),
-    "borderline": ("≈", "borderline: p is within three Monte Carlo errors of .05"),
+    "borderline": ("≈", "borderline: p is so near .05 that other resamples might decide otherwise"),
 }
 """By field of `Cell`, the sign and what it says of a layer's score."""
 
@@ -170,13 +173,13 @@ class Table:
 
 
 def legend(tables: Iterable[Table]) -> list[str]:
-    """What the marks in tables of scores mean, in every format: a line, or none without scores."""
+    """What the marks in tables of scores mean, in every format: a line, or none without marks."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells]
     if all(cell.place is None for cell in cells):
         return []
-    # A table in which no layer is the best says so by the star that it has not.
-    used = {"★", *(sign for cell in cells for sign in cell.marks)}
-    return [" · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)]
+    used = {sign for cell in cells for sign in cell.marks}
+    meanings = [f"{sign} {said}" for sign, said in MARKS.values() if sign in used]
+    return [" · ".join(meanings)] if meanings else []
 
 
 def cell_text(cell: Cell) -> str:

@@ -3,8 +3,9 @@ r"""Tables as LaTeX, typeset by `booktabs`: `\usepackage{booktabs}`."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from probes.records.table import Cell, Table, cell_text
+from probes.records.table import BARS, Cell, Table, cell_text
 
 _SIGNS = {
     "\\": r"\textbackslash{}",
@@ -18,8 +19,8 @@ _SIGNS = {
     "·": r"$\cdot$",
     "→": r"$\to$",
     "−": r"$-$",
-    "★": r"\textbf{bold}",  # in a legend: the best layer is set in bold instead
-    "☆": r"$\ast$",
+    "★": r"$\star$",
+    "☆": r"$\circ$",  # an asterisk would be read as "significant"
     "†": r"$\dagger$",
     "▽": r"$\bigtriangledown$",
     "≈": r"$\approx$",
@@ -29,8 +30,11 @@ _SIGNS = {
 
 def latex(table: Table) -> str:
     """A floating table with its title and notes as the caption."""
-    table = table.filled
-    caption = (f"{table.title}.", *table.notes, *(f"{line}." for line in table.legend))
+    table = _without_curves(table.filled)
+    parts = (f"{table.title}.", *table.notes, *(f"{line}." for line in table.legend))
+    caption = " ".join(map(_escaped, parts))
+    if any(cell.best for row in table.rows for cell in row.cells):
+        caption = caption.replace(_SIGNS["★"], r"\textbf{bold}")
     columns = "l" * table.left + "r" * (len(table.heads) - table.left)
     names, _, qualified = zip(*(head.partition("\n") for head in table.heads), strict=True)
     body: list[str] = []
@@ -48,11 +52,20 @@ def latex(table: Table) -> str:
             *body,
             r"\bottomrule",
             r"\end{tabular}",
-            rf"\caption{{{' '.join(map(_escaped, caption))}}}",
+            rf"\caption{{{caption}}}",
             r"\end{table}",
             "",
         ]
     )
+
+
+def _without_curves(table: Table) -> Table:
+    """The table without the columns whose bars LaTeX's fonts lack."""
+    drawn = {
+        i for row in table.rows for i, cell in enumerate(row.cells) if set(BARS) & {*cell.text}
+    }
+    kept = [i for i in range(len(table.heads)) if i not in drawn]
+    return replace(table.with_columns(kept), left=sum(i < table.left for i in kept))
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -114,7 +114,8 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
     usual = ("task", "model", "layer", "score", "difference from the first model")
     assert table.heads == (*usual, *["p"] * trained)
     first, second = table.texts
-    assert first == ("pos (accuracy), n = 200", "high", "2", "90.0", "", *[""] * trained)
+    assert table.notes[1] == "n: pos 200."
+    assert first == ("pos (accuracy)", "high", "2", "90.0", "", *[""] * trained)
     assert second[:4] == ("", "low", "2", "50.0")
     assert second[4].startswith("−40.0 [")
     assert second[5:] == ("<.001",) * trained
@@ -167,7 +168,7 @@ def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_com
     assert found.standings[1].difference.value == pytest.approx(expected)
     assert found.apart == {damaged: "predictions not readable"}
     (table,) = comparison_tables([found])
-    assert table.notes[1:] == (f"Not compared: {damaged} on pos (predictions not readable).",)
+    assert table.notes[2:] == (f"Not compared: {damaged} on pos (predictions not readable).",)
 
 
 def test_without_readable_predictions_there_is_no_comparison():

@@ -222,6 +222,13 @@ def test_breakdowns_are_shown(folder, by, capsys, monkeypatch):
     assert main(["show", str(path), "--by", by]) == 0
 
 
+def test_show_of_one_probe_family(folder, capsys):
+    assert main(["show", str(folder), "--probe", "linear"]) == 0
+    assert "linear probe" in capsys.readouterr().out
+    assert main(["show", str(folder), "--probe", "mlp"]) == 2
+    assert "--probe mlp: no results. Known: linear." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

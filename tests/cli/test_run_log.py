@@ -87,7 +87,7 @@ def test_verbose_prints_more_on_standard_error_and_results_on_standard_output(
     assert "encode  " not in plain.err
     assert "encode  " in more.err
     assert "done    " not in plain.out
-    assert "★" in plain.out
+    assert "linear probe · test" in plain.out
     assert len(more.err.splitlines()) > len(plain.err.splitlines())
 
 

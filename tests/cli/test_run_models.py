@@ -122,7 +122,7 @@ def test_the_command_works_offline_from_a_hub_cache(hub_cache, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "depth" in done.stdout
-    assert "★" in done.stdout
+    assert "linear probe · test" in done.stdout
     board = pd.read_csv(tmp_path / "r" / "leaderboard.csv")
     assert set(board.revision) == {"0123456789abcdef0123456789abcdef01234567"}
 

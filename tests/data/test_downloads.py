@@ -100,7 +100,7 @@ def test_terms_are_shown_before_the_first_download_only(tmp_path, capsys):
 
 def test_offline_downloads_nothing_and_says_what_to_do(tmp_path):
     finder = FileFinder(None, tmp_path, offline=True)
-    message = r"f\.txt not found in .*python -m probes fetch c"
+    message = r"f\.txt not found in .*python -m probes fetch c.*searched with its subfolders"
     with serving({"f.txt": CONTENT}) as (url, seen), pytest.raises(UserError, match=message):
         finder.get("c", remote(url), "terms")
     assert not seen

@@ -131,7 +131,7 @@ def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
     assert err.endswith(
         "stopped; finished results are kept, and the same command continues from them\n"
     )
-    assert "★" in out
+    assert "linear probe · test" in out
     assert set(scores(tmp_path).task) == {"pos"}
     assert [event["status"] for event in logged(tmp_path, "end")] == ["stopped"]
 

@@ -196,7 +196,7 @@ def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
     assert err.endswith(
         "stopped; finished results are kept, and the same command continues from them\n"
     )
-    assert "★" in out
+    assert "linear probe · test" in out
     assert not list(tmp_path.rglob("*.lock"))
 
 
@@ -228,7 +228,7 @@ def test_an_error_that_the_user_can_fix_ends_the_run(tiny_bert, corpus, tmp_path
     for n in ("1", "2"):
         assert main(flags(tiny_bert, corpus, tmp_path, *asked, "--workers", n)) == 2
         said = capsys.readouterr()
-        assert "★" in said.out
+        assert "linear probe · test" in said.out
         ends.append(said.err.splitlines()[-1])
     assert str(layer) in ends[0]
     assert ends[1] == ends[0]

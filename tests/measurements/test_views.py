@@ -213,7 +213,9 @@ def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
     uuas, dspr = ([row.cells[place] for row in table.rows] for place in (1, 2))
     assert [cell.text + cell.marks for cell in uuas] == ["55.0", "65.0★†≈", "75.0☆"]
     assert not any(cell.marks for cell in dspr)
-    assert table.notes == ("≈ borderline: p is within three Monte Carlo errors of .05.",)
+    assert table.notes == (
+        "≈ borderline: p is so near .05 that other resamples might decide otherwise.",
+    )
 
 
 def test_lines_apart_have_panels_of_their_own():

@@ -1,6 +1,7 @@
 """One table in every format."""
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -50,10 +51,22 @@ def test_only_what_markdown_would_interpret_is_escaped():
 def test_latex_marks_and_escapes():
     text = latex(TABLE)
     assert "layer & pos \\\\\n & accuracy, silver \\\\\n\\midrule" in text
-    assert r"0 & 90.0 $\pm$ 0.5$\ast$ \\" in text
+    assert r"0 & 90.0 $\pm$ 0.5$\circ$ \\" in text
     assert r"1 & \textbf{95.0 $\pm$ 0.5} \\" in text
     assert r"\textless{}x\textgreater{}\_[y](z) & -- \\" in text
     assert r"\caption{a \textbar{} b. $\pm$ half an interval}" in text
+
+
+def test_latex_explains_the_marks_that_occur_and_leaves_out_curves():
+    score = Cell("90.0", place=0.5)
+    marked = Table("t", ("layer", "pos"), (TableRow.of("0", replace(score, best=True)),))
+    assert r"\textbf{bold} best layer on dev." in latex(marked)
+    assert r"\caption{t.}" in latex(replace(marked, rows=(TableRow.of("0", score),)))
+    starred = Table("t", ("P at 1★", "n"), (TableRow.of("1", "2"),), notes=("★ best",))
+    assert latex(starred).count(r"$\star$") == 2
+    curves = Table("t", ("m", "layers", "n"), (TableRow.of("a", "▁▄█", "1"),), left=2)
+    assert r"\begin{tabular}{lr}" in latex(curves)
+    assert r"m & n \\" in latex(curves)
 
 
 def test_the_terminal_marks_the_best_and_the_tied():

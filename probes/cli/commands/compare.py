@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError("compare: name two or more models.")
     folders = [Path(name) for name in options.model if _is_folder(name)]
     others = [options.results] * (len(folders) < len(options.model))
-    records = records_below([*others, *folders])
+    records = records_below([*others, *folders], "--results" * bool(others))
     found = [] if options.task else answers(records, options)
     candidates = named(joined(records))
     # Models may have been asked for their answers alone.

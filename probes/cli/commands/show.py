@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="layer (the default), group, label, or evidence: "
         f"{', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
+    add("--probe", metavar="P", help="only this probe family: linear or mlp (default: all)")
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
     add_format(parser)
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: a path does not exist, or there are no results.
+        UserError: a path does not exist, or there are no results, or none of this probe family.
     """
     known = ("layer", "group", "label", *(x.name for x in probe_measurements()))
     if options.by not in known:
@@ -57,6 +58,13 @@ def run(options: argparse.Namespace) -> int:
     folders = [path for path in options.paths if path.is_dir()]
     found = results_below(folders) if folders else {}
     found |= {path: read_result(path) for path in options.paths if path not in folders}
+    if options.probe:
+        families = sorted({result.probe.family for result in found.values()})
+        if options.probe not in families:
+            raise UserError(
+                f"--probe {options.probe}: no results. {did_you_mean(options.probe, families)}"
+            )
+        found = {path: r for path, r in found.items() if r.probe.family == options.probe}
     if options.by == "layer":
         printer.show(model_tables(found))
     elif options.by in ("group", "label"):

@@ -56,10 +56,16 @@ def test_best_layers_and_curves(folder, capsys):
     assert curves[4] == "| 0.25 |  | 70.0 |  |  |"
     # Alone p would be .77; with the difference above, of about the same deviation, .95.
     assert re.fullmatch(
-        r"\| 0.50 \| 90.0★ \| 89.5 \| −0.5 \[−4.\d, \+3.\d\] \| .9\d\d \|", curves[5]
+        r"\| 0.50 \| \*\*90.0\*\*★ \| 89.5 \| −0.5 \[−4.\d, \+3.\d\] \| .9\d\d \|", curves[5]
     )
     assert curves[6] == "| 0.75 |  | 95.0 |  |  |"
-    assert re.fullmatch(r"\| 1.00 \| 75.0 \| 97.5★ \| \+22.5 .* \| .001 \|", curves[7])
+    assert re.fullmatch(r"\| 1.00 \| 75.0 \| \*\*97.5\*\*★ \| \+22.5 .* \| .001 \|", curves[7])
+
+
+def test_no_table_of_claims_where_none_changes(tmp_path, capsys):
+    for model in ("one", "same"):
+        put(tmp_path, model, "pos", 0, wrongs=(200, 40, 100))
+    assert not any("claims" in line for line in printed(capsys, tmp_path, "one", "same"))
 
 
 def test_what_is_not_comparable_stands_apart(folder, capsys):
@@ -102,11 +108,13 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
         (("large", "small", "--probe", "mlp"), "no corpus and task in common"),
         (("large", "small", "--task", "srl"), "no corpus and task in common"),
         (("small", "./"), "./: no results"),
+        (("a", "b", "--results", "."), "or name another folder with --results"),
+        (("a", "b", "--results", "none"), "name a folder of results with --results"),
     ],
 )
 def test_what_cannot_be_compared_is_said(
     folder, capsys, monkeypatch, tmp_path_factory, arguments, said
 ):
     monkeypatch.chdir(tmp_path_factory.mktemp("empty"))
-    assert main(["compare", *arguments, "--results", str(folder)]) == 2
+    assert main(["compare", "--results", str(folder), *arguments]) == 2
     assert said in capsys.readouterr().err
