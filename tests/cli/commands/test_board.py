@@ -80,7 +80,7 @@ def refused(capsys, *arguments):
 def test_everything_published_follows_from_its_sums(capsys):
     assert main(["board", str(PUBLISHED)]) == 0
     said = capsys.readouterr().err
-    assert "recomputed 30 results of 2 models" in said
+    assert "recomputed 104 results of 6 models" in said
     assert "left off 10 records of selectivity: what it stores does not give its numbers" in said
 
 
