@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -106,9 +106,15 @@ def _scores(result: Result, path: Path) -> Iterator[Row]:
     sums = stored_sums(result, path)
     assert sums is not None  # see `why_not_recomputed`
     values, drawn = _values(result, sums, path)
-    for place, layer in enumerate(result.layers):
+    yield from _with_intervals(result.task.metric, result.layers, values, drawn)
+
+
+def _with_intervals(
+    metric: str, layers: Sequence[int], values: Floats, drawn: Floats | None
+) -> Iterator[Row]:
+    for place, layer in enumerate(layers):
         between = None if drawn is None else bounds(interval(drawn[place]))
-        yield Row(result.task.metric, values[place], layer, *ends(between))
+        yield Row(metric, values[place], layer, *ends(between))
 
 
 def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:
@@ -157,9 +163,7 @@ def _localisation(result: Result, path: Path) -> Iterator[Row]:
     if sums is None:
         raise UserError(f"{beside}: is not beside the scores {path.name}; export both together.")
     values, drawn = _values(result, sums, beside)
-    for k, value in enumerate(values):
-        between = None if drawn is None else bounds(interval(drawn[k]))
-        yield Row("mix_score", value, k, *ends(between))
+    yield from _with_intervals("mix_score", range(len(values)), values, drawn)
     gain, expected = gain_and_expected_layer(values, drawn)
     yield Row.estimated("total_gain", gain)
     yield Row.estimated("expected_layer", expected)

@@ -10,6 +10,13 @@ import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
+CHOSEN = """
+const tab = [...document.querySelectorAll("[role=tab]")].find(
+  each => each.getAttribute("aria-controls") === arguments[0]);
+return !tab || tab.getAttribute("aria-selected") === "true";
+"""
+"""Whether the tab of a part is chosen, or there is none."""
+
 
 class Browser:
     """A page in a browser, and what a reader does with it."""
@@ -18,8 +25,10 @@ class Browser:
         self.driver = driver
 
     def open(self, path, part=""):
+        """Open a file; if it has a tab for the part, until the page's script has chosen it."""
         self.driver.get("about:blank")
         self.driver.get(f"{path.as_uri()}#{part}")
+        self.until(CHOSEN, part)
 
     def js(self, script, *given):
         return self.driver.execute_script(script, *given)

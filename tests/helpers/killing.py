@@ -91,11 +91,11 @@ def event_kinds(events, folder):
 
 
 def logged(folder, event):
-    """The events of a kind in the logs of all runs."""
+    """The events of a kind in the logs of all runs, one of which may be writing a line."""
     lines = [
         json.loads(line)
         for path in sorted((folder / "results" / "runs").iterdir())
-        for line in path.read_text(encoding="utf-8").splitlines()
+        for line in path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
     ]
     return [line for line in lines if line["event"] == event]
 

@@ -62,8 +62,9 @@ class Report:
         """The other claims in one line, by what they lack; empty if there are none."""
         lacking: dict[str, list[str]] = defaultdict(list)
         for claim in CLAIMS:
-            if claim not in self.tested:
-                lacking[self.outcomes[claim.name].why].append(claim.name)
+            outcome = self.outcomes[claim.name]
+            if outcome.verdict == "not tested":
+                lacking[outcome.why].append(claim.name)
         reasons = (f"{', '.join(names)}: {why}" for why, names in lacking.items())
         n = sum(map(len, lacking.values()))
         return f"Not tested, {n} of {len(CLAIMS)} claims: {'; '.join(reasons)}." if n else ""
