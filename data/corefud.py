@@ -29,13 +29,10 @@ _ENTITY, _TYPE = ("eid", "GRP"), ("etype", "entity")
 def part_names(comment: str) -> tuple[str, ...]:
     """The names of the parts of a bracket, from ``# global.Entity``.
 
-    Raises:
-        WordError: none of them is the entity.
+    Empty if neither an entity nor a type is among them: ``Entity=`` is then something else.
     """
     names = tuple(comment.split("-"))
-    if not {*names} & {*_ENTITY}:
-        raise WordError(0, f"# global.Entity = {comment} names no {' or '.join(_ENTITY)}")
-    return names
+    return names if {*names} & {*_ENTITY, *_TYPE} else ()
 
 
 def read_mentions(marked: Iterable[tuple[Span, str]], names: Sequence[str]) -> tuple[Mention, ...]:
@@ -47,7 +44,7 @@ def read_mentions(marked: Iterable[tuple[Span, str]], names: Sequence[str]) -> t
         names: see `part_names`.
 
     Raises:
-        WordError: a value is not made of brackets, or one has parts without a name, names no
+        WordError: a value is not made of brackets, or one has parts without a name, lacks the
             entity, closes what is not open, or stays open.
     """
     mentions: list[Mention] = []
@@ -75,15 +72,20 @@ def read_mentions(marked: Iterable[tuple[Span, str]], names: Sequence[str]) -> t
 
 
 def _mention(text: str, names: Sequence[str], span: Span) -> tuple[str, Mention]:
-    """What an opening bracket says: the entity as a closing one calls it, and a mention of it."""
+    """What an opening bracket says: its name in the closing one, and a mention.
+
+    The closing bracket repeats the entity or, where only types are annotated, the type.
+    """
     parts = text.split("-")
     if len(parts) > len(names):
         has = f"the mention ({text} has {len(parts)} parts"
         raise WordError(span[0], f"{has}, but # global.Entity names {len(names)}")
     said = FrozenDict(zip(names, interned(parts), strict=False))
     entity, kind = (next((said[x] for x in known if x in said), "") for known in (_ENTITY, _TYPE))
-    if not entity:
+    if not entity and {*names} & {*_ENTITY}:
         raise WordError(span[0], f"the mention ({text} names no entity")
+    if not entity:
+        return kind, Mention("", kind, span, "", said)
     part = _PART.fullmatch(entity)
     name, number = part.groups() if part else (entity, "")
     return entity, Mention(name, kind, span, number, said)

@@ -65,7 +65,8 @@ class Mention:
     """A mention of an entity, in CorefUD's annotation.
 
     Attributes:
-        entity: what is mentioned; mentions of one entity in a document corefer.
+        entity: what is mentioned; mentions of one entity in a document corefer. Empty where only
+            types are annotated.
         type: type of the entity, e.g. ``person``; empty if it is not annotated.
         span: its words; empty if it has none, as a dropped pronoun.
         part: ``1/2`` for the first of two parts of a discontinuous mention; empty for a whole one.

@@ -20,7 +20,7 @@ def coreference(window: Sentence) -> Iterator[Example | Excluded]:
     """Whether two given mentions, at most two sentences apart, are of the same entity."""
     count = Counter(mention.entity for mention in window.mentions)
     # Without entities that are mentioned once: no pair with them corefers, which their form shows.
-    mentions = [m for m in window.mentions if count[m.entity] > 1]
+    mentions = [m for m in window.mentions if m.entity and count[m.entity] > 1]
     for number, later in enumerate(mentions):
         if sentence_of(later, window) < len(window.starts):
             continue

@@ -101,10 +101,10 @@ class WordTokenizer:
     """A fast tokenizer for texts that are already split into words.
 
     Each word is split as it would be in running text after a space, even the first word of a
-    text, so that a word has the same pieces everywhere. Truncation and padding set in the
-    tokenizer's file are switched off, and words that look like special tokens (``[SEP]``,
-    ``</s>``) are treated as text. The tokenizer that is passed in is not changed. A written
-    text is split as one, with no space before it.
+    text, so that a word has the same pieces everywhere. Truncation, padding and dropout of merges
+    set in the tokenizer's file are switched off, and words that look like special tokens
+    (``[SEP]``, ``</s>``) are treated as text. The tokenizer that is passed in is not changed. A
+    written text is split as one, with no space before it.
 
     Attributes:
         prefix, suffix: ids of the special tokens around a text.
@@ -115,6 +115,7 @@ class WordTokenizer:
         start_id: id of the token that stands for the start of a text where a decoder's tokenizer
             puts none before it: the one for the beginning, or else for the end; None without both.
         highest_id: the largest id that a text can yield, special tokens included.
+        dropout: the share of merges that the tokenizer leaves out at random, which is switched off.
 
     Raises:
         UserError: the tokenizer is not a fast one, or splits single words differently from running
@@ -127,6 +128,7 @@ class WordTokenizer:
                 f"{type(tokenizer).__name__} is not a fast tokenizer and gives no word ids; save a "
                 "fast one (tokenizer.json) in the model's folder."
             )
+        self.dropout: float = getattr(tokenizer.backend_tokenizer.model, "dropout", None) or 0.0
         self._backend, text_id = _for_text(tokenizer.backend_tokenizer)
         self._unk_id: int | None = tokenizer.unk_token_id
         self.mask_id: int | None = tokenizer.mask_token_id
@@ -330,6 +332,8 @@ def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:
     spec = json.loads(backend.to_str())
     spec.update(truncation=None, padding=None, post_processor=None)
     model, added = spec["model"], spec["added_tokens"]
+    if model.get("dropout"):
+        model["dropout"] = None
     hidden = {
         token["content"]: _NONCHARACTER + token["content"] for token in added if token["special"]
     }

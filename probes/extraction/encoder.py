@@ -108,6 +108,12 @@ class Encoder:
             self.notes["weights not used"] = f"{len(unused)} (first: {unused[0]})"
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
+        if self.words.dropout:
+            self.notes["dropout of the tokenizer, switched off"] = f"{self.words.dropout:g}"
+            progress.warn(
+                f"--model {name}: its tokenizer leaves out {100 * self.words.dropout:g} % of its "
+                "merges at random (model.dropout in tokenizer.json); switched off"
+            )
         types = self.words.types
         self._types = types if takes_token_types(self.model, types.highest) else None
         rows = embeddings.weight.shape[0]

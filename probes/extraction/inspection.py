@@ -77,13 +77,27 @@ def one_line(error: Exception) -> str:
 
 
 def base_model(model: Any) -> Any:
-    """The part of `model` whose states are probed: without a language-model or other head, and
-    of an encoder–decoder the encoder.
+    """The part of `model` whose states are probed, which is also the part that its head calls.
+
+    It has no language-model or other head. Of an encoder–decoder it is the encoder.
     """
-    model = model.base_model
+    base = model.base_model
+    if base is model and model.get_output_embeddings() is not None:
+        # Llama 4 names a part as its base that is not there.
+        parts = [part for part in model.children() if hasattr(part, "base_model_prefix")]
+        base = parts[0] if len(parts) == 1 else model
     # The configuration does not tell: an encoder saved alone is marked as no encoder–decoder.
-    two_texts = "decoder_input_ids" in inspect.signature(model.forward).parameters
-    return model.get_encoder() if two_texts else model
+    if "decoder_input_ids" in inspect.signature(base.forward).parameters:
+        return base.get_encoder()
+    # OPT, and decoders of BART and its relatives: heads call the decoder, past its wrapper.
+    decoder = getattr(base, "decoder", None)
+    if hasattr(decoder, "base_model_prefix") and _n_weights(decoder) == _n_weights(base):
+        return decoder
+    return base
+
+
+def _n_weights(module: Any) -> int:
+    return sum(1 for _ in module.parameters())
 
 
 def input_embeddings(model: Any, name: str) -> Any:

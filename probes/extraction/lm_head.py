@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from probes.common.errors import NoHeadError
-from probes.extraction.sites import Site, sites_of
+from probes.common.errors import NoHeadError, UserError
+from probes.extraction.inspection import base_model
+from probes.extraction.sites import Site, short_text, sites_of
 
 
 def has_lm_head(model: Any, base: Any) -> bool:
@@ -49,7 +50,7 @@ def with_base(model: Any, base: Any) -> Any:
 
     Drawn in one go they would be other weights than those whose word vectors are probed.
     """
-    model.base_model.load_state_dict(base.state_dict(), strict=False)
+    base_model(model).load_state_dict(base.state_dict(), strict=False)
     return model
 
 
@@ -87,23 +88,37 @@ class Lens:
         base: the same without.
         norm: what states pass between the last block and the head; None for nothing.
         n_layers: blocks of the model.
+        output: the class of what `base` returns.
     """
 
     model: Any
     base: Any
     norm: Any
     n_layers: int
+    output: Any
 
     @classmethod
     def of(cls, model: Any, base: Any) -> Lens:
-        """Find what comes between the last block and the head.
+        """Find what comes between the last block and the head, and check it on a short text.
 
         Raises:
-            UserError: the blocks are not found, or something else than a module comes after them.
+            UserError: the blocks are not found, something else than a module comes after them, or
+                the lens at layer L does not give the logits of the model.
         """
         sites = sites_of(base)
         sites.require(Site("layer", len(sites.blocks)))
-        return cls(model, base, sites.norm, len(sites.blocks))
+        given = short_text(base)
+        with torch.inference_mode():
+            output = base(**given)
+            logits = model(**given).logits[0].float()
+        lens = cls(model, base, sites.norm, len(sites.blocks), type(output))
+        found = lens(output.last_hidden_state[0], lens.n_layers).float()
+        if (found - logits).abs().max() > 0.01 * (logits.max() - logits.min()):
+            raise UserError(
+                f"{type(model).__name__} does not apply its language-model head to the last layer "
+                "alone, so that no layer can be read with it."
+            )
+        return lens
 
     def __call__(self, states: torch.Tensor, layer: int) -> torch.Tensor:
         """The logits of states of a layer. Shape (n, vocabulary).
@@ -111,11 +126,9 @@ class Lens:
         Args:
             states: shape (n, hidden size).
         """
-        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
-
         if self.norm is not None and layer < self.n_layers:
             states = self.norm(states)
-        output = BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=states[None])
+        output = self.output(last_hidden_state=states[None])
         ids = torch.zeros(1, len(states), dtype=torch.long, device=states.device)
         own = vars(self.base).get("forward")
         # The model then applies all of its head, and none of its blocks.

@@ -23,7 +23,7 @@ from probes.extraction.lm_head import class_with_head, with_base
 from probes.extraction.model_files import ModelSource
 from probes.extraction.model_names import RANDOM
 from probes.extraction.planned import PlannedEncoder
-from probes.extraction.unfit import require_implemented, sized, unused_weights
+from probes.extraction.unfit import require_implemented, require_scaled, sized, unused_weights
 
 E = TypeVar("E", bound=Encoder)
 
@@ -107,6 +107,7 @@ def load_model(
 
     if device == MAP and importlib.util.find_spec("accelerate") is None:
         raise UserError(f"--device {MAP}: needs accelerate; pip install accelerate")
+    require_scaled(source)
     folder = str(source.folder)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
     precision = getattr(torch, dtype)
@@ -169,8 +170,8 @@ def load_model(
     if unused:
         progress.warn(
             f"--model {source.name}: its files hold {counted(len(unused), 'weight')} of the "
-            f"encoder for which {type(part).__name__} has no place as config.json describes it "
-            f"(first: {unused[0]}); not used"
+            f"encoder, or of prompts before it, for which {type(part).__name__} has no place as "
+            f"config.json describes it (first: {unused[0]}); not used"
         )
     return model, tokenizer, unused
 

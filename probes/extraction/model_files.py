@@ -384,7 +384,10 @@ def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     return tuple((p.name, s.st_size, s.st_mtime_ns) if s else (p.name, -1, -1) for p, s in found)
 
 
-READ_ANEW = {"xlnet": "with the token types of its tokenizer"}
+READ_ANEW = {
+    "xlnet": "with the token types of its tokenizer",
+    "opt": "at the decoder, which its language-model head calls",
+}
 """Families that have been read otherwise: part of the digest of their models."""
 
 

@@ -318,13 +318,17 @@ def sites_of(base: Any) -> Sites:
 
 def short_states(base: Any) -> list[Tensor]:
     """The states of all layers of a model without its head, for one short text."""
+    return layer_states(base(**short_text(base), output_hidden_states=True))
+
+
+def short_text(base: Any) -> dict[str, Any]:
+    """What a model is given for one short text."""
     table = base.get_input_embeddings().weight
     rows = getattr(base.config.get_text_config(), "max_position_embeddings", None) or 0
     # RoBERTa and its relatives have two rows for no token, XLNet has a bound of -1.
     ids = torch.arange(min(8, rows - 2) if rows > 2 else 8, device=table.device)[None]
     ids = (ids + len(table) // 2) % len(table)
-    arguments = {"attention_mask": torch.ones_like(ids), **accepted_arguments(base)}
-    return layer_states(base(input_ids=ids, **arguments, output_hidden_states=True))
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), **accepted_arguments(base)}
 
 
 @dataclass

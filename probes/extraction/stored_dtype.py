@@ -24,7 +24,7 @@ def stored_dtype(source: ModelSource) -> DType:
     """
     numbers: Counter[str] = Counter()
     try:
-        for dtype, shape in stored_tensors(source):
+        for _, dtype, shape in stored_tensors(source):
             numbers[dtype] += math.prod(shape)
     except (UserError, OSError, SafetensorError):
         # A random twin needs no weights; of any other model, loading says what is wrong.
@@ -33,8 +33,8 @@ def stored_dtype(source: ModelSource) -> DType:
     return next(most, "float32")
 
 
-def stored_tensors(source: ModelSource) -> Iterator[tuple[str, list[int]]]:
-    """Type and shape of each tensor, from the headers of the weights.
+def stored_tensors(source: ModelSource) -> Iterator[tuple[str, str, list[int]]]:
+    """Name, type and shape of each tensor, from the headers of the weights.
 
     Raises:
         UserError: there are none, or no safetensors.
@@ -44,8 +44,9 @@ def stored_tensors(source: ModelSource) -> Iterator[tuple[str, list[int]]]:
         if not name.endswith(".safetensors"):
             continue  # the index
         with safe_open(source.folder / name, framework="numpy") as file:
-            for tensor in map(file.get_slice, file.keys()):
-                yield tensor.get_dtype(), tensor.get_shape()
+            for key in file.keys():  # noqa: SIM118
+                tensor = file.get_slice(key)
+                yield key, tensor.get_dtype(), tensor.get_shape()
 
 
 def _configured(folder: Path) -> DType:

@@ -36,7 +36,7 @@ def sized(source: ModelSource) -> Iterator[None]:
         UserError: it is.
     """
     try:
-        shapes = [shape for _, shape in stored_tensors(source)]
+        shapes = [shape for _, _, shape in stored_tensors(source)]
     except (UserError, OSError, SafetensorError):
         shapes = []  # transformers will say what is wrong with them
     there = len(shapes), sum(map(math.prod, shapes))
@@ -62,6 +62,33 @@ def sized(source: ModelSource) -> Iterator[None]:
     finally:
         hook.remove()
 
+
+def require_scaled(source: ModelSource) -> None:
+    """Refuse weights of 8 bits that would be read without their scales.
+
+    Raises:
+        UserError: the files hold such weights, and config.json has no quantization_config.
+    """
+    if source.seed is not None or read_json(source.folder / "config.json").get(
+        "quantization_config"
+    ):
+        return
+    try:
+        stored = {key: dtype for key, dtype, _ in stored_tensors(source)}
+    except (UserError, OSError, SafetensorError):
+        return  # transformers will say what is wrong with them
+    narrow = [key for key, dtype in stored.items() if dtype.startswith(("F8", "I8", "U8"))]
+    scaled = [key for key in narrow if any(f"{key}{x}" in stored for x in _SCALES)]
+    if scaled:
+        raise UserError(
+            f"--model {source.name}: {len(scaled)} weights of its files have 8 bits and a scale "
+            f"(first: {scaled[0]}), but config.json has no quantization_config, without which they "
+            "are read unscaled; add it, or use weights in another type."
+        )
+
+
+_SCALES = ("_scale_inv", "_scale", ".scale", "_scales")
+"""What the names of scales end in, after the name of their weight."""
 
 _ROTARY = re.compile(r"\brope|_rope|rotary", re.IGNORECASE)
 _POSITIONS = {
@@ -116,10 +143,14 @@ _NO_WEIGHTS = re.compile(
 """What older versions of transformers stored of a model beside its weights: masks, frequencies."""
 
 
+_PROMPT = re.compile(r"(^|\.)(prefix_encoder|prompt_encoder|prompt_embeddings|soft_prompts?)\.")
+"""Weights of prefix and prompt tuning, as PEFT and the papers' own code name them."""
+
+
 def unused_weights(model: Any, part: Any, unexpected: Iterable[str]) -> list[str]:
     """The weights among `unexpected` that belong to `part` of `model`, by their names; sorted.
 
-    Those of heads, poolers and decoders do not.
+    Those of heads, poolers and decoders do not; learnt prompts do, since they precede every text.
     """
     own = {
         name for name, child in part.named_children() if next(child.parameters(), None) is not None
@@ -129,6 +160,8 @@ def unused_weights(model: Any, part: Any, unexpected: Iterable[str]) -> list[str
     prefix = f"{model.base_model_prefix}."
 
     def belongs(key: str) -> bool:
+        if _PROMPT.search(key):
+            return True
         inner = path and f"{path}."
         for name in (key, key.removeprefix(prefix), prefix + key):
             if name.startswith(inner) and name.removeprefix(inner).split(".")[0] in own:

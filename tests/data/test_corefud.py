@@ -89,9 +89,16 @@ def test_malformed_brackets_are_refused_at_their_word(values, word, message):
     assert error.value.word == word
 
 
-def test_parts_must_name_the_entity():
-    with pytest.raises(WordError, match="= etype-head names no eid or GRP"):
-        part_names("etype-head")
+def test_mentions_without_entities_have_types():
+    names = part_names("etype-identity")
+    found = read_mentions([((0, 1), "(person"), ((1, 2), "(place-Rome)person)")], names)
+    assert facts(found) == [("", "person", (0, 2), ""), ("", "place", (1, 2), "")]
+    with pytest.raises(WordError, match="the mention place closes, but is not open"):
+        read_mentions([((0, 1), "(person"), ((1, 2), "place)")], names)
+
+
+def test_a_comment_that_names_neither_entity_nor_type_is_not_read():
+    assert part_names("head-other") == ()
 
 
 @st.composite

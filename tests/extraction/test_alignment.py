@@ -211,3 +211,15 @@ def test_too_little_memory_is_noticed_before_the_tokenizer_aborts_the_process(
     monkeypatch.setattr("probes.extraction.alignment._ROOM", 1 << 60)
     with pytest.raises(MemoryError):
         words([Text(("light",), (0, 1))])
+
+
+def test_merges_are_not_left_out_at_random() -> None:
+    tokenizer, random = fast("gpt2"), fast("gpt2")
+    random.backend_tokenizer.model.dropout = 0.5
+    words = ("birds", "watched", "kayaks", "witnesses")
+    drawn = {str(random.backend_tokenizer.encode(" ".join(words)).ids) for _ in range(9)}
+    assert len(drawn) > 1
+    assert [tokens(random, *words) for _ in range(5)] == 5 * [tokens(tokenizer, *words)]
+    assert WordTokenizer(random).dropout == 0.5
+    assert random.backend_tokenizer.model.dropout == 0.5
+    assert WordTokenizer(tokenizer).dropout == 0

@@ -18,6 +18,7 @@ from probes.compute.devices import pick_device
 from probes.extraction.encoder import Encoder
 from probes.extraction.loading import load_encoder, plan_encoder
 from probes.extraction.model_files import find_model
+from probes.extraction.unfit import require_scaled
 
 PER_LAYER = 16
 """Weights of a layer of BERT."""
@@ -123,6 +124,7 @@ def test_values_of_a_field_that_a_class_knows(
         "encoder.layer.2.output.dense.weight",
         "encoder.rel_embeddings.weight",
         "embeddings.extra_projection.weight",
+        "prefix_encoder.embedding.weight",
     ],
 )
 def test_weights_of_the_encoder_that_are_not_used_are_counted(
@@ -132,7 +134,7 @@ def test_weights_of_the_encoder_that_are_not_used_are_counted(
     add(tmp_path, prefix + name, "classifier.weight")
     encoder = load(tmp_path)
     said = capsys.readouterr().err
-    assert "its files hold 1 weight of the encoder for which BertModel has no place" in said
+    assert "its files hold 1 weight of the encoder, or of prompts before it, for which Bert" in said
     assert f"(first: {prefix + name}); not used" in said
     assert encoder.notes == {"weights not used": f"1 (first: {prefix + name})"}
 
@@ -314,3 +316,30 @@ def test_weights_in_another_format_are_no_lack_of_weights(tmp_path: Path) -> Non
     (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
     with pytest.raises(UserError, match="only pickled weights"):
         find_model(str(tmp_path), planned=True)
+
+
+@pytest.mark.parametrize("configured", [False, True])
+@pytest.mark.parametrize("suffix", ["_scale_inv", "_scale", ".scale"])
+def test_weights_of_8_bits_are_not_read_without_their_scales(
+    suffix: str, configured: bool, tmp_path: Path
+) -> None:
+    save("llama-3", tmp_path)
+    path, key = tmp_path / "model.safetensors", "layers.0.mlp.up_proj.weight"
+    weights = load_file(path)
+    weights[key] = weights[key].to(torch.float8_e4m3fn)
+    save_file({**weights, key + suffix: torch.ones(1, 1)}, path, {"format": "pt"})
+    source = find_model(str(tmp_path))
+    if configured:
+        change(tmp_path, quantization_config={"quant_method": "fp8"})
+        require_scaled(source)
+    else:
+        with pytest.raises(UserError, match=f"1 weights .* 8 bits and a scale .first: {key}"):
+            load_encoder(source, device="cpu")
+
+
+def test_weights_of_8_bits_without_scales_are_whole(tmp_path: Path) -> None:
+    save("llama-3", tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    save_file({k: x.to(torch.float8_e4m3fn) for k, x in weights.items()}, path, {"format": "pt"})
+    require_scaled(find_model(str(tmp_path)))

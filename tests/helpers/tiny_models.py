@@ -167,6 +167,13 @@ FAMILIES: dict[str, Family] = {
     "gemma3": Family(
         "Gemma3TextConfig", lambda: sentencepiece_bpe("gemma"), "GemmaTokenizer", settings=_GEMMA
     ),
+    "llama4": Family(
+        "Llama4TextConfig",
+        _llama3,
+        "TokenizersBackend",
+        settings={**_ROPE, "intermediate_size_mlp": 32, "num_local_experts": 2},
+    ),
+    "opt": Family("OPTConfig", _gpt2, "GPT2Tokenizer", settings={"ffn_dim": 32, "init_std": 0.3}),
     "t5": Family(
         "T5Config",
         lambda: unigram("t5"),
