@@ -31,6 +31,7 @@ def surprisal(
         texts: as they are written.
         tokenizer: that of a model in memory.
         by: a row for each token, or for each word between spaces, with the sums over its tokens.
+            Words that share a token have one row.
         **settings: of `probes.run_probes`, such as ``device``, ``dtype``, ``revision``.
 
     Returns:
@@ -76,5 +77,10 @@ def surprisal(
     if by == "token":
         return frame
     sums = frame.groupby(["text", "word"])[["surprisal", "within_word"]].sum(min_count=1)
-    sums.insert(0, "form", [words[text][word].strip() for text, word in sums.index])
+    ends = [*sums.index[1:], (len(words), 0)]
+    forms = []
+    for (text, word), (next_text, next_word) in zip(sums.index, ends, strict=True):
+        end = next_word if next_text == text else len(words[text])
+        forms.append("".join(words[text][word:end]).strip())
+    sums.insert(0, "form", forms)
     return sums.reset_index()

@@ -43,10 +43,11 @@ class TokenScores(Collector):
     - ``within_word`` (pieces,): the same with the later pieces of the word masked, too; of other
       models ``log_p``;
     - ``rank`` (pieces,): how many tokens of the vocabulary have a higher probability than
-      ``log_p``; -1 where that is NaN.
+      ``log_p``, and half of the others that have the same, float32; -1 where that is NaN.
     """
 
     name = "token scores"
+    version: ClassVar[int] = 2
     reads_logits: ClassVar[bool] = True
     after_start: ClassVar[bool] = True
 
@@ -85,7 +86,7 @@ class TokenScores(Collector):
         n = len(self._ids)
         # First with each piece masked alone, then with the later ones of its word, too.
         self._log_p = torch.full((2 * n,), torch.nan)
-        self._rank = torch.full((2 * n,), -1, dtype=torch.int32)
+        self._rank = torch.full((2 * n,), -1.0)
         self._behind = 0
 
     def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
@@ -149,7 +150,8 @@ class TokenScores(Collector):
             own = logits.gather(1, targets[rows, None])
             place = windows.word[rows]
             self._log_p[place] = (own.squeeze(1) - logits.logsumexp(1)).cpu()
-            self._rank[place] = (logits > own).sum(1, dtype=torch.int32).cpu()
+            ties = (logits == own).sum(1) - 1
+            self._rank[place] = ((logits > own).sum(1) + ties / 2).float().cpu()
 
     def finish(self) -> dict[str, torch.Tensor]:
         """See `Collector`.
@@ -189,7 +191,7 @@ class Scored:
     pieces: Ints
     log_p: Floats
     within_word: Floats
-    rank: Ints
+    rank: Floats
 
     @cached_property
     def first(self) -> Ints:
@@ -233,7 +235,7 @@ def scored(
         return found[order]
 
     n_scored = np.bincount(stretch[there], minlength=len(counts))
-    rank: Ints = np.full(len(counts), -1)
+    rank: Floats = np.full(len(counts), -1.0)
     rank[stretch] = whole["rank"]
     rank[(counts != 1) | (n_scored != 1)] = -1
     return Scored(view, n_scored[order], summed("log_p"), summed("within_word"), rank[order])

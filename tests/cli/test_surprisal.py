@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import slow_scores
 from grammar_models import grammar_models
-from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+)
 
 import probes
 
@@ -12,14 +20,14 @@ TEXTS = ["The nurse beside the keys is watching.", "Those boxes  shine."]
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory):
+def trained(tmp_path_factory):
     return grammar_models(tmp_path_factory)
 
 
-def test_of_a_masked_model(models):
-    tokenizer = AutoTokenizer.from_pretrained(models["masked"])
-    model = AutoModelForMaskedLM.from_pretrained(models["masked"]).eval()
-    found = probes.surprisal(str(models["masked"]), TEXTS)
+def test_of_a_masked_model(trained):
+    tokenizer = AutoTokenizer.from_pretrained(trained["masked"])
+    model = AutoModelForMaskedLM.from_pretrained(trained["masked"]).eval()
+    found = probes.surprisal(str(trained["masked"]), TEXTS)
     for number, text in enumerate(TEXTS):
         own = found[found["text"] == number]
         assert own["token"].tolist() == tokenizer.tokenize(text)
@@ -29,9 +37,9 @@ def test_of_a_masked_model(models):
         assert own["within_word"].to_numpy() == pytest.approx(-np.array(within), abs=1e-4)
 
 
-def test_of_words_and_of_a_model_in_memory(models):
-    tokenizer = AutoTokenizer.from_pretrained(models["causal"])
-    model = AutoModelForCausalLM.from_pretrained(models["causal"]).eval()
+def test_of_words_and_of_a_model_in_memory(trained):
+    tokenizer = AutoTokenizer.from_pretrained(trained["causal"])
+    model = AutoModelForCausalLM.from_pretrained(trained["causal"]).eval()
     tokens = probes.surprisal(model, TEXTS, tokenizer)
     words = probes.surprisal(model, TEXTS, tokenizer, by="word")
     assert words["form"].tolist() == [*TEXTS[0].split(), *TEXTS[1].split()]
@@ -41,8 +49,24 @@ def test_of_words_and_of_a_model_in_memory(models):
     assert -tokens.loc[tokens["text"] == 1, "surprisal"].sum() == pytest.approx(sum(slow), abs=1e-3)
 
 
-def test_what_cannot_be_scored(models, tiny_bert):
+def test_what_cannot_be_scored(trained, tiny_bert):
     with pytest.raises(probes.UserError, match="texts is a list of texts that are not empty"):
-        probes.surprisal(str(models["masked"]), ["fine", " "])
+        probes.surprisal(str(trained["masked"]), ["fine", " "])
     with pytest.raises(probes.UserError, match="no weights of a language-model head"):
         probes.surprisal(tiny_bert, TEXTS)
+
+
+def test_words_that_share_a_token_have_one_row():
+    letters = {x: i for i, x in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    vocabulary = {**letters, "sĊ": len(letters), "sĊa": len(letters) + 1}
+    made = Tokenizer(models.BPE(vocabulary, [("s", "Ċ"), ("sĊ", "a")]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="!")
+    config = GPT2Config(
+        vocab_size=len(vocabulary), n_embd=16, n_layer=1, n_head=2, n_positions=64, bos_token_id=0
+    )
+    model = GPT2LMHeadModel(config).eval()
+    tokens = probes.surprisal(model, ["the dogs\na see"], tokenizer)
+    words = probes.surprisal(model, ["the dogs\na see"], tokenizer, by="word")
+    assert words["form"].tolist() == ["the", "dogs\na", "see"]
+    assert words["surprisal"].sum() == pytest.approx(tokens["surprisal"].sum())

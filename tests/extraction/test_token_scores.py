@@ -196,6 +196,18 @@ def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, pl
     assert len(seen) > 10
 
 
+def test_equal_probabilities_share_their_ranks(kind: str, plain: Any) -> None:
+    """A model to which all tokens are equally likely ranks none of them first."""
+    _, tokenizer = plain[kind]
+    model, _ = unigram(kind, tokenizer)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.zero_()
+    (its,) = by_piece(Encoder(model, tokenizer, name="equal", device="cpu"), ["the"])
+    n_tokens = model.get_output_embeddings().weight.shape[0]
+    assert its.rank[-1] == (n_tokens - 1) / 2
+
+
 # -- what must not matter -----------------------------------------------------------------
 
 

@@ -35,13 +35,15 @@ class Completion(OfItems):
     """Answers among the likeliest tokens, and words that should be likelier than others.
 
     Rows by ``paradigm``, by ``phenomenon`` and overall: ``completion_accuracy``, how often one of
-    the answers is among the ``likeliest`` so many tokens, of items with an answer of one token;
+    the answers is among the ``likeliest`` so many tokens, of items with an answer of one token
+    (half of the tokens that are as likely as an answer count as likelier);
     ``sensitivity``, how often the good word's probability is greater than that of a ``rival``, or
     of all, by more than a ``threshold``. Words of several tokens are scored within the word, see
     `TokenScores`. See `OfItems` for arrays.
     """
 
     name = "completion"
+    version = 2
     summary = "contexts to be completed: answers among the likeliest words, sensitivity"
     csv_name = "cloze"
     views = (
@@ -95,9 +97,9 @@ class Completion(OfItems):
         return [note for count, note in notes if count]
 
 
-def _ranks(item: Item, found: Scored) -> list[int]:
+def _ranks(item: Item, found: Scored) -> list[float]:
     """The rank of each answer; -1 for one of several tokens."""
-    return [int(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
+    return [float(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
 
 
 def _completions(items: Sequence[Item], found: Scored) -> list[Column]:
