@@ -27,6 +27,7 @@ from probes.extraction.inspection import (
     digest_of_loaded,
     first_use,
     input_embeddings,
+    language_switch,
     place,
     runs_remote_code,
     takes_token_types,
@@ -108,6 +109,13 @@ class Encoder:
             self.notes["weights not used"] = f"{len(unused)} (first: {unused[0]})"
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
+        if language := language_switch(self.model, tokenizer):
+            self.notes["language of all texts"] = language
+            progress.warn(
+                f"--model {name}: it reads text in one of several languages at a time, here "
+                f"{language}; for text in another one, change default_language in config.json "
+                "or src_lang in tokenizer_config.json of a copy of its folder"
+            )
         if self.words.dropout:
             self.notes["dropout of the tokenizer, switched off"] = f"{self.words.dropout:g}"
             progress.warn(

@@ -174,6 +174,16 @@ def usable_window(model: Any, tokenizer: Any) -> int:
     return min(sane, default=DEFAULT_WINDOW)
 
 
+def language_switch(model: Any, tokenizer: Any) -> str:
+    """The language that a model takes every text to be in; empty if it has no such switch.
+
+    X-MOD has adapters for each language. Tokenizers of mBART and its relatives mark each text with
+    a language.
+    """
+    adapters = getattr(model.config, "default_language", None)
+    return str(adapters or getattr(tokenizer, "src_lang", None) or "")
+
+
 def accepted_arguments(model: Any) -> dict[str, bool]:
     """Arguments that avoid needless work, as far as the model's `forward` has them."""
     return (

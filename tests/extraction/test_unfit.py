@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tiny_models import FAMILIES, save, save_tokenizer
+from tiny_models import FAMILIES, build, save, save_tokenizer
 
 from probes.common.errors import UserError
 from probes.compute.devices import pick_device
@@ -343,3 +343,19 @@ def test_weights_of_8_bits_without_scales_are_whole(tmp_path: Path) -> None:
     weights = load_file(path)
     save_file({k: x.to(torch.float8_e4m3fn) for k, x in weights.items()}, path, {"format": "pt"})
     require_scaled(find_model(str(tmp_path)))
+
+
+@pytest.mark.parametrize("switch", ["adapters", "tokens", "none"])
+def test_the_language_that_all_texts_are_read_in_is_said(
+    switch: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, tokenizer = build("roberta", "RobertaModel")
+    if switch == "adapters":
+        config = {**model.config.to_dict(), "languages": ["de_DE", "en_XX"]}
+        model = transformers.XmodModel(transformers.XmodConfig(**config, default_language="de_DE"))
+    elif switch == "tokens":
+        tokenizer.src_lang = "de_DE"
+    encoder = Encoder(model, tokenizer, name="m", device="cpu")
+    said = "--model m: it reads text in one of several languages at a time, here de_DE"
+    assert (said in capsys.readouterr().err) == (switch != "none")
+    assert encoder.notes == ({"language of all texts": "de_DE"} if switch != "none" else {})
