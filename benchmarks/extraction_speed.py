@@ -2,7 +2,7 @@
 
     python benchmarks/extraction_speed.py --data-dir DIR
     python benchmarks/extraction_speed.py --data-dir DIR --bert-base --sentences 400
-    python benchmarks/extraction_speed.py --data-dir DIR --sentences 400 --naive --neurox
+    python benchmarks/extraction_speed.py --data-dir DIR --sentences 400 --naive
 
 Extraction is timed from words to a whole store: tokenisation, batches, forward passes,
 pooling, writing, checksums. Useful work is 2 × encoder weights (embeddings left out) × unpadded
@@ -17,18 +17,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-import venv
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 from machine import SIDE, Products
@@ -43,22 +37,11 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import Text, View, plain_view
 
-NEUROX = """
-import numpy, sys, time
-numpy.int = int
-import neurox.data.extraction.transformers_extractor as extractor
-clock = time.perf_counter()
-extractor.extract_representations(sys.argv[1], sys.argv[2], sys.argv[3], device="cpu")
-print("seconds", time.perf_counter() - clock)
-"""
-
 
 def main() -> None:
     """Print the table."""
     options = parse()
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         compare(options, Path(folder))
 
 
@@ -75,7 +58,7 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     words = sum(len(text.words) for text in view.texts)
     tokens = sum(len(p.ids) + encoder.specials for p in pieces)
     weights = sum(w.numel() for w in encoder.model.encoder.parameters() if w.dim() == 2)
-    batch_tokens = options.batch_tokens or default_batch_tokens("cpu")
+    batch_tokens = default_batch_tokens("cpu")
     print(
         f"{source.name}, {encoder.info.n_layers} layers × {encoder.info.hidden_size}, "
         f"{weights / 1e6:.1f} M encoder weights · {len(view.texts):,} sentences, {words:,} words, "
@@ -88,9 +71,6 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     }
     if options.naive:
         ways["naive loop"] = lambda: naive(view.texts, source.folder)
-    if options.neurox:
-        python = neurox_python(options.scratch)
-        ways["NeuroX"] = lambda: neurox(view.texts, source.folder, python, scratch)
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     paired = []
     for _ in range(options.repeat):
@@ -127,11 +107,7 @@ def slice_of(texts: Sequence[Text], n: int | None) -> tuple[Text, ...]:
 
 
 def extraction(
-    view: View,
-    encoder: Encoder,
-    scratch: Path,
-    batch_tokens: int,
-    products: Products | None = None,
+    view: View, encoder: Encoder, scratch: Path, batch_tokens: int, products: Products
 ) -> float:
     """Seconds from words to a whole store, the products between passes not counted."""
     layers = range(encoder.info.n_layers + 1)
@@ -140,18 +116,16 @@ def extraction(
 
     def paced(*given: Any) -> Any:
         output = forward(*given)
-        if products is not None:
-            products.pace()
+        products.pace()
         return output
 
     with patch.object(encoder, "_pass", paced):
         clock = time.perf_counter()
-        if products is not None:
-            products.begin()
+        products.begin()
         vectors_of(reading, encoder, batch_tokens)
         seconds = time.perf_counter() - clock
     shutil.rmtree(scratch / "cache")
-    return seconds - (sum(product for _, product in products.stretches) if products else 0)
+    return seconds - sum(product for _, product in products.stretches)
 
 
 def naive(texts: Sequence[Text], folder: Path) -> float:
@@ -179,30 +153,6 @@ def naive(texts: Sequence[Text], folder: Path) -> float:
     return time.perf_counter() - clock
 
 
-def neurox_python(scratch: Path | None) -> Path:
-    """The interpreter of an environment with NeuroX 1.0.9, made if it is not there."""
-    folder = (scratch or Path(tempfile.gettempdir())) / "neurox-1.0.9"
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-        # Its own pins are of 2021 and have no wheels for today's Python; it runs on today's
-        # releases once numpy.int is put back.
-        pip = [str(python), "-m", "pip", "install", "--quiet"]
-        same = [f"{name}=={version(name).split('+')[0]}" for name in ("torch", "transformers")]
-        subprocess.run([*pip, "--no-deps", "neurox==1.0.9"], check=True)
-        subprocess.run([*pip, *same, "h5py", "tqdm", "numpy", "scikit-learn"], check=True)
-    return python
-
-
-def neurox(texts: Sequence[Text], folder: Path, python: Path, scratch: Path) -> float:
-    """Seconds that NeuroX takes to write the same words' vectors as JSON."""
-    sentences = scratch / "sentences.txt"
-    sentences.write_text("".join(" ".join(text.words) + "\n" for text in texts))
-    command = [str(python), "-c", NEUROX, str(folder), str(sentences), str(scratch / "out.json")]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(done.stdout.split("seconds")[-1])
-
-
 def bert_base(scratch: Path) -> Path:
     """A folder with a random model of BERT-base's shape and all-MiniLM-L6-v2's tokenizer."""
     folder = scratch / "bert-base"
@@ -223,11 +173,7 @@ def parse() -> argparse.Namespace:
         "--sentences", type=int, help="a slice with the same lengths (default: all)"
     )
     parser.add_argument("--naive", action="store_true", help="beside a plain transformers loop")
-    parser.add_argument("--neurox", action="store_true", help="beside NeuroX 1.0.9")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--batch-tokens", type=int, help="default: that of a CPU")
-    parser.add_argument("--threads", type=int, help="default: torch's choice")
-    parser.add_argument("--scratch", type=Path, help="for stores and NeuroX's environment")
     return parser.parse_args()
 
 

@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import time
 from functools import partial
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 
@@ -29,14 +25,25 @@ SIDE = 2048
 def main() -> None:
     """Print the rates."""
     argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
+    print(f"{torch.get_num_threads()} threads · memory {copies() / 1e9:.1f} GB/s")
     for dtype in (torch.float32, torch.bfloat16):
-        machine = Machine(dtype)
-        for _ in range(3):
-            machine.measure()
-        print(
-            f"{torch.get_num_threads()} threads · memory {machine.bytes_per_second / 1e9:.1f} GB/s "
-            f"· {dtype} products {machine.flops / 1e9:,.0f} GFLOP/s"
-        )
+        products = Products(dtype)
+        for _ in range(9):
+            products.take()
+        print(f"{dtype} products {products.flops / 1e9:,.0f} GFLOP/s")
+
+
+def copies() -> float:
+    """Bytes read and written per second."""
+    source = torch.ones(_COPIED, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    target.copy_(source)
+    seconds = []
+    for _ in range(9):
+        clock = time.perf_counter()
+        target.copy_(source)
+        seconds.append(time.perf_counter() - clock)
+    return 2 * _COPIED / statistics.median(seconds)
 
 
 class Products:
@@ -89,39 +96,6 @@ class Products:
         rest = seconds - sum(stretch for stretch, _ in self.stretches)
         usual = statistics.median(self.seconds)
         return sum(stretch / product for stretch, product in self.stretches) + rest / usual
-
-
-class Machine:
-    """Rates of memory and matrix products, medians of what was measured in between.
-
-    Args:
-        dtype: what is multiplied.
-    """
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        self._source = torch.ones(_COPIED, dtype=torch.uint8)
-        self._target = torch.empty_like(self._source)
-        self._copies: list[float] = []
-        self._products = Products(dtype)
-
-    def measure(self) -> None:
-        """Three copies and three products."""
-        self._target.copy_(self._source)
-        for _ in range(3):
-            clock = time.perf_counter()
-            self._target.copy_(self._source)
-            self._copies.append(time.perf_counter() - clock)
-            self._products.take()
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Read and written."""
-        return 2 * _COPIED / statistics.median(self._copies)
-
-    @property
-    def flops(self) -> float:
-        """Of matrix products, per second."""
-        return self._products.flops
 
 
 if __name__ == "__main__":

@@ -13,11 +13,6 @@ The vectors of `--model` must be in the cache already (run `run_probes.py` once)
 All times go from mapped vectors to test scores. In each of `--rounds`, ours (all layers) and the
 peer's at each of `--layers` are timed in turn; the peer's time for all layers is its mean
 over those timed, times their number. Prints medians and the median of the rounds' ratios.
-
-Beside ours stands the least time that its work could take at this machine's rates, measured
-before each round: every pass reads each stored vector once, at the rate of copies of 512 MB, and
-multiplies it with each cell's weights forwards and back, at the rate of products of 2,048³ in the
-type that training multiplies in.
 """
 
 from __future__ import annotations
@@ -33,7 +28,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from machine import Machine
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -62,29 +56,23 @@ from probes.training.dataset import ProbingData
 def main() -> None:
     """Print a table per probe family."""
     options = parse()
-    if options.threads:
-        torch.set_num_threads(options.threads)
     corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
     examples = collect_examples(tasks.get("pos"), corpus, "masked")
     view = examples.view_of(corpus)
     vectors = verified(options, view)
     rows = {split: examples.rows(split, view, vectors)[0][:, 0] for split in examples.splits}
     labels = {split: examples.targets(split) for split in examples.splits}
-    precision = torch.float32
     print(
         f"{options.model}, {options.corpus}, UPOS, {vectors.n_layers} layers · "
-        f"{torch.get_num_threads()} threads · products while training: {precision} · "
-        f"median of {options.rounds} rounds"
+        f"{torch.get_num_threads()} threads · median of {options.rounds} rounds"
     )
     for family, peer in (("linear", scikit_learn), ("mlp", loader_loop)):
         if family not in options.probes:
             continue
         spec, ours, theirs = PROBES[family], [], []
-        machine = Machine(precision)
         for _ in range(options.rounds):
             vectors = verified(options, view)  # afresh: nothing derived is left from the last round
             layers = list(range(vectors.n_layers))
-            machine.measure()
             clock = time.perf_counter()
             outcome = scores_of(corpus, examples, view, vectors, spec, layers)
             ours.append(time.perf_counter() - clock)
@@ -96,14 +84,6 @@ def main() -> None:
         print(
             f"{family}: ours {statistics.median(ours):.1f} s, "
             f"peer {statistics.median(theirs):.1f} s, ratio {ratio:.1f}"
-        )
-        read, products = least_work(spec, len(labels["train"]), vectors, len(examples.classes))
-        took = statistics.median(ours)
-        print(
-            f"least: {read / 1e9:.1f} GB read at {machine.bytes_per_second / 1e9:.1f} GB/s, "
-            f"{read / machine.bytes_per_second / took:.0%} of our time · "
-            f"{products / 1e9:,.0f} GFLOP at {machine.flops / 1e9:,.0f} GFLOP/s, "
-            f"{products / machine.flops / took:.0%}"
         )
         print("| layer | test, ours | peer | difference |\n| ---: | ---: | ---: | ---: |")
         for n, theirs_at in scores.items():
@@ -139,19 +119,6 @@ def scores_of(
     )
     found = Rows.of(ScoreMeasurement().compute(context).rows)
     return {layer: row.value or 0.0 for layer in layers if (row := found.at("accuracy", layer))}
-
-
-def least_work(
-    spec: ProbeSpec, n_examples: int, vectors: Vectors, n_classes: int
-) -> tuple[float, float]:
-    """Bytes that the passes over the training set read, and operations of their products."""
-    passes = max(spec.epochs, spec.min_steps * spec.batch / n_examples)
-    layers = [vectors.layer(n) for n in range(vectors.n_layers)]
-    n_features = layers[0].shape[1]
-    read = sum(n_examples * n_features * layer.dtype.itemsize for layer in layers)
-    # Forwards, the gradient of weights, and through the upper weights of an MLP.
-    per_example = 4 * n_features * (spec.hidden or n_classes) + 6 * spec.hidden * n_classes
-    return passes * read, passes * n_examples * len(layers) * per_example
 
 
 def verified(options: argparse.Namespace, view: View) -> Vectors:
@@ -233,7 +200,6 @@ def parse() -> argparse.Namespace:
         help="at which the peers are timed (default: 0,3,6)",
     )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int)
     return parser.parse_args()
 
 

@@ -6,13 +6,11 @@ import gc
 import os
 import signal
 import sys
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
 from ray_here import require_ray
-from tallying import TALLY
 
 # Where tests run in the background, shells have SIGINT ignored, and programs that are started inherit
 # that; tests of Ctrl-C need what a terminal gives.
@@ -27,31 +25,6 @@ SENTENCES = [
     "she gave him some books and he read them",
     "birds sing when the sun is up .",
 ]
-
-
-def pytest_configure(config):
-    config.stash[TALLY] = Counter()
-
-
-@pytest.fixture
-def tally(request) -> Counter:
-    """What fault tests have put the suite through; printed at the end."""
-    return request.config.stash[TALLY]
-
-
-def pytest_sessionfinish(session):
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["tally"] = dict(session.config.stash[TALLY])
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node, error):
-    node.config.stash[TALLY].update(getattr(node, "workeroutput", {}).get("tally", {}))
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    for what, count in sorted(config.stash[TALLY].items()):
-        terminalreporter.write_line(f"{what}: {count}")
 
 
 @pytest.fixture(autouse=True)

@@ -17,18 +17,19 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from draw_gallery import PUBLISHED, gallery
-
 import probes
 from probes.__main__ import COMMANDS
 from probes.__main__ import main as command
 from probes.boards.leaderboard_columns import BEHAVIOUR_COLUMNS, LONG_COLUMNS
+from probes.cli.commands.figure import TREE
+from probes.cli.figures import figure_names
 from probes.cli.main import main as run
 from probes.statistics.metrics import metrics
 from probes.statistics.quantities import quantities
 
 ROOT = Path(__file__).parents[1]
 MANUAL = ROOT / "build" / "manual"
+PUBLISHED = ROOT / "results" / "published"
 
 PAGES = (
     "*.md",
@@ -135,6 +136,43 @@ def names() -> Iterator[str]:
             yield f"::: probes.{name}\n"
 
 
+CHOICES: tuple[list[str], ...] = ([], ["--task", "pos"], ["--measurement", "geometry"])
+"""Some figures are of one task's evidence, some of several measurements."""
+
+
+def drawn(figure: str, folder: Path) -> str | None:
+    """The command that draws a figure of the first corpus that serves it; None if none does."""
+    picture = folder / f"{figure}.svg"
+    for corpus in sorted({path.name for path in PUBLISHED.glob("*/*/")}):
+        places = sorted(PUBLISHED.glob(f"*/{corpus}"))
+        for choice in CHOICES:
+            shown = places[:1] if figure == TREE else places
+            given = ["figure", figure, *map(str, shown), "-o", str(picture), "--wide", *choice]
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                status = command(given)
+            if status == 0:
+                where = f"results/{'M' if figure == TREE else '*'}/{corpus}"
+                line = ["python -m probes figure", figure, where, "-o", picture.name, "--wide"]
+                return " ".join([*line, *choice])
+    return None
+
+
+def gallery(folder: Path) -> Iterator[str]:
+    """The lines of the page of figures; the pictures are written into its folder."""
+    yield "# Gallery\n"
+    yield "Every figure that these results serve, with the command that draws it from yours. What"
+    yield "each shows: [the report and figures](../report.md#figures).\n"
+    missing = []
+    for figure in (*figure_names(), TREE):
+        if line := drawn(figure, folder):
+            yield f"## {figure}\n\n    {line}\n\n![{figure}]({figure}.svg)\n"
+        else:
+            missing.append(f"`{figure}`")
+    if missing:
+        yield f"Not drawn, since these results lack what they are of: {', '.join(missing)}.\n"
+
+
 def main() -> None:
     """Write all pages anew."""
     os.environ["COLUMNS"] = "90"
@@ -146,7 +184,7 @@ def main() -> None:
     reference.mkdir()
     for page, lines in (("command-line", command_line), ("columns", columns), ("api", names)):
         (reference / f"{page}.md").write_text("\n".join(lines()) + "\n", encoding="utf-8")
-    pictures = "\n".join(gallery(PUBLISHED, reference))
+    pictures = "\n".join(gallery(reference))
     (reference / "gallery.md").write_text(pictures + "\n", encoding="utf-8")
 
 

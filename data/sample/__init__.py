@@ -1,1 +1,1 @@
-"""The embedded corpus `sample`: three files that `tools/write_sample.py` writes."""
+"""The embedded corpus `sample`; docs/sample-corpus.md says how its files were made."""

@@ -45,7 +45,7 @@ ODD = [
 WORDS = ["the", "old", "dog", "sees", "a", "cat", "near", "some", "books", "sun"]
 
 
-def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path, tally):
+def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path):
     corpus = rows(tmp_path / "c", **dict.fromkeys(("train", "dev", "test"), [(WORDS, ODD)] * 12))
     (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
     assert sorted(result.examples.labels) == sorted(ODD)
@@ -60,7 +60,6 @@ def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path, tally):
     assert main(["report", str(tmp_path / "results"), "-o", str(page)]) == 0
     assert "<b>bold</b>" not in page.read_text("utf-8")
     assert list(find_results(tmp_path / "results").values()) == [result]
-    tally["odd inputs with a clear outcome"] += len(ODD)
 
 
 @pytest.mark.parametrize(
@@ -79,15 +78,12 @@ def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path, tally):
     ],
     ids=["one label only", "one sentence", "no label at all", "no word at all"],
 )
-def test_data_from_which_nothing_can_be_learnt_are_refused(
-    tiny_bert, tmp_path, splits, message, tally
-):
+def test_data_from_which_nothing_can_be_learnt_are_refused(tiny_bert, tmp_path, splits, message):
     corpus = rows(tmp_path / "c", **splits)
     with pytest.raises(UserError) as caught:
         run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-    tally["odd inputs with a clear outcome"] += 1
 
 
 def test_unlabelled_words_are_counted_in_every_split(tiny_bert, tmp_path, capsys):
@@ -97,7 +93,7 @@ def test_unlabelled_words_are_counted_in_every_split(tiny_bert, tmp_path, capsys
     assert " · left out: 3 / 0 / 0 no label\n" in capsys.readouterr().err
 
 
-def test_a_label_unseen_in_train_is_counted_and_never_predicted(tiny_bert, tmp_path, capsys, tally):
+def test_a_label_unseen_in_train_is_counted_and_never_predicted(tiny_bert, tmp_path, capsys):
     known, new = (["the", "dog", "cat"], ["D", "N", "N"]), (["the", "sun"], ["D", "Z"])
     corpus = rows(tmp_path / "c", train=[known] * 8, dev=[known] * 4, test=[known, new] * 4)
     (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
@@ -109,10 +105,9 @@ def test_a_label_unseen_in_train_is_counted_and_never_predicted(tiny_bert, tmp_p
     ]
     # 4 of 20 test examples cannot be right.
     assert max(result.score(layer) for layer in result.layers) <= 16 / 20
-    tally["odd inputs with a clear outcome"] += 1
 
 
-def test_one_sentence_per_split_is_enough(tiny_bert, tmp_path, tally):
+def test_one_sentence_per_split_is_enough(tiny_bert, tmp_path):
     one = [(["the", "dog", "sees", "a", "cat"], ["D", "N", "V", "D", "N"])]
     corpus = rows(tmp_path / "c", **dict.fromkeys(("train", "dev", "test"), one))
     (result,) = run(
@@ -124,17 +119,15 @@ def test_one_sentence_per_split_is_enough(tiny_bert, tmp_path, tally):
     )
     assert result.examples.n["test"] == 5
     assert result.interval(0) is None
-    tally["odd inputs with a clear outcome"] += 1
 
 
-def test_a_very_long_line_is_read_in_windows(tiny_bert, tmp_path, tally):
+def test_a_very_long_line_is_read_in_windows(tiny_bert, tmp_path):
     long = (["dog", "the"] * 10_000, ["N", "D"] * 10_000)
     short = (["the", "dog"], ["D", "N"])
     corpus = rows(tmp_path / "c", train=[long], dev=[short], test=[short] * 4)
     (result,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
     assert result.examples.n["train"] == 20_000
     assert result.encoding.texts_in_several_windows == 1
-    tally["odd inputs with a clear outcome"] += 1
 
 
 REMOTE = """
@@ -231,7 +224,7 @@ def test_model_files_that_change_between_digest_and_loading_are_refused(tiny_ber
         load_encoder(source, device="cpu")
 
 
-def test_a_window_of_16_reads_every_word(tmp_path, tally):
+def test_a_window_of_16_reads_every_word(tmp_path):
     from tiny_models import save
 
     save("bert", tmp_path / "narrow", max_position_embeddings=16)
@@ -239,4 +232,3 @@ def test_a_window_of_16_reads_every_word(tmp_path, tally):
     assert result.model.window == 16
     assert result.encoding.texts_in_several_windows > 0
     assert result.examples.n == result.corpus.words
-    tally["odd inputs with a clear outcome"] += 1

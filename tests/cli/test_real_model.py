@@ -1,7 +1,9 @@
 """The packaged model on a slice of EWT, against scikit-learn on the same vectors."""
 
+import numpy as np
 import pytest
-from check_against_scikit_learn import optimum, spans
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
 
 import probes
 from probes.data.find import find_corpus
@@ -12,6 +14,36 @@ from probes.extraction.vectors import Vectors
 from probes.tasks.builtin import tasks
 
 pytestmark = pytest.mark.integration
+
+
+def spans(layer, rows):
+    """Standardised span means by split, with plain numpy and scikit-learn."""
+    features = {}
+    together = np.concatenate(layer.arrays)
+    sums = np.concatenate([np.zeros((1, layer.shape[1])), np.cumsum(together, 0, np.float64)])
+    for split, parts in rows.items():
+        sides = []
+        for part in parts:
+            lengths = part[:, 1:] - part[:, :1]
+            sides.append((sums[part[:, 1]] - sums[part[:, 0]]) / lengths)
+        features[split] = np.concatenate(sides, axis=1)
+    scaler = StandardScaler().fit(features["train"])
+    return {split: scaler.transform(x) for split, x in features.items()}
+
+
+def optimum(examples, features, l2):
+    """Dev loss and test predictions of scikit-learn's solution at an L2 strength."""
+    train, dev = examples.targets("train"), examples.targets("dev")
+    if not examples.classes:
+        model = Ridge(alpha=l2 * len(train)).fit(features["train"], train)
+        loss = 0.5 * np.mean((model.predict(features["dev"]) - dev) ** 2)
+        return loss, model.predict(features["test"])
+    model = LogisticRegression(C=1 / (l2 * len(train)), max_iter=5000, tol=1e-6)
+    model.fit(features["train"], train)
+    seen = dev >= 0
+    log_p = model.predict_log_proba(features["dev"][seen])
+    loss = -np.mean(log_p[np.arange(seen.sum()), dev[seen]])
+    return loss, model.predict(features["test"])
 
 
 @pytest.mark.real_data

@@ -36,7 +36,7 @@ def together(driver, lines, folder):
 
 
 def test_processes_with_the_same_model_encode_and_fit_everything_once(
-    driver, tiny_bert, corpus, tmp_path, tally
+    driver, tiny_bert, corpus, tmp_path
 ):
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     assert driver.ask(command(tiny_bert, corpus, alone), watch=False)["status"] == 0
@@ -51,11 +51,10 @@ def test_processes_with_the_same_model_encode_and_fit_everything_once(
         for task in ("agreement", "pos")
         for name in ("scores", "selectivity")
     ]
-    tally["processes that shared a cache"] += PROCESSES
 
 
 def test_processes_with_different_models_neither_mix_nor_repeat_work(
-    driver, tiny_bert, corpus, tmp_path, tally
+    driver, tiny_bert, corpus, tmp_path
 ):
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     models = [str(tiny_bert), *(f"random{n}:{tiny_bert}" for n in ("", "-1", "-2"))]
@@ -66,10 +65,9 @@ def test_processes_with_different_models_neither_mix_nor_repeat_work(
     assert len(logged(shared, "encode")) == SHARDS * PROCESSES
     # Random models have scores and evidence as others have, if they are named.
     assert len(logged(shared, "done")) == 4 * PROCESSES
-    tally["processes that shared a cache"] += PROCESSES
 
 
-def test_killing_one_process_does_not_stop_the_others(driver, tiny_bert, corpus, tmp_path, tally):
+def test_killing_one_process_does_not_stop_the_others(driver, tiny_bert, corpus, tmp_path):
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     line = command(tiny_bert, corpus, shared)
     assert driver.ask(command(tiny_bert, corpus, alone), watch=False)["status"] == 0
@@ -80,4 +78,3 @@ def test_killing_one_process_does_not_stop_the_others(driver, tiny_bert, corpus,
     # What it left is swept by the next run.
     assert driver.ask(line, watch=False)["status"] == 0
     assert written(shared) == written(alone)
-    tally["kills survived, beside another run"] += statuses[0] != 0

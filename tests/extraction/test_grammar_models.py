@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from grammar_models import END, grammar_models, training_text
-from grammar_pairs import PHENOMENA, minimal_pairs
 from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
+from toy_grammar import PHENOMENA, minimal_pairs
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 KINDS = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}

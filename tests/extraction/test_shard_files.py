@@ -164,7 +164,7 @@ def whole_shards(reading: Reading) -> int:
 
 
 def test_an_encoding_killed_at_any_write_leaves_whole_shards_and_is_continued(
-    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path, tally: Any
+    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
 ) -> None:
     events = encode_elsewhere(reading_of(tmp_path / "whole", encoder, VIEW), encoder, None)
     assert files_below(tmp_path / "whole") == reference
@@ -184,7 +184,6 @@ def test_an_encoding_killed_at_any_write_leaves_whole_shards_and_is_continued(
         assert {name: left[name] for name in left.keys() - extra} == reference, number
         assert len(extra) <= 2
     assert {0, n_shards} <= set(found)
-    tally["kills survived, at each kind of write"] += len(numbers)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])

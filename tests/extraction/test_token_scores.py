@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 from grammar_models import END, grammar_models
-from grammar_pairs import minimal_pairs
 from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
 from tiny_readings import files_below, small_shards
 from tokenizers import Tokenizer, processors
+from toy_grammar import minimal_pairs
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,

@@ -1,6 +1,7 @@
-"""Small language models of the grammar that writes the embedded corpus, trained in the test.
+"""Small language models of known grammars: that of the embedded corpus, and the toy grammar.
 
-They know its agreement and its word order, so scores of language models can be tested on them.
+They are trained in the test and know agreement and word order, so scores of language models can
+be tested on them.
 Both tokenizers cut *-s* and *-es* off where the rest is a word, of nouns and of verbs.
 """
 
@@ -18,7 +19,6 @@ from typing import Any
 import pytest
 import torch
 from filelock import FileLock
-from grammar_pairs import minimal_pairs
 from tiny_tokenizers import BERT_NAMES
 from tokenizers import (
     Tokenizer,
@@ -30,6 +30,7 @@ from tokenizers import (
     trainers,
 )
 from torch.nn.functional import cross_entropy
+from toy_grammar import attractors, minimal_pairs
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -42,7 +43,7 @@ SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "train.conllu"
 LONGEST = 16
 """Words of the longest sentence of the sample that is trained on."""
 EACH = 2000
-"""Good sentences of every kind of minimal pair that are trained on."""
+"""Sentences with attractors, and good ones of every kind of minimal pair, that are trained on."""
 SEED = 11
 FREQUENT = 5
 """How often a word must occur for BERT to have it whole."""
@@ -74,11 +75,12 @@ def grammar_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @cache
 def training_text() -> tuple[str, ...]:
-    """Sentences of the sample, and good ones of minimal pairs, as one writes them."""
+    """Sentences of the sample and of the toy grammar, as one writes them."""
     lines = SAMPLE.read_text(encoding="utf-8").splitlines()
     found = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
     short = (line for line in found if len(line.split()) <= LONGEST)
-    return (*short, *(pair["sentence_good"] for pair in minimal_pairs(EACH, SEED)))
+    between = ("".join(s.written) for s in attractors(EACH, SEED).splits["train"])
+    return (*short, *between, *(pair["sentence_good"] for pair in minimal_pairs(EACH, SEED)))
 
 
 def save_masked(folder: Path, steps: int = 1000) -> None:

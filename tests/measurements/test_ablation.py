@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from grammar_models import grammar_models
-from grammar_sentences import attractors
 from plain_passes import stored_probe, vectors_of_words
 from scipy.stats import spearmanr
 from slow_scores import within_word_l2r
 from tiny_runs import run
+from toy_grammar import attractors
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from probes.measurements.current import is_current

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 import torch
 from grammar_models import grammar_models, training_text
-from grammar_pairs import (
-    OTHER,
-    PHENOMENA,
-    minimal_pairs,
-)
-from grammar_sentences import attractors
 from scipy.stats import bootstrap
 from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
 from tiny_readings import files_below, small_shards
+from toy_grammar import (
+    OTHER,
+    PHENOMENA,
+    attractors,
+    minimal_pairs,
+)
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 import probes
@@ -428,7 +428,7 @@ def facts() -> list[dict[str, str]]:
     made = []
     for noun, number in product(SUBJECTS, ("", "s")):
         template = f"The [X] near the {'nurse' if number else 'nurses'} [Y] talking."
-        for answer in ("is", "are", "does", "watches"):
+        for answer in ("is", "are", "was", "were", "does", "watches"):
             row = {"subject": noun + number, "template": template, "object": answer}
             made.append({**row, "relation": f"{answer} {'plural' if number else 'singular'}"})
     return made
@@ -452,7 +452,7 @@ def test_completions_are_the_likeliest_words_of_a_plain_pass(
         log_p = distribution(model, ids)[ids.index(tokenizer.mask_token_id)]
         rank = int((log_p > log_p[answer[0]]).sum())
         ranks.setdefault(fact["relation"], []).append(rank)
-    assert len(ranks) == 6
+    assert len(ranks) == 10
     every = np.concatenate(list(map(np.array, ranks.values())))
     assert len(np.unique(every)) > 5
     for depth in (1, 5, 10):
@@ -462,7 +462,7 @@ def test_completions_are_the_likeliest_words_of_a_plain_pass(
             row = one(record, "completion_accuracy", likeliest=depth, paradigm=relation)
             assert row.value == pytest.approx(np.mean([rank < depth for rank in its]))
     assert 0 < (every < 1).mean() < (every < 10).mean() <= 1
-    assert any("12 of 48 items have no answer of one token" in note for note in record.notes)
+    assert any("12 of 72 items have no answer of one token" in note for note in record.notes)
 
 
 def context(before: str, good: str, *rivals: str, after: str = " talking.") -> Item:
@@ -480,7 +480,7 @@ def test_the_better_word_is_compared_with_each_rival_and_with_all(
     items += [context(b, other[g], g, "were") for b, g in nouns]
     items += [context("The cook", "watches", "watch", after=" the nurses.")]
     items += [context("The cooks", "watches", "watch", after=" the nurses.")]
-    between = context("The cook near the nurses", "is", "has", "are")
+    between = context("The cook near the nurses", "are", "is", "watch")
     items += [between]
     model, tokenizer = plain["masked"]
     encoder = load_encoder(find_model(str(folders["masked"])), device="cpu", lm_head=True)
@@ -496,7 +496,7 @@ def test_the_better_word_is_compared_with_each_rival_and_with_all(
         n = len(tokenizer(word, add_special_tokens=False)["input_ids"])
         return float(np.exp(sum(within_word_l2r(model, tokenizer, text)[n_before : n_before + n])))
 
-    for threshold, name in product((0.0, 0.01), ("is", "are", "were", "has", "watch", None)):
+    for threshold, name in product((0.0, 0.01), ("is", "are", "were", "watch", None)):
         axes = f", rival {name}" * bool(name)
         column = columns[f"sensitivity, threshold {threshold}{axes}"]
         for item, value in zip(items, column.tolist(), strict=True):
@@ -507,7 +507,7 @@ def test_the_better_word_is_compared_with_each_rival_and_with_all(
                 margin = min(p(item, item.good) - p(item, x) for x in against)
                 assert value == float(margin > threshold)
     assert columns["sensitivity, threshold 0.0"].tolist()[-1] == 0
-    assert [p(between, x) for x in ("has", "is", "are")] == sorted(
+    assert [p(between, x) for x in ("is", "are", "watch")] == sorted(
         (p(between, x) for x in between.texts), reverse=True
     )
     assert columns["sensitivity, threshold 0.0, rival are"].tolist()[0] == 1.0

@@ -5,11 +5,11 @@ import pytest
 import torch
 from concept_erasure import LeaceFitter
 from grammar_models import grammar_models
-from grammar_sentences import attractors
 from plain_passes import stored_probe, vectors_of_words, word_of_pieces
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from tiny_runs import run
+from toy_grammar import attractors
 from transformers import AutoModel, AutoTokenizer
 
 from probes.measurements.current import is_current
@@ -23,9 +23,9 @@ def models(tmp_path_factory):
     return grammar_models(tmp_path_factory)
 
 
-def measured(model, folder, task, measurements="erasure"):
+def measured(model, folder, task, measurements="erasure", train=300):
     settings = {"tasks": (task,), "probes": "linear", "measurements": measurements}
-    results = run(model, folder, corpus=attractors(), limit=None, **settings)
+    results = run(model, folder, corpus=attractors(train), limit=None, **settings)
     (record,) = results.measured.values()
     return folder, results, record
 
@@ -37,10 +37,12 @@ def masked(models, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def causal(models, tmp_path_factory):
-    """Its language-model head is linear, so that nothing can be read that was erased there."""
-    return measured(
-        models["causal"], tmp_path_factory.mktemp("erasure"), "agreement", "cloze,erasure"
-    )
+    """Its language-model head is linear, so that nothing can be read that was erased there.
+
+    Far more training sentences than dimensions, or what is erased there remains in test.
+    """
+    folder = tmp_path_factory.mktemp("erasure")
+    return measured(models["causal"], folder, "agreement", "cloze,erasure", train=2000)
 
 
 def drop(record, task, layer, at, eraser=LABELS, less=NOTHING, fit="frozen"):
