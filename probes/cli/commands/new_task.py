@@ -75,7 +75,7 @@ def copy_template(
             "letters, digits and _, and begin with a letter."
         )
     for word in words.values():
-        if keyword.iskeyword(word) or hasattr(builtins, word) or word in probes.__all__:
+        if keyword.iskeyword(word) or hasattr(builtins, word) or word in dir(probes):
             raise UserError(
                 f"{command} {name}: Python or the file itself uses this name; choose another."
             )
