@@ -31,7 +31,6 @@ from probes.extraction.interventions import SkipBlock as SkipBlock
 from probes.extraction.interventions import intervene as intervene
 from probes.extraction.sites import Site as Site
 from probes.measurements.array_views import Maps as Maps
-from probes.measurements.array_views import Points as Points
 from probes.measurements.chart_views import Cells as Cells
 from probes.measurements.chart_views import Lines as Lines
 from probes.measurements.choosing import BestOnDev as BestOnDev
@@ -60,8 +59,6 @@ from probes.records.probe_spec import ProbeSpec as ProbeSpec
 from probes.records.record import Record as Record
 from probes.records.result import Result as Result
 from probes.records.row import Row as Row
-from probes.records.scatter import Scatter as Scatter
-from probes.records.scatter import ScatterPoint as ScatterPoint
 from probes.records.table import Cell as Cell
 from probes.records.table import Table as Table
 from probes.records.table import TableRow as TableRow

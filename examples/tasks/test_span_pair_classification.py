@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from probes import ROOT, Example, Frame, Sentence, get_task, load_file
+from probes import Example, Frame, Sentence, get_task, load_file
 
 load_file(Path(__file__).with_name("span_pair_classification.py"))
 
@@ -10,16 +10,6 @@ SENTENCE = Sentence(
     id="1",
     language="en",
     words=("The", "dogs", "bark", "."),
-    upos=("DET", "NOUN", "VERB", "PUNCT"),
-    feats=(
-        {"Definite": "Def"},
-        {"Number": "Plur"},
-        {"Tense": "Pres", "VerbForm": "Fin"},
-        {},
-    ),
-    heads=(1, 2, ROOT, 2),
-    deprels=("det", "nsubj", "root", "punct"),
-    chunks=("B-NP", "I-NP", "B-VP", "O"),
     frames=(Frame("bark.01", (2, 3), (("ARG0", (0, 2)),)),),
 )
 

@@ -57,7 +57,6 @@ class Split:
         examples: what the task yielded, without examples that the view cuts away.
         texts: the text in which each example is read.
         sentence: number of each example's sentence in the split. Shape (n,).
-        genre: genre of each example's sentence, empty if it is not known. Shape (n,).
         excluded: number of candidates left out, by reason.
         partition: what is resampled of the split.
     """
@@ -65,7 +64,6 @@ class Split:
     examples: tuple[Example, ...]
     texts: tuple[Text, ...]
     sentence: Ints
-    genre: NDArray[np.str_]
     excluded: Mapping[str, int]
     partition: Partition
 
@@ -293,12 +291,10 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
                 + (f" (left out: {why})" if why else "")
                 + f"; {remedy}"
             )
-        genres = np.array([sentence.genre for sentence in corpus.splits[name]])
         splits[name] = Split(
             tuple(found),
             tuple(texts),
             np.array(numbers),
-            genres[numbers],
             dict(excluded),
             partition([sentence.document for sentence in corpus.splits[name]]),
         )

@@ -1,4 +1,4 @@
-"""Charts of arrays as data: small pictures in rows and columns, and points in a plane.
+"""Charts of arrays as data: small pictures in rows and columns.
 
 Rows of a metric say which places an array has numbers of, such as layers and heads.
 """
@@ -13,7 +13,6 @@ import numpy as np
 
 from probes.measurements.choosing import chosen
 from probes.records.gallery import Gallery, GalleryPanel, Picture
-from probes.records.scatter import Scatter, ScatterPoint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _ArrayView:
-    """What both have in common.
+class Maps:
+    """An array of pictures with values from 0 to 1. Shape (rows, columns, height, width).
 
     Attributes:
         name: by which `figure` draws it: letters and underscores.
@@ -60,11 +59,6 @@ class _ArrayView:
         rows = rows[rows["model"] == model]
         return rows.pivot(index=self.down, columns=self.across, values=self.kind)
 
-
-@dataclass(frozen=True)
-class Maps(_ArrayView):
-    """An array of pictures with values from 0 to 1. Shape (rows, columns, height, width)."""
-
     def chart(self, found: Findings) -> Gallery:
         """A panel for each model."""
         gallery = Gallery(
@@ -100,37 +94,3 @@ class Maps(_ArrayView):
                 for kinds, pictures in zip(places.to_numpy(), maps, strict=True)
             ),
         )
-
-
-@dataclass(frozen=True)
-class Points(_ArrayView):
-    """An array of points, by places counted from 1. Shape (rows, columns, 2).
-
-    Attributes:
-        stress: the fact of a record that says how badly distances are kept, which the note ends
-            with.
-    """
-
-    stress: str = ""
-
-    def chart(self, found: Findings) -> Scatter:
-        """A plane for each model, whose colours are those of rows."""
-        points, missing, stress = {}, {}, []
-        for model, record in found.records.items():
-            if why := self.missing(found, model):
-                missing[model] = why
-                continue
-            stress.append(f"{model} {record.facts[self.stress]:.2f}")
-            array, places = found.arrays[model][self.array], self.places(found, model)
-            rows = list(map(int, places.index))
-            columns = list(map(int, places.columns))
-            points[model] = tuple(
-                ScatterPoint(float(x), float(y), f"{row}–{column}", kind, row)
-                for row, kinds in zip(rows, places.to_numpy(), strict=True)
-                for column, kind in zip(columns, kinds, strict=True)
-                for x, y in [array[row - 1, column - 1]]
-            )
-        note = f"{self.note} Stress (0: distances are kept, .2: poorly): "
-        note += f"{'; '.join(stress) or 'none'}."
-        kinds = tuple(self.kinds)
-        return Scatter(self.name, self.title, note, points, self.down, missing, kinds)

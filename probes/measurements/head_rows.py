@@ -27,7 +27,7 @@ EVERY, NOT_PUNCTUATION = "all", "all but punct"
 
 CHANCE, ABOVE = "chance", "above_baseline"
 
-CLASS, DISTANCE = "class", "head_distance"
+CLASS = "class"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from probes.statistics.partition import FEWEST
 
 RELATIONS, ROLES, TREES = "relations", "roles", "trees"
 
-MIXES, DISTANCES = "mixes of heads, %", "distances of heads"
+MIXES = "mixes of heads, %"
 
 FEWEST_LISTED = 100
 """Relations that are rarer in test are not in tables, for brevity."""

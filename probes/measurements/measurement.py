@@ -353,10 +353,8 @@ CORPUS = {
 TRANSFER = "corpus_transfer"
 
 ON_REQUEST = {
-    "held_out_genres": "probes.measurements.held_out_genres:HeldOutGenres",
     "cloze": "probes.measurements.behaviour.cloze:Cloze",
     "lens": "probes.measurements.behaviour.lens:Lens",
-    "principal_angles": "probes.measurements.principal_angles:PrincipalAngles",
     "malformed": "probes.measurements.malformed:Malformed",
     TRANSFER: "probes.measurements.corpus_transfer:CorpusTransfer",
 }

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from probes.records.curves import Curves
 from probes.records.gallery import Gallery, Picture
-from probes.records.scatter import Scatter
 from probes.records.values import is_shaped, span_of
 
 
@@ -137,7 +136,7 @@ def _edges(heads: tuple[int, ...]) -> set[tuple[int, int]]:
     return {(min(i, head), max(i, head)) for i, head in enumerate(heads) if head >= 0}
 
 
-Chart = Curves | Grid | Scatter | Gallery
+Chart = Curves | Grid | Gallery
 
 UNMEASURED = "there is no record of it"
 """Why a model has no part of a chart, unless there is more to say."""
@@ -148,7 +147,5 @@ def models_of(chart: Chart) -> list[str]:
     match chart:
         case Curves():
             return list(chart.models)
-        case Scatter():
-            return list(chart.points)
         case Grid() | Gallery():
             return list(chart.panels)

@@ -131,10 +131,6 @@ for _name, _label, _source in (
 ):
     quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
 quantities.add("above_baseline", Quantity(percent=True, bounds=CORRELATION))
-quantities.add(
-    "head_distance",
-    Quantity(label="distance", bounds=(0.0, math.sqrt(math.log(2))), source=CLARK_2019),
-)
 quantities.add("divergence", Quantity(unit="nats", bounds=(0.0, math.log(2)), source="Lin 1991"))
 quantities.add("cosine", Quantity(bounds=CORRELATION, source=f"{KOVALEVA_2019}, section 4.3"))
 
@@ -176,16 +172,6 @@ _kl = Quantity(
     label="KL from uniform", unit="bits", digits=2, skewed=True, bounds=POSITIVE, source=TENNEY_2019
 )
 quantities.add("kl", _kl)
-
-# Principal angles.
-quantities.add("overlap", Quantity(percent=True, bounds=SHARE, source="mean squared cosine"))
-quantities.add("chance", Quantity(percent=True, bounds=SHARE))
-quantities.add("directions", Quantity(digits=0, bounds=POSITIVE))
-
-# Held-out genres.
-quantities.add("held_out_score", Quantity(of_task=True))
-quantities.add("held_out_drop", Quantity(of_task=True))
-quantities.add("random_drop", Quantity(of_task=True))
 
 # Description length.
 VOITA_2020 = "Voita & Titov 2020"

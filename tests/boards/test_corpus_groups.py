@@ -10,7 +10,7 @@ from probes.boards.corpus_groups import corpus_groups, of_corpora
 from probes.boards.groups import group, model_labels
 from probes.records.charts import Grid
 from probes.records.curves import Curves
-from probes.records.scatter import Scatter
+from probes.records.gallery import Gallery, GalleryPanel
 
 FLAT = [0.3] * 3
 
@@ -94,7 +94,7 @@ def test_charts_are_the_measurements_and_of_these_models_alone(monkeypatch):
     monkeypatch.setattr(type(one.measurement), "charts", lambda self, *given: [stray])
     with pytest.raises(ValueError, match="the chart 'x' has curves of other"):
         one.charts()
-    empty = Scatter("x", "X", "", {"m": ()})
+    empty = Gallery("x", "X", "", "", "", {"m": GalleryPanel((), (), ())})
     monkeypatch.setattr(type(one.measurement), "charts", lambda self, *given: [empty])
-    with pytest.raises(ValueError, match="the chart 'x' has no points of m"):
+    with pytest.raises(ValueError, match="the chart 'x' has a panel whose pictures are none"):
         one.charts()

@@ -62,10 +62,10 @@ def test_quick_means_neither_evidence_nor_twins_unless_they_are_asked_for():
 
 
 def test_further_evidence_is_added_to_a_level():
-    usual = validate({"evidence": "held_out_genres,standard,selectivity"})
-    assert usual.evidence_names == (*EVIDENCE, "held_out_genres")
-    full = validate({"evidence": "full,held_out_genres"})
-    assert (full.evidence_names, full.level) == ((*EVIDENCE, "held_out_genres"), "full")
+    usual = validate({"evidence": "lens,standard,selectivity"})
+    assert usual.evidence_names == (*EVIDENCE, "lens")
+    full = validate({"evidence": "full,lens"})
+    assert (full.evidence_names, full.level) == ((*EVIDENCE, "lens"), "full")
     assert validate({"evidence": "full"}).evidence_names == tuple(EVIDENCE)
 
 

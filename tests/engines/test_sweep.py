@@ -39,7 +39,7 @@ corpora = ["sample", "conll2000"]
 corpora = "sample"
 models = "random:c"
 tasks = "depth,pos"
-evidence = ["standard", "held_out_genres"]
+evidence = ["standard", "lens"]
 """,
         workers="2",
     )
@@ -54,7 +54,7 @@ evidence = ["standard", "held_out_genres"]
         ("pos",),
         ("depth", "pos"),
     ]
-    assert third.config.evidence == ("standard", "held_out_genres")
+    assert third.config.evidence == ("standard", "lens")
     assert {run.config.seeds for run in (first, second, third)} == {2}
     assert {run.config.workers for run in (first, second, third)} == {2}
     assert {run.config.output for run in (first, second, third)} == {Path("out")}

@@ -158,27 +158,3 @@ def mixes_in(found):
         ],
         sample_weights=[weights(last), *(weights(last, sample) for sample in samples)],
     )
-
-
-def overlaps_in(found, kind):
-    """What rows of principal angles say of patterns or weights.
-
-    Returns:
-        the matrices `overlap` and `chance`, with the lower half on both sides, and `dimensions`.
-    """
-    rows = list(getattr(found, "rows", found))
-    layers = [row.layer for row in rows if row.metric == "directions"]
-    places = {
-        (row.metric, row.layer, row.axes["with"]): row.value
-        for row in rows
-        if row.axes.get("of") == kind
-    }
-
-    def matrix(metric):
-        return [[places[metric, max(a, b), min(a, b)] for b in layers] for a in layers]
-
-    return SimpleNamespace(
-        overlap=matrix("overlap"),
-        chance=matrix("chance"),
-        dimensions=[row.value for row in rows if row.metric == "directions"],
-    )

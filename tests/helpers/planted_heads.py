@@ -237,7 +237,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
         long_texts=long_texts.__getitem__,
     )
     live = PlantedModel(lambda text: among_special_tokens(maps_of(sentences[text.words])))
-    options = AttentionOptions(mix_sentences=40, cluster_sentences=20)
+    options = AttentionOptions(mix_sentences=40)
     model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
     cpu = torch.device("cpu")
     return Context(of, model, dict.fromkeys(layers, 1), view, stored, live.read, cpu, options)

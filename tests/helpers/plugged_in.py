@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import probes
-from probes.cli.starting_files import renamed_example
 
 TASK = '''\
 from probes import Example, task
@@ -27,8 +26,9 @@ def guide_file(name, guide="adding-a-task.md"):
 
 
 def measurement_file(name, of):
-    """A measurement as `new-measurement` writes it."""
-    return renamed_example("measurements", f"of_{of}", name)[f"{name}.py"]
+    """A measurement of `examples/measurements` under another name."""
+    text = (GUIDES.parent / "examples" / "measurements" / f"of_{of}.py").read_text()
+    return text.replace(f"of_{of}", name)
 
 
 def run_included(model, folder, *files, tasks, **settings):

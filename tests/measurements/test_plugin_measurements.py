@@ -440,8 +440,8 @@ def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
         ),
         (('name = "word_norms"', 'name = "probes"'), "--measurements or --evidence uses this word"),
         (('name = "word_norms"', 'name = "full"'), "--measurements or --evidence uses this word"),
-        (('    name = "word_norms"\n', ""), "Measurement WordNorms: it has no name."),
-        (("    def compute", "    def compote"), "Measurement WordNorms: it has no compute."),
+        (('    name = "word_norms"\n', ""), "Measurement OfCorpus: it has no name."),
+        (("    def compute", "    def compote"), "Measurement OfCorpus: it has no compute."),
         (
             ("    options = Options\n", "    options = dict\n"),
             "options has to be a subclass of Frozen",

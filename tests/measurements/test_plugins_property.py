@@ -1,7 +1,6 @@
 """Whatever a plug-in does, the user sees a report or one line."""
 
 import io
-import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +9,6 @@ from rich.console import Console
 
 from probes.cli.check_task import check_task
 from probes.cli.commands.check import _print
-from probes.cli.starting_files import examples_of, renamed_example
 from probes.common.errors import UserError
 from probes.common.registry import Registry
 from probes.data.sentence import Corpus, Sentence
@@ -149,14 +147,3 @@ def test_a_registry_keeps_order_and_refuses_duplicates(names, wanted):
     else:
         with pytest.raises(UserError, match="Unknown thing"):
             registry.get(wanted)
-
-
-@given(
-    st.from_regex(r"[a-z][a-z0-9_]{0,12}", fullmatch=True),
-    st.sampled_from([(what, x) for what in ("tasks", "measurements") for x in examples_of(what)]),
-)
-@FEW
-def test_every_copied_file_is_python_without_the_name_of_the_example(name, start):
-    for file, text in renamed_example(*start, name).items():
-        compile(text, file, "exec")
-        assert name == start[1] or not re.search(rf"\b{start[1]}\b", text)

@@ -7,7 +7,6 @@ import pytest
 from probes.records.charts import Card, Grid, Panel, models_of
 from probes.records.curves import Curves
 from probes.records.gallery import Gallery, GalleryPanel, Picture
-from probes.records.scatter import Scatter, ScatterPoint
 
 
 def gallery(*pictures, **more):
@@ -28,15 +27,6 @@ def test_the_ends_of_a_scale_are_those_of_the_numbers_unless_they_are_given():
     assert gallery(*pictures, high=1.0).span == (0.125, 1.0)
     assert gallery(None).span == (0.0, 1.0)
     assert grid(((3.0, None),)).span == (3.0, 3.0)
-    points = ScatterPoint(0, 0, level=7), ScatterPoint(1, 1), ScatterPoint(2, 2, level=3)
-    assert Scatter("s", "S", "", {"m": points}).span == (3, 7)
-    assert Scatter("s", "S", "", {"m": points[1:2]}).span == (0.0, 1.0)
-
-
-def test_groups_are_in_the_given_order_and_then_in_that_of_their_appearance():
-    points = tuple(ScatterPoint(0, 0, group=group) for group in "bcab")
-    assert Scatter("s", "S", "", {"m": points}).groups == ["b", "c", "a"]
-    assert Scatter("s", "S", "", {"m": points}, order=("x", "a")).groups == ["x", "a", "b", "c"]
 
 
 def test_the_key_of_a_gallery_has_the_marks_of_each_group():
@@ -54,7 +44,6 @@ def test_the_key_of_a_gallery_has_the_marks_of_each_group():
 def test_models_of_charts():
     assert models_of(Curves("c", "C", "", "", models={"m": []})) == ["m"]
     assert models_of(grid(((1.0, 2.0),))) == models_of(gallery(None)) == ["m"]
-    assert models_of(Scatter("s", "S", "", {"n": ()})) == ["n"]
 
 
 ONE = Card("one")
@@ -78,9 +67,6 @@ RAGGED = Picture(((1.0,), (1.0, 2.0)))
         (gallery(RAGGED), "a picture that has no values, or rows of different lengths"),
         (gallery(Picture(())), "a picture that has no values"),
         (gallery(Picture(((),))), "a picture that has no values"),
-        (Scatter("s", "S", "", {"m": (ScatterPoint(0, 0),)}), ""),
-        (Scatter("s", "S", "", {"m": ()}), "no points of m"),
-        (Scatter("s", "S", "", {"m": (ScatterPoint(0, nan),)}), "a point that is nowhere"),
     ],
 )
 def test_what_does_not_fit_is_said(chart, fault):

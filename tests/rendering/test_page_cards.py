@@ -1,4 +1,4 @@
-"""Scatters, galleries and cards on the page."""
+"""Galleries and cards on the page."""
 
 import math
 import re
@@ -21,8 +21,7 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""
 from probes import (
-    Card, Measurement, Gallery, GalleryPanel, Grid, Panel, Picture, Row, Scatter,
-    ScatterPoint, measurement,
+    Card, Measurement, Gallery, GalleryPanel, Grid, Panel, Picture, Row, measurement,
 )
 
 EVIL = {EVIL!r}
@@ -49,15 +48,9 @@ class Mine(Measurement):
             cards[model] = ((card, None), (None, Card("plain")))
         numbers = Panel(("1", "2"), ("1", "2"), ((0.0, 0.5), (1.0, None)))
         maps = GalleryPanel(("1", "2"), ("1", "2"), ((MAP, None), (OTHER, Picture(((0.0,),)))))
-        points = (
-            ScatterPoint(0.0, 0.0, "1-1", "diagonal", 1),
-            ScatterPoint(1.0, 0.25, EVIL, EVIL, 2),
-            ScatterPoint(0.5, 1.0, "2-2", "diagonal"),
-        )
         return [
             Grid("grid", "Grid", "", "layer", "head", dict.fromkeys(records, numbers), cards=cards),
             Gallery("maps", EVIL, EVIL, "layer", "head", dict.fromkeys(records, maps)),
-            Scatter("heads", EVIL, EVIL, dict.fromkeys(records, points), scale="layer"),
         ]
 """
 
@@ -116,36 +109,6 @@ def test_pictures_are_buttons_with_marks_and_frames(given):
     assert 'aria-label="layer 1, head 1: diagonal"' in first
 
 
-def test_points_are_in_the_data_by_group_and_in_a_table(given):
-    text = page({}, "x", given())
-    charts = data_of(text)["charts"]
-    assert list(charts) == ["of-my_own-0-2-0", "of-my_own-0-2-1"]
-    chart = charts["of-my_own-0-2-0"]
-    (rows,) = chart["datasets"].values()
-    assert [tuple(row.values())[:-1] for row in rows] == [
-        (0, 0, "1-1", "diagonal", 1, "right"),
-        (1, 0.25, EVIL, EVIL, 2, "left"),
-        (0.5, 1, "2-2", "diagonal", None, "right"),
-    ]
-    assert [row["said"] for row in rows] == [
-        {"point": "1-1", "group": "diagonal", "layer": 1},
-        {"point": EVIL, "group": EVIL, "layer": 2},
-        {"point": "2-2", "group": "diagonal"},
-    ]
-    for layer in chart["layer"]:
-        for axis in "xy":
-            domain = layer["encoding"][axis]["scale"]["domain"]
-            assert domain == pytest.approx([-0.08, 1.08])
-    (levels,) = (x["encoding"]["color"] for x in chart["layer"] if "color" in x["encoding"])
-    assert (levels["scale"]["domain"], levels["legend"]["title"]) == ([1, 2], ["layer"])
-    (groups,) = (x["encoding"]["fill"] for x in chart["layer"] if "fill" in x["encoding"])
-    assert groups["scale"] == {"domain": ["diagonal", EVIL], "range": list(COLOURS[:2])}
-    points = text.partition("Points: m</summary>")[2].partition("</table>")[0]
-    cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", points)
-    assert cells[:10] == ["point", "group", "x", "y", "layer", "1-1", "diagonal", "0", "0", "1"]
-    assert cells[-5:] == ["2-2", "diagonal", "0.5", "1", "–"]
-
-
 def test_nothing_that_a_plug_in_says_is_markup(given):
     text = page({}, "x", given())
     assert "<img" not in own(text)
@@ -191,7 +154,7 @@ def test_a_card_opens_and_closes_by_keyboard(browser, tmp_path, given):
     assert browser.errors() == []
 
 
-def test_pictures_and_points_in_a_browser(browser, tmp_path, given):
+def test_pictures_in_a_browser(browser, tmp_path, given):
     browser.emulate()
     browser.open(write_page({}, tmp_path / "p.html", "x", given()), "of-my_own")
     browser.js("document.querySelector('.gallery').scrollIntoView()")
@@ -200,22 +163,9 @@ def test_pictures_and_points_in_a_browser(browser, tmp_path, given):
     browser.one('.gallery [data-card="3"]').click()
     assert browser.texts("#card h3") == ["layer 1, head 1"]
     browser.one("#card button").click()
-    place = "return document.querySelector(`[data-chart='of-my_own-0-2-0']`)"
-    browser.js(f"{place}.scrollIntoView()")
-    browser.until(f"{place}.classList.contains('done')")
-    written = f"[...{place[7:]}.querySelectorAll('.role-mark.mark-text text')]"
-    assert set(browser.js(f"return {written}.map(x => x.textContent)")) == {"1-1", "2-2", EVIL}
-    boxes = browser.js(
-        f"return [...{place[7:]}.querySelectorAll('.mark-symbol.role-mark path')]"
-        ".map(x => x.getBoundingClientRect()).map(b => [b.x + b.width / 2, b.y + b.height / 2])"
-    )
-    (a, b, c) = boxes  # with levels, of both groups; and without
-    assert b[0] - a[0] == pytest.approx(2 * (c[0] - a[0]), abs=1)
-    assert a[1] - c[1] == pytest.approx(b[0] - a[0], abs=1)
-    assert a[1] - b[1] == pytest.approx((a[1] - c[1]) / 4, abs=1)
     browser.one("#choices summary").click()
     browser.one("#random").click()
-    assert len(browser.texts(".gallery caption")) == len(browser.texts(".plane > p")) == 1
+    assert len(browser.texts(".gallery caption")) == 1
     assert browser.js("return document.documentElement.scrollWidth") <= 1280
     assert browser.errors() == []
 

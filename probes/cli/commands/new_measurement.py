@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from probes.cli.arguments import place
-from probes.cli.starting_files import renamed_example, require_usable_name, write_new
+from probes.cli.commands.new_task import EXAMPLES, copy_template
 from probes.common.errors import UserError
 from probes.measurements.measurement import measurements, require_usable
 
@@ -14,9 +14,6 @@ SUMMARY = "Write a commented measurement to start from, and its test."
 
 OF = ("corpus", "probes")
 """Kinds of measurements."""
-
-IMPORTED = ("measurement", "np")
-"""Lower-case names that the written file imports."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,18 +35,19 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: the name cannot be used, the folder cannot be created, or a file exists already.
     """
-    name, folder = options.name, options.folder
-    require_usable_name("new-measurement", name, folder, IMPORTED)
+    name, template = options.name, f"of_{options.of}"
+    words = {
+        template: name,
+        template.replace("_", "-"): name.replace("_", "-"),
+        _class_name(template): _class_name(name),
+    }
     require_usable(name)
     if name in measurements:
         raise UserError(
             f"new-measurement {name}: there is a measurement of this name already; choose another."
         )
-    file, test = write_new(
-        "new-measurement",
-        name,
-        folder,
-        renamed_example("measurements", f"of_{options.of}", name),
+    file, test = copy_template(
+        "new-measurement", EXAMPLES / "measurements" / template, options.folder, name, words
     )
     if not options.quiet:
         flag = "--measurements" if options.of == "corpus" else "--evidence"
@@ -57,3 +55,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"  python -m pytest {test}")
         print(f"  python run_probes.py --model MODEL --include {file} {flag} {name}")
     return 0
+
+
+def _class_name(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import builtins
+import importlib.util
+import keyword
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import probes
 from probes.cli.arguments import place
-from probes.cli.starting_files import (
-    examples_of,
-    renamed_example,
-    require_usable_name,
-    write_new,
-)
 from probes.common.errors import UserError
+from probes.common.files import require_parent, writing
 from probes.tasks.builtin import tasks
 
 SUMMARY = "Write a commented task to start from, and its test."
 
-IMPORTED = ("Example", "Excluded", "Iterator", "ROOT", "Sentence", "annotations", "task")
-"""Names that the written file imports."""
+SHAPES = ("word", "span-pair", "sentence")
 
-SHAPES = ("word", "pair", "span", "span-pair", "sentence")
+_CLI = Path(probes.__file__).parent / "cli"
 
-KINDS = ("classification", "multi-label", "regression")
+EXAMPLES = next(x for x in (_CLI / "examples", _CLI.parents[1] / "examples") if x.is_dir())
+"""In a wheel the examples are beside the commands, in a checkout at the top."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", metavar="NAME", help="of the task: letters, digits and _")
     add("--shape", choices=SHAPES, default="word", help="what an example is made of")
-    add("--kind", choices=KINDS, default="classification", help="what is predicted")
     add("--folder", type=place, default=Path(), metavar="DIR", help="default: the current folder")
 
 
@@ -38,27 +38,65 @@ def run(options: argparse.Namespace) -> int:
     """Write both files and print what to do with them.
 
     Raises:
-        UserError: the name cannot be used, there is no example of that shape and kind, the folder
-            cannot be created, or a file exists already.
+        UserError: the name cannot be used, the folder cannot be created, or a file exists already.
     """
-    name, folder = options.name, options.folder
-    require_usable_name("new-task", name, folder, IMPORTED)
+    name, template = options.name, f"{options.shape.replace('-', '_')}_classification"
     if name in tasks:
         raise UserError(f"new-task {name}: there is a task of this name already; choose another.")
-    kind = options.kind.replace("-", "_")
-    example = f"{options.shape.replace('-', '_')}_{kind}"
-    if example not in (known := examples_of("tasks")):
-        fitting = ", ".join(
-            shape for shape in SHAPES if f"{shape.replace('-', '_')}_{kind}" in known
-        )
-        raise UserError(
-            f"new-task {name}: there is no example for {options.kind} with shape {options.shape}; "
-            f"choose one of {fitting} and adapt it."
-        )
-    task, test = write_new("new-task", name, folder, renamed_example("tasks", example, name))
+    task, test = copy_template(
+        "new-task", EXAMPLES / "tasks" / template, options.folder, name, {template: name}
+    )
     if not options.quiet:
         print(f"wrote {task} and {test}; next:")
         print(f"  python -m probes check {task}")
         print(f"  python -m pytest {test}")
         print(f"  python run_probes.py --model MODEL --include {task} --tasks {name}")
     return 0
+
+
+def copy_template(
+    command: str, template: Path, folder: Path, name: str, words: Mapping[str, str]
+) -> tuple[Path, Path]:
+    """Copy a template and its test to `folder`, which is made if its parent exists.
+
+    Args:
+        template: its path, without `.py`.
+        words: what is replaced in both files.
+
+    Returns:
+        the paths of the copy and of its test.
+
+    Raises:
+        UserError: the name cannot be used, the folder cannot be created, or a file exists already.
+    """
+    if not name.isidentifier() or name.startswith("_") or len(name) > 60:
+        raise UserError(
+            f"{command} {name}: it becomes the name of a file and a function; use up to 60 "
+            "letters, digits and _, and begin with a letter."
+        )
+    for word in words.values():
+        if keyword.iskeyword(word) or hasattr(builtins, word) or word in dir(probes):
+            raise UserError(
+                f"{command} {name}: Python or the file itself uses this name; choose another."
+            )
+    file, test = folder / f"{name}.py", folder / f"test_{name}.py"
+    module = importlib.util.find_spec(name)
+    hidden = module and Path(module.origin or "").resolve() != file.resolve()
+    if hidden or name in sys.stdlib_module_names:
+        raise UserError(
+            f"{command} {name}: {name}.py would hide the module {name!r}; choose another name."
+        )
+    require_parent(folder)
+    if folder.is_file():
+        raise UserError(f"--folder {folder} is a file; name a folder.")
+    for path in (file, test):
+        if path.exists():
+            raise UserError(f"{command} {name}: {path} exists already; choose another name.")
+    for path, source in ((file, template.name), (test, f"test_{template.name}")):
+        text = template.with_name(f"{source}.py").read_text(encoding="utf-8")
+        for word, other in words.items():
+            text = text.replace(word, other)
+        with writing(path):
+            folder.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    return file, test

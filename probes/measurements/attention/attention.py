@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PositiveInt
 
-from probes.measurements.attention.names import CLUSTER_SENTENCES, MIX_SENTENCES
+from probes.measurements.attention.names import MIX_SENTENCES
 from probes.measurements.attention.pictures import VIEWS
-from probes.measurements.head_rows import ABOVE, DISTANCE, HeadRows
-from probes.measurements.head_tables import DISTANCES, MIXES, choice_tables, pattern_table
+from probes.measurements.head_rows import ABOVE, HeadRows
+from probes.measurements.head_tables import MIXES, choice_tables, pattern_table
 from probes.measurements.measurement import (
     CSV_FIELDS,
     Found,
@@ -44,10 +44,6 @@ class AttentionOptions(Frozen):
     mix_sentences: PositiveInt = Field(
         default=MIX_SENTENCES, description="training sentences for the mixes of heads"
     )
-    cluster_sentences: PositiveInt = Field(
-        default=CLUSTER_SENTENCES,
-        description="sentences on which heads are compared with each other",
-    )
 
 
 class Attention(Measurement):
@@ -55,7 +51,7 @@ class Attention(Measurement):
 
     Rows are described in `probes.measurements.head_rows`; those of the class of a head have it as
     their ``feature``, and those of mixes of heads have no head. Facts count texts by split
-    (``test_texts``, ``test_words``, ``test_too_long``) and the samples of mixes and distances.
+    (``test_texts``, ``test_words``, ``test_too_long``) and the sample of mixes.
 
     Arrays beside the record: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices,
     sentences), what test sentences contribute to the chosen heads and to their baselines, in the
@@ -64,8 +60,7 @@ class Attention(Measurement):
     ``test_mix_counts`` (sentences,): words whose head is found by the mixes of each layer's heads
     and, in the last row, of all. ``mean_maps`` (layers, heads, tokens, tokens) are the maps
     averaged over texts of one length, whose rows attend to columns; there are none without such
-    texts. ``positions`` (layers of the model, heads, 2) are heads as points whose distances say how
-    differently they attend, without layers where nothing can be drawn.
+    texts.
 
     Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
     counts for that word being the head; ``mix.all`` (layers, 2, heads) for all heads of
@@ -108,13 +103,6 @@ class Attention(Measurement):
             places={"mix of heads": ""},
             note="UAS of the attention-only probe of Clark et al. (2019), words that are not "
             "punctuation: a weighted sum of the heads of a layer, or of all heads of the model.",
-        ),
-        Pivot(
-            DISTANCES,
-            (DISTANCE,),
-            columns=("metric",),
-            note="Of two heads of a layer, in the mean: root of the mean Jensen–Shannon "
-            "divergence, at most .83.",
         ),
         *VIEWS,
     )
@@ -161,7 +149,7 @@ class Attention(Measurement):
         found = HeadRows(record.rows)
         for row in record.rows:
             axes = row.axes
-            if row.metric in (ABOVE, DISTANCE) or {"baseline", "chosen"} & axes.keys():
+            if row.metric == ABOVE or {"baseline", "chosen"} & axes.keys():
                 continue
             baseline, choice = found.baseline_of(row), found.choice_of(row)
             yield {

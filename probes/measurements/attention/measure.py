@@ -12,16 +12,14 @@ from probes.examples.examples import NotServedError
 from probes.measurements.attention.annotation import frequent, gold_of
 from probes.measurements.attention.averages import Heads, of_features, of_scored, of_texts
 from probes.measurements.attention.choices import Picked, arrays_of, choices_of
-from probes.measurements.attention.divergence import divergences
-from probes.measurements.attention.head_clusters import clusters
 from probes.measurements.attention.mixing import HeadMixes, mixing
 from probes.measurements.attention.role_attention import roles
 from probes.measurements.attention.scored import relations, trees
 from probes.measurements.attention.texts import Texts, texts_of
 from probes.measurements.context import Context
 from probes.measurements.head_patterns import classes
-from probes.measurements.head_rows import CLASS, DISTANCE, HeadRows
-from probes.measurements.head_tables import DISTANCES, MIXES, RELATIONS, ROLES, TREES
+from probes.measurements.head_rows import CLASS, HeadRows
+from probes.measurements.head_tables import MIXES, RELATIONS, ROLES, TREES
 from probes.measurements.measurement import Found
 from probes.measurements.views import note_of
 from probes.records.row import Place, Row
@@ -86,7 +84,7 @@ def count_texts(found: Gathering, split: str, texts: Texts, segments: str) -> No
 def add_of_sentences(
     found: Gathering, context: Context, heads: Heads, splits: Mapping[str, Texts]
 ) -> None:
-    """Add features, relations, trees, roles, mixes and distances."""
+    """Add features, relations, trees, roles and mixes."""
     test = splits["test"]
     gold = {name: gold_of(texts.sentences, texts.left_out) for name, texts in splits.items()}
     train = context.corpus.splits["train"]
@@ -126,7 +124,6 @@ def add_of_sentences(
         *[f"Left out for lack of annotation: {', '.join(sorted(lacking))}."] * bool(lacking),
     ]
     found.arrays |= {**arrays_of(every), "test_clusters": test.partition.of_sentence}
-    add_distances(found, context)
     if names and found_trees:
         add_mixes(found, context, heads, test.partition)
 
@@ -171,30 +168,6 @@ def mixes_of(found: HeadMixes, heads: Heads, partition: Partition) -> Iterator[R
         low, high = test.interval or (None, None)
         yield Row("uas", found.uas("dev")[row], layer, split="dev", axes=axes)
         yield Row("uas", test.value, layer, low, high, axes=axes)
-
-
-def add_distances(found: Gathering, context: Context) -> None:
-    """Add distances of all heads of the model, and where they then lie in a plane."""
-    between = divergences(context, context.options.cluster_sentences)
-    its = clusters(between.mean, context.model.n_layers)
-    for layer in context.layers:
-        found.rows.append(Row(DISTANCE, its.within_layers[layer - 1], layer))
-    found.arrays["positions"] = its.positions
-    of_heads = ("stress", "within", "between", "nearest_in_layer", "nearest_by_chance")
-    found.facts |= {f"heads_{name}": getattr(its, name) for name in of_heads}
-    of_sample = ("texts", "tokens", "left_out")
-    found.facts |= {f"distance_{name}": getattr(between, name) for name in of_sample}
-    nearest, chance = (
-        "–" if x is None else f"{100 * x:.0f} %"
-        for x in (its.nearest_in_layer, its.nearest_by_chance)
-    )
-    within, apart = (shown(x, DISTANCE) for x in (its.within, its.between))
-    for note in (
-        f"Over {between.tokens:,} tokens of {between.texts:,} sentences of dev and test. Two heads "
-        f"of one layer: {within} in the mean; of two layers: {apart}.",
-        f"The nearest head is of the same layer for {nearest} of heads, {chance} by chance.",
-    ):
-        found.notes.append(note_of(DISTANCES, note))
 
 
 def add_mean_maps(found: Gathering, context: Context, heads: Heads) -> None:

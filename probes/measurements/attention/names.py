@@ -34,6 +34,3 @@ TOKENS = 16
 
 MIX_SENTENCES = 2000
 """Training sentences that mixes of heads are fitted to, by default."""
-
-CLUSTER_SENTENCES = 1000
-"""Sentences of dev and test on which heads are compared with each other, by default."""

@@ -1,4 +1,4 @@
-"""Charts of heads that are no plain rows: cards, mean maps, heads in a plane, and relations."""
+"""Charts of heads that are no plain rows: cards, mean maps and relations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probes.measurements.array_views import Maps, Points
+from probes.measurements.array_views import Maps
 from probes.measurements.attention.names import TOKENS
 from probes.measurements.chart_views import Cells
 from probes.measurements.head_patterns import CLASSES
@@ -45,19 +45,6 @@ PATTERNS = Maps(
     note=f"Mean maps of texts of {TOKENS} tokens; rows attend to columns. Signs: class by rule.",
     absent=f"no text has {TOKENS} tokens",
     kinds=CLASSES,
-)
-
-CLUSTERS = Points(
-    "clusters",
-    array="positions",
-    metric=CLASS,
-    kind="feature",
-    title="Distances of heads",
-    note="Heads by multidimensional scaling of their Jensen–Shannon distances, on a sample of dev "
-    "and test.",
-    absent="its heads are too few, too much alike, or were not compared",
-    kinds=CLASSES,
-    stress="heads_stress",
 )
 
 
@@ -170,6 +157,5 @@ VIEWS = (
     heads_grid("next_token", "Attention to the next token", "offset", 1, OF_TOKENS),
     PATTERNS,
     RelationsGrid(),
-    CLUSTERS,
 )
 """The charts of `Attention`, in their order."""

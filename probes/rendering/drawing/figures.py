@@ -17,8 +17,7 @@ from probes.records.charts import Chart, Grid, PredictedTree
 from probes.records.curves import Curves
 from probes.records.gallery import Gallery
 from probes.records.result import Result
-from probes.records.scatter import Scatter
-from probes.rendering.drawing import arcs, galleries, grids, heat_maps, lines, planes
+from probes.rendering.drawing import arcs, galleries, grids, heat_maps, lines
 from probes.rendering.drawing.style import FONTS, INCH, Style
 
 OF_GROUPS: dict[str, Callable[[Group, Style, float], Any]] = {
@@ -46,8 +45,6 @@ def drawn(kind: str, chosen: Group | Chart | PredictedTree, style: Style) -> str
             make = lines.of_curves
         case Grid():
             make = grids.of_grid
-        case Scatter():
-            make = planes.of_scatter
         case Gallery():
             make = galleries.of_gallery
         case PredictedTree():

@@ -18,7 +18,6 @@ from probes.measurements.plugin_keys import plugin_failure
 from probes.records.charts import Chart, Grid
 from probes.records.curves import Curves
 from probes.records.gallery import Gallery
-from probes.records.scatter import Scatter
 from probes.records.table import Table
 from probes.rendering.page import page_charts, tables
 from probes.rendering.page.cards import Cards, cards_of
@@ -46,7 +45,7 @@ class ShownChart(NamedTuple):
 
     Attributes:
         kind: name of the macro that draws it.
-        tables: by label: of a grid, its panels; of a scatter, its points. Of curves, their numbers.
+        tables: by label: of a grid, its panels. Of curves, their numbers.
         cards: the numbers of cards by label, in rows and columns.
         levels: of curves.
     """
@@ -149,21 +148,13 @@ def _chart(id: str, chart: Chart, cards: Cards) -> ShownChart:
         case Grid():
             numbered = {label: cards.numbers(each) for label, each in chart.cards.items()}
             return ShownChart(id, "grid", chart, tables.grids(chart), numbered, [])
-        case Scatter():
-            return ShownChart(id, "scatter", chart, tables.points(chart), {}, [])
         case Gallery():
             numbered = {label: cards.numbers(cards_of(chart, label)) for label in chart.panels}
             return ShownChart(id, "gallery", chart, {}, numbered, [])
 
 
 def _data(view: ShownChart, models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What is drawn, by the identifiers of its places."""
-    match view.chart:
-        case Curves() as curves if curves.models:
-            return {view.id: page_charts.line_chart(curves, models)}
-        case Scatter() as scatter:
-            return {
-                f"{view.id}-{i}": page_charts.plane_chart(scatter, label)
-                for i, label in enumerate(scatter.points)
-            }
+    """What is drawn, by the identifier of its place."""
+    if isinstance(view.chart, Curves) and view.chart.models:
+        return {view.id: page_charts.line_chart(view.chart, models)}
     return {}

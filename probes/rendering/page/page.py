@@ -29,12 +29,11 @@ from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import Table, legend
 from probes.records.titles import model_title
-from probes.rendering.drawing.planes import key_of
 from probes.rendering.page import page_charts, tables
 from probes.rendering.page.measurements import parts
 from probes.rendering.page.models import MOST_DRAWN, shown_models
 from probes.rendering.page.provenance_tables import sources
-from probes.rendering.palette import SYMBOLS, css, distinct
+from probes.rendering.palette import css, distinct
 
 Measure = tuple[Curves, Table, list[str]]
 """Curves, the table of their numbers, and levels as text."""
@@ -136,8 +135,6 @@ def page(
         grids=tables.grids,
         not_measured=page_charts.not_measured,
         distinct=distinct,
-        key_of=key_of,
-        symbols=SYMBOLS,
     )
     scored = {id: view.group for id, view in views.items()}
     own = {part.id: part for part in parts(corpora, scored, models, environment)}

@@ -14,8 +14,7 @@ from typing import Any
 from probes.boards.groups import Group
 from probes.records.charts import Chart
 from probes.records.curves import Curves
-from probes.records.scatter import Scatter
-from probes.rendering.drawing import heat_maps, lines, planes
+from probes.rendering.drawing import heat_maps, lines
 from probes.rendering.drawing.style import Style
 from probes.rendering.page.models import Shown
 
@@ -38,8 +37,8 @@ PAGE = Style(
 )
 """Colours are the page's own, which follow the reader's scheme, and print."""
 
-PLANE, HEIGHT = 340, 240
-"""Side of a plane, and height of a chart of curves."""
+HEIGHT = 240
+"""Height of a chart of curves."""
 
 WHOLE_WIDTH = {"autosize": {"type": "fit-x", "contains": "padding"}}
 """Marks a chart that takes the width of its place."""
@@ -57,12 +56,6 @@ def shades_of(given: Curves) -> list[str]:
     """Colours of a chart's lines, from dark to light, if there are too many for dashes."""
     looks = lines.looks_of_both(given, list(given.models))
     return looks.colours if looks.by == "line" else []
-
-
-def plane_chart(scatter: Scatter, label: str) -> Spec:
-    """The points of one model."""
-    made: Spec = planes.panel(scatter, label, PAGE, PLANE).to_dict(validate=False)
-    return made
 
 
 def expected_layer_chart(group: Group) -> Spec | None:

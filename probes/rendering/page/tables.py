@@ -19,7 +19,6 @@ from probes.measurements.cells import (
 from probes.measurements.measurement import LOCALISATION
 from probes.records.charts import Grid
 from probes.records.curves import Curves, Point
-from probes.records.scatter import Scatter
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.rendering.drawing.lines import digits_of
 from probes.statistics.formatting import shown
@@ -113,19 +112,6 @@ def grids(grid: Grid) -> dict[str, Table]:
             for name, values in zip(panel.rows, panel.values, strict=True)
         ]
         found[label] = Table(label, (grid.down, *panel.columns), tuple(rows))
-    return found
-
-
-def points(scatter: Scatter) -> dict[str, Table]:
-    """The points of each model, by its label."""
-    heads = ("point", "group", "x", "y", *([scatter.scale] if scatter.scale else []))
-    found = {}
-    for label, every in scatter.points.items():
-        rows = []
-        for p in every:
-            level = [NOTHING if p.level is None else f"{p.level:g}"] if scatter.scale else []
-            rows.append(TableRow.of(p.text, p.group, f"{p.x:.3g}", f"{p.y:.3g}", *level))
-        found[label] = Table(label, heads, tuple(rows), left=2)
     return found
 
 

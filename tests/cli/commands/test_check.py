@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from probes.__main__ import main
-from probes.cli.commands.new_task import KINDS, SHAPES
-from probes.cli.starting_files import examples_of
+from probes.cli.commands.new_task import SHAPES
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.usefixtures("plug_ins")
@@ -68,13 +67,6 @@ def test_labels_that_occur_together_have_shares_of_the_examples(capsys):
     assert sum(float(values[-1][:-1]) for values in shares.values()) > 100
 
 
-def test_a_kind_without_an_example_of_that_shape_is_refused(tmp_path, capsys):
-    flags = ["--shape", "span-pair", "--kind", "multi-label", "--folder", str(tmp_path)]
-    assert main(["new-task", "fresh", *flags]) == 2
-    assert "choose one of word, sentence" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_shipped_task_is_checked_by_its_name(capsys):
     assert main(["check", "depth", "--limit", "30"]) == 0
     out = capsys.readouterr().out
@@ -106,25 +98,14 @@ def test_checking_needs_no_torch():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-EXAMPLES = {
-    f"{shape}_{kind}".replace("-", "_"): (shape, kind) for shape in SHAPES for kind in KINDS
-}
-
-
-def test_every_example_has_the_name_of_a_shape_and_kind():
-    assert set(examples_of("tasks")) < set(EXAMPLES)
-    assert len(examples_of("tasks")) == 12
-
-
-@pytest.mark.parametrize("example", examples_of("tasks"))
-def test_every_example_passes_its_test_and_the_check(example, tmp_path, capsys):
-    shape, kind = EXAMPLES[example]
-    flags = ["--shape", shape, "--kind", kind, "--folder", str(tmp_path)]
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_example_passes_its_test_and_the_check(shape, tmp_path, capsys):
+    flags = ["--shape", shape, "--folder", str(tmp_path)]
     assert main(["new-task", "fresh", *flags]) == 0
     assert "python -m probes check" in capsys.readouterr().out
     assert main(["check", str(tmp_path / "fresh.py"), "--limit", "300"]) == 0
     out = capsys.readouterr().out
-    assert f"version 1 · {shape.replace('-', ' ')} · {kind} · " in out
+    assert f"version 1 · {shape.replace('-', ' ')} · classification · accuracy" in out
     assert "error" not in out
     test: dict = {"__file__": str(tmp_path / "test_fresh.py")}
     exec(compile((tmp_path / "test_fresh.py").read_text(), "test_fresh.py", "exec"), test)
@@ -168,6 +149,7 @@ def test_new_task_overwrites_nothing(tmp_path, capsys):
         "_x",
         "class",
         "task",
+        "Example",
         "float",
         "probes",
         "json",

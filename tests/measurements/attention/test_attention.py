@@ -140,7 +140,7 @@ def text(value):
 
 def test_tables_have_the_numbers_of_rows(bert):
     heads, facts, tables = bert.heads, bert.record.facts, Attention().tables([bert.record])
-    statistics, words, mixes, distances, patterns, relations, roles, trees = tables
+    statistics, words, mixes, patterns, relations, roles, trees = tables
     assert statistics.title == "bert · small · attention · mean over heads, %"
     assert statistics.heads == (
         *("layer", "entropy", "first\ntoken", "separators"),
@@ -196,8 +196,6 @@ def test_tables_have_the_numbers_of_rows(bert):
     assert mixes.heads == ("layer", "dev", "test")
     assert [row[2].split(" ")[0] for row in mixes.texts] == [text(x) for x in of_mixes(bert)]
     assert [row[1] for row in mixes.texts] == [text(x) for x in of_mixes(bert, "dev")]
-    assert [row[0] for row in distances.texts] == ["1", "2"]
-    assert "of two layers: " in " ".join(distances.notes)
 
 
 def test_charts_have_the_numbers_of_rows_and_arrays(bert):
@@ -206,7 +204,7 @@ def test_charts_have_the_numbers_of_rows_and_arrays(bert):
     charts = Attention().charts(both, {"m": bert.path, "n": bert.path})
     assert [chart.name for chart in charts] == [
         *("heads", "first_token", "separators", "previous_token", "next_token"),
-        *("patterns", "relations", "clusters"),
+        *("patterns", "relations"),
     ]
     assert [chart.name for chart in charts] == Attention().figure_names
     by_name = {chart.name: chart for chart in charts}
@@ -234,9 +232,6 @@ def test_charts_have_the_numbers_of_rows_and_arrays(bert):
     assert np.array(picture.values).shape == (16, 16)
     assert np.array(picture.values) == pytest.approx(arrays["mean_maps"][0, 1])
     assert np.array(picture.values).sum(1) == pytest.approx(np.ones(16), abs=0.01)
-    points = by_name["clusters"].points["n"]
-    places = [(x.text, x.x, x.y) for x in points]
-    assert places[2] == ("2–1", *arrays["positions"][1, 0])
     panel = by_name["relations"].panels["m"]
     choices = heads.choices_of("relation")
     assert panel.rows == tuple(x.feature for x in reversed(choices))
