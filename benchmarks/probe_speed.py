@@ -104,7 +104,7 @@ def scores_of(
 ) -> dict[int, float]:
     """Accuracy of one fit per layer, as a run measures it."""
     cpu = torch.device("cpu")
-    data = ProbingData(examples, view, vectors, cpu, project=None, fit_dtype=torch.float32)
+    data = ProbingData(examples, view, vectors, cpu, project=None)
     context = Context(
         corpus=corpus,
         model=ModelRecord.model_validate(vectors.manifest["model"]),

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from probes.measurements.current import has_current_numerics, is_current
 from probes.measurements.plugin_keys import in_words
-from probes.records.probe_spec import TUNED_L2, ProbeSpec
+from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Record
 from probes.records.titles import corpus_title
 
@@ -64,7 +64,6 @@ MODEL = Aspect("model", lambda r: (r.model.name, r.model.digest))
 # changes how many parameters a probe has.
 POOLING = Aspect("pooling", lambda r: r.pooling)
 PRECISION = Aspect("precision", lambda r: r.dtype)
-FIT_PRECISION = Aspect("precision of fits", lambda r: r.fit_dtype)
 PROJECTION = Aspect("projection", lambda r: r.project, _projection)
 
 # The text. The fingerprint is over words and annotation; the digest is over the files that they
@@ -96,7 +95,6 @@ PROBE = Aspect(
     lambda r: probe_digest(r.probe),
     lambda r: f"sha256:{probe_digest(r.probe)[:8]}",
 )
-TUNED = Aspect("choice of L2 strengths (--tune)", lambda r: r.probe.l2 == TUNED_L2)
 NUMERICS = Aspect(
     "numerics",
     lambda r: has_current_numerics(r),
@@ -127,25 +125,25 @@ def options_of(record: Record) -> list[Aspect]:
     return [option(name) for name in sorted(record.settings)]
 
 
-SAME_LEADERBOARD = (TEXT, PROBE, FIT_PRECISION, PROJECTION, NUMERICS)
+SAME_LEADERBOARD = (TEXT, PROBE, PROJECTION, NUMERICS)
 """Models are ranked on one text by one probe. Pooling and precision belong to a model's entry: a
 model may be entered with either, and is then called so."""
 
 SAME_COLUMN = (TASK_VERSION, VIEW, SOURCE)
 """What must be equal besides, within one task of a leaderboard."""
 
-SAME_PAIR = (TEXT, TASK_VERSION, PROBE, FIT_PRECISION, SOURCE, PROJECTION, VIEW)
+SAME_PAIR = (TEXT, TASK_VERSION, PROBE, SOURCE, PROJECTION, VIEW)
 """Two models of one run, on one task with one family of probes. They have been fitted or checked by
 this version. That they were scored on the same examples is left to whoever has the predictions."""
 
-SAME_CHART = (CORPUS_NAME, TEXT, PROBE, FIT_PRECISION, POOLING, PROJECTION)
+SAME_CHART = (CORPUS_NAME, TEXT, PROBE, POOLING, PROJECTION)
 """A page or figure has one scale for all models, so the vectors must be made alike too."""
 
 SAME_CURVE = (TASK, TASK_VERSION, VIEW, METRIC, SILVER, SOURCE, OUTDATED)
 """What must be equal besides, within one chart. Results of another version have charts of their
 own, since a page shows everything there is."""
 
-SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, FIT_PRECISION, PROJECTION, TUNED)
+SAME_LAYER_TABLE = (CORPUS_FILES, POOLING, PRECISION, PROJECTION)
 """The columns of one model's layer × task table. They must not be outdated either,
 since a table has one column for a task and probe. The same holds for the random twins in it."""
 
@@ -168,7 +166,7 @@ SAME_TEXT = (TEXT, CORPUS_FILES, POOLING, PRECISION)
 SAME_VECTORS = (MODEL, CORPUS_FILES, POOLING, PRECISION)
 """What claims relate scores and measurements of the corpus of."""
 
-SAME_CLAIM = (*SAME_VECTORS, FIT_PRECISION, TUNED)
+SAME_CLAIM = SAME_VECTORS
 """Claims relate one model's results on several tasks. They must not be outdated
 either."""
 

@@ -24,7 +24,6 @@ COLUMNS = (
     "layer",
     "pooling",
     "dtype",
-    "fit_dtype",
     "project",
     "view",
     "metric",

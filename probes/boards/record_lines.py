@@ -137,7 +137,6 @@ def _of_result(result: Result) -> Line:
         "probe_hidden": result.probe.hidden,
         "pooling": result.pooling,
         "dtype": result.dtype,
-        "fit_dtype": result.fit_dtype,
         "project": result.project,
         "view": result.view,
         "metric": task.metric,

@@ -59,8 +59,6 @@ class Keywords(TypedDict, total=False):
     """No evidence, and no random twin unless asked for."""
     dry_run: bool
     """Say what would be computed, and compute nothing."""
-    tune: bool
-    """Choose each layer's L2 strength on dev; another probe specification, with its own results."""
     project: int | None
     """Dimension of a random projection of every span's vector; None for no projection."""
     output: str | PathLike[str]
@@ -69,8 +67,6 @@ class Keywords(TypedDict, total=False):
     device: str
     dtype: Literal["auto", "float32", "bfloat16", "float16"]
     """Of the forward pass; for "auto" see `probes.engines.inputs.LazyModel.dtype`."""
-    fit_dtype: Literal["float32", "bfloat16"]
-    """Of the products in training; other types change scores."""
     batch_tokens: int | Literal["auto"] | None
     """Tokens per forward pass; None for a fixed number per kind of device."""
     limit: int | None

@@ -72,8 +72,8 @@ def build_parser() -> Parser:
         "--vectors",
         nargs="+",
         metavar="V",
-        help="word vectors in files instead of a model's: a folder, a file, or word2vec's text "
-        "format (docs/vectors.md)",
+        help="word vectors in files instead of a model's: .npz, .npy, .safetensors, or word2vec's "
+        "text format (docs/vectors.md)",
     )
     add(
         "--corpus",
@@ -117,7 +117,6 @@ def build_parser() -> Parser:
     )
     add("--seeds", metavar="N", help="fits of each probe on the whole training split (default: 1)")
     add("--twins", metavar="N", help="random twins of each model (default: 1)")
-    add("--tune", action="store_true", help="choose each layer's L2 strength on dev")
     add("--project", metavar="N", help="project vectors to N dimensions at random")
     add("--output", metavar="DIR", help="where results go (default: results)")
     add("--data-dir", metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
@@ -131,11 +130,6 @@ def build_parser() -> Parser:
         "--dtype",
         choices=("auto", "float32", "bfloat16", "float16"),
         help="of the forward pass (default: auto: float32, but on a CUDA GPU the checkpoint's own)",
-    )
-    add(
-        "--fit-dtype",
-        choices=("float32", "bfloat16"),
-        help="of the products in training (default: float32)",
     )
     add("--batch-tokens", metavar="auto|N", help="tokens per forward pass")
     add("--limit", metavar="N", help="keep the first N sentences of each split")

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 DType = Literal["float32", "bfloat16", "float16"]
 """The type of the forward pass."""
 
-FitDType = Literal["float32", "bfloat16"]
-"""The type of the products in training."""
-
 MAP = "map"
 """The device that means: spread the layers over all devices there are."""
 

@@ -1,9 +1,4 @@
-"""The precision of matrix products in training.
-
-Parameters, losses and sums are float32, and so are products, unless a run asks for bfloat16
-(`--fit-dtype`): then training steps, and the dev losses that choose where an MLP stops, read
-features and multiply in bfloat16. Reported losses and predictions are computed in float32.
-"""
+"""The precision of float32 products."""
 
 from __future__ import annotations
 
@@ -13,12 +8,6 @@ from contextlib import contextmanager
 import torch
 
 from probes.common.errors import UserError
-from probes.compute.devices import FitDType
-
-
-def fit_dtype_of(name: FitDType) -> torch.dtype:
-    """Torch's name of it."""
-    return torch.bfloat16 if name == "bfloat16" else torch.float32
 
 
 @contextmanager

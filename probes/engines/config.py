@@ -11,7 +11,7 @@ from pydantic import ByteSize, Discriminator, Field, Tag, field_validator
 
 from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.wording import names_in
-from probes.compute.devices import DType, FitDType, available_cores, require_device_name
+from probes.compute.devices import DType, available_cores, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
@@ -90,8 +90,6 @@ class RunConfig(Frozen):
     """No evidence, and no random twin unless asked for."""
     dry_run: bool = False
     """Say what would be computed, and compute nothing."""
-    tune: bool = False
-    """Choose each layer's L2 strength on dev; another probe specification, with its own results."""
     project: int | None = Field(default=None, ge=1, le=100_000)
     """Dimension of a random projection of every span's vector; None for no projection."""
     output: Path = Path("results")
@@ -100,8 +98,6 @@ class RunConfig(Frozen):
     device: str = "auto"
     dtype: Literal["auto", DType] = "auto"
     """Of the forward pass; for "auto" see `probes.engines.inputs.LazyModel.dtype`."""
-    fit_dtype: FitDType = "float32"
-    """Of the products in training; other types change scores."""
     batch_tokens: int | None = Field(default=None, ge=1)
     """Tokens per forward pass; None for a fixed number per kind of device."""
     limit: int | None = Field(default=None, ge=1)

@@ -154,7 +154,7 @@ class LazyModel:
 
         assert self.corpus is not None
         clock = time.perf_counter()
-        found = read_vectors(self.source, self.corpus.value, self.config.pooling)
+        found = read_vectors(self.source, self.corpus.value)
         announce_given(found.info, self.source, time.perf_counter() - clock)
         # It has all that is asked of an encoder whose texts are known.
         return cast("Encoder", found)

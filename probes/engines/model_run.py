@@ -42,7 +42,7 @@ from probes.records.files import is_complete
 from probes.records.index import Index
 from probes.records.keys import Inputs, record_key
 from probes.records.parameters import read_parameters
-from probes.records.probe_spec import PROBES, ProbeSpec, tuned
+from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.tasks.task import Task
@@ -161,17 +161,15 @@ class ModelRun:
         if its.of_tasks:
             for task in self.tasks:
                 for family in dict.fromkeys(self.families):
-                    spec = tuned(PROBES[family]) if self.config.tune else PROBES[family]
                     yield unit(
                         task,
-                        spec,
+                        PROBES[family],
                         {
                             "corpus": self.corpus.source.digest_for(task.needs),
                             "task": task.name,
                             "task_version": task.version,
                             "kind": task.kind,
-                            "probe": spec,
-                            "fit_dtype": self.config.fit_dtype,
+                            "probe": PROBES[family],
                             "project": self.config.project,
                             "plug_ins": digests(plug_ins_of(task, family)),
                         },

@@ -14,7 +14,6 @@ import torch
 from probes.common.errors import UserError
 from probes.compute.devices import MAP, pick_device
 from probes.compute.memory import explain_out_of_memory
-from probes.compute.precision import fit_dtype_of
 from probes.engines.announcements import announce_vectors
 from probes.engines.asked import Place
 from probes.engines.config import RunConfig
@@ -186,7 +185,6 @@ class Prepared:
             vectors.of(task.pooling or task.site),
             self.device,
             project=config.project,
-            fit_dtype=fit_dtype_of(config.fit_dtype),
         )
 
     def need(self, layers: Iterable[int]) -> None:

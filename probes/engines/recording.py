@@ -49,7 +49,6 @@ def record_of(
         view=context.view.name,
         pooling=config.pooling,
         dtype=run.model.dtype,
-        fit_dtype=config.fit_dtype,
         probe=probe,
         plug_ins=(*plug_ins, *measurement_plug_in(unit.measurement)),
         project=config.project,

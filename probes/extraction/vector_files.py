@@ -1,15 +1,11 @@
-"""Word vectors from files: one for each sentence, one for all, or one vector for each word form.
+"""Word vectors from a file: one vector for each word of a corpus, or for each word form.
 
-- A folder with a file for each sentence, called by its id: ``<sent_id>.npz``, ``.npy`` or
-  ``.safetensors``.
-- A file of the same kinds for all sentences: words of train, dev and test in order.
+- A ``.npz``, ``.npy`` or ``.safetensors`` file: words of train, dev and test in order.
 - A ``.txt`` or ``.vec`` file in the text format of word2vec: one layer of static vectors.
 
 The array of a ``.npy`` file has the shape (layers, words, dimensions), or (words, dimensions) for
 layer 0 alone. Other files have an array ``layer_<number>`` of shape (words, dimensions) for each
-layer, or one array ``hidden_states`` of shape (layers, words, dimensions). With an array
-``word_ids``, rows are pieces: it has the number of each piece's word in the sentence, -1 for
-special tokens, and the pieces of a word are pooled.
+layer, or one array ``hidden_states`` of shape (layers, words, dimensions).
 """
 
 from __future__ import annotations
@@ -34,7 +30,6 @@ from probes.data.sentence import Corpus, Sentence
 from probes.extraction.given_vectors import GivenVectors
 from probes.extraction.model_files import ModelSource
 from probes.extraction.model_names import VECTORS
-from probes.extraction.windows import Pooling
 
 _ARRAYS, _STATIC = (".npz", ".npy", ".safetensors"), (".txt", ".vec")
 
@@ -44,44 +39,43 @@ Layers = dict[int, NDArray[Any]]
 
 
 def find_vectors(name: str) -> ModelSource:
-    """The files of vectors that a name with the prefix ``vectors:`` stands for.
+    """The file of vectors that a name with the prefix ``vectors:`` stands for.
 
     Raises:
-        UserError: there are none.
+        UserError: there is none, or it is of another kind.
     """
     path = Path(name.removeprefix(VECTORS)).expanduser()
-    files = sorted(x for x in path.iterdir() if x.suffix in _ARRAYS) if path.is_dir() else [path]
-    if not (files and files[0].is_file()):
-        raise UserError(f"--vectors {path}: there are no {', '.join(_ARRAYS)} files.")
-    if files[0].suffix not in (*_ARRAYS, *_STATIC):
-        known = ", ".join((*_ARRAYS, *_STATIC))
-        raise UserError(f"--vectors {path}: give a folder, or a file of these: {known}.")
-    content = json.dumps({file.name: sha256(file) for file in files})
+    known = ", ".join((*_ARRAYS, *_STATIC))
+    if path.is_dir():
+        raise UserError(
+            f"--vectors {path}: is a folder; give one file with the vectors of all words ({known})."
+        )
+    if not path.is_file():
+        raise UserError(f"--vectors {path}: there is no such file.")
+    if path.suffix not in (*_ARRAYS, *_STATIC):
+        raise UserError(f"--vectors {path}: give a file of these: {known}.")
+    content = json.dumps({path.name: sha256(path)})
     digest = hashlib.sha256(content.encode()).hexdigest()
-    label = path.resolve().name if path.is_dir() else path.stem
-    slug = f"{folder_name(label)}-{digest[:8]}"
-    return ModelSource(label, path, digest[:12], slug, None, digest, files=tuple(files))
+    slug = f"{folder_name(path.stem)}-{digest[:8]}"
+    return ModelSource(path.stem, path, digest[:12], slug, None, digest, files=(path,))
 
 
-def read_vectors(source: ModelSource, corpus: Corpus, pooling: Pooling) -> GivenVectors:
+def read_vectors(source: ModelSource, corpus: Corpus) -> GivenVectors:
     """The vectors of a corpus's words.
 
-    Args:
-        pooling: of pieces, where files have these.
-
     Raises:
-        UserError: a file is missing or cannot be read, or does not fit its sentence.
+        UserError: the file cannot be read, or does not fit the corpus.
     """
     sentences = list(corpus)
     notes: dict[str, str] = {}
-    if source.files[0].suffix in _STATIC:
-        layers, without = _static(source.files[0], sentences)
+    if source.folder.suffix in _STATIC:
+        layers, without = _static(source.folder, sentences)
         notes["words without a vector, which have zeros"] = f"{without:,}"
         progress.say(f"vectors {source.name}: {without:,} words of the corpus have none, but zeros")
-    elif source.folder.is_dir():
-        layers = _by_sentence(source, sentences, pooling)
+    elif corpus.limited:
+        raise UserError(f"--vectors {source.folder}: is of the whole corpus; leave --limit out.")
     else:
-        layers = _of_all(source.folder, sum(map(len, sentences)), limited=corpus.limited)
+        layers = _layers(source.folder, sum(map(len, sentences)))
     texts, kept = _distinct(sentences, layers, source.name, notes)
     return GivenVectors(
         source.name,
@@ -119,51 +113,14 @@ def _distinct(
     return list(first), np.concatenate(rows)
 
 
-def _by_sentence(source: ModelSource, sentences: Sequence[Sentence], pooling: Pooling) -> Layers:
-    files = {file.stem: file for file in source.files}
-    if len(files) < len(source.files):
-        raise UserError(
-            f"--vectors {source.folder}: a sentence has files of two kinds; remove one."
-        )
-    found: dict[int, list[NDArray[Any]]] = {}
-    for sentence in sentences:
-        if sentence.id not in files:
-            raise UserError(
-                f"--vectors {source.folder}: there is no file of the sentence {sentence.id!r} "
-                f"({len(files):,} files, {len(sentences):,} sentences); files are called by "
-                "sent_id, such as " + f"{sentence.id}.npz."
-            )
-        file = files[sentence.id]
-        layers = _layers(file, _read(file), len(sentence), pooling)
-        if found and layers.keys() != found.keys():
-            raise UserError(f"{file}: has other layers than the files before it.")
-        for layer, vectors in layers.items():
-            found.setdefault(layer, []).append(vectors)
-    return {layer: np.concatenate(parts) for layer, parts in found.items()}
-
-
-def _of_all(path: Path, n_words: int, *, limited: bool) -> Layers:
-    """The vectors of all sentences in one file; see `_layers`."""
-    if limited:
-        raise UserError(
-            f"{path}: a file for all sentences goes with the whole corpus; leave --limit out, or "
-            "give a file for each sentence."
-        )
-    arrays = _read(path)
-    if "word_ids" in arrays:
-        raise UserError(f"{path}: word_ids are of a sentence; give a file for each sentence.")
-    return _layers(path, arrays, n_words, "mean")
-
-
-def _layers(path: Path, arrays: dict[str, NDArray[Any]], n_words: int, pooling: Pooling) -> Layers:
-    """The vectors of each layer, from the arrays of a file. Each (words, dimensions).
+def _layers(path: Path, n_words: int) -> Layers:
+    """The vectors of each layer in a file. Each (words, dimensions).
 
     Raises:
         UserError: they do not have as many words.
     """
-    word_ids = arrays.pop("word_ids", None)
     layers: Layers = {}
-    for name, array in arrays.items():
+    for name, array in _read(path).items():
         if name == "hidden_states":
             if array.ndim != 3:
                 raise UserError(f"{path}: {name} has the shape {array.shape}, not 3 axes.")
@@ -180,12 +137,10 @@ def _layers(path: Path, arrays: dict[str, NDArray[Any]], n_words: int, pooling: 
     for layer, array in layers.items():
         if array.ndim != 2 or array.dtype.kind not in "fiu":
             raise UserError(f"{path}: layer {layer} is {array.dtype} of the shape {array.shape}.")
-        if word_ids is not None:
-            layers[layer] = array = _pooled(path, array, word_ids, n_words, pooling)
         if len(array) != n_words:
             raise UserError(
                 f"{path}: {len(array):,} vectors at layer {layer} for {n_words:,} words; give one "
-                "for each word, or word_ids for pieces."
+                "for each word of train, dev and test, in order."
             )
         finite = np.isfinite(array).all(axis=1)
         if not finite.all():
@@ -194,24 +149,6 @@ def _layers(path: Path, arrays: dict[str, NDArray[Any]], n_words: int, pooling: 
                 "infinite."
             )
     return layers
-
-
-def _pooled(
-    path: Path, pieces: NDArray[Any], word_ids: NDArray[Any], n_words: int, pooling: Pooling
-) -> NDArray[Any]:
-    """Vectors of words from those of their pieces."""
-    if word_ids.shape != pieces.shape[:1] or word_ids.dtype.kind not in "iu":
-        raise UserError(
-            f"{path}: word_ids has the shape {word_ids.shape}, of {len(pieces)} pieces."
-        )
-    which = {"mean": slice(None), "first": slice(0, 1), "last": slice(-1, None)}[pooling]
-    vectors = np.empty((n_words, pieces.shape[1]), dtype=np.float32)
-    for word in range(n_words):
-        own = np.flatnonzero(word_ids == word)
-        if not len(own):
-            raise UserError(f"{path}: word {word + 1} of {n_words:,} has no piece in word_ids.")
-        vectors[word] = pieces[own[which]].astype(np.float32).mean(axis=0)
-    return vectors
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:

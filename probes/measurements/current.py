@@ -6,7 +6,7 @@ from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.plugin_keys import as_loaded, digests, source_of
 from probes.records.keys import Inputs, record_key
-from probes.records.probe_spec import PROBES, tuned
+from probes.records.probe_spec import PROBES
 from probes.records.record import Record
 from probes.tasks.builtin import version_of
 
@@ -27,7 +27,6 @@ def has_current_numerics(record: Record) -> bool:
         task_version=task.version if task else 0,
         kind=task.kind if task else "",
         probe=record.probe,
-        fit_dtype=record.fit_dtype if record.probe else "",
         project=record.project if record.probe else None,
         plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
     )
@@ -52,4 +51,4 @@ def is_current(record: Record) -> bool:
         return True
     version = version_of(record.task.name)
     probe = PROBES.get(record.probe.family, record.probe)
-    return version in (None, record.task.version) and record.probe in (probe, tuned(probe))
+    return version in (None, record.task.version) and record.probe == probe

@@ -1,7 +1,6 @@
 """Description length: bits of the training labels given the vectors (Voita & Titov 2020).
 
-Convex probes have the online code, others the code by prequential replay (Bornschein, Li & Hutter
-2022); the two are not to be compared. See `probes.training.online_code` for both.
+Only convex probes have it; see `probes.training.online_code`.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from probes.records.result import Result
 from probes.records.row import Place, Row
 from probes.records.values import Interval, ends
 from probes.tasks.task import Task
-from probes.training.families import is_convex
+from probes.training.families import family_of, is_convex, may_be_convex
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from probes.measurements.context import Context
-    from probes.training.codes import OnlineCode
+    from probes.training.online_code import OnlineCode
 
 ALONE = {"baseline": "labels alone"}
 """The axis of the code without vectors."""
@@ -38,7 +37,7 @@ _OF_TRAIN = {"split": "train"}
 
 
 class DescriptionLength(Measurement):
-    """The online code of convex probes; with full evidence the replay code of others too."""
+    """The online code of convex probes."""
 
     name = "description_length"
     asks = ("scores",)
@@ -85,15 +84,13 @@ class DescriptionLength(Measurement):
     )
 
     def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Regressions have none, and probes that are not convex have it with full evidence."""
+        """Regressions have none, nor have probes that are not convex."""
         if task.kind == "regression":
             return "it is not defined for regression"
-        if level != "full" and not is_convex(probe):
-            return "it is measured with --evidence full"
-        return ""
+        return "" if is_convex(probe) else "only convex probes have an online code"
 
     def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
-        """One for each prior of linear probes, which have most."""
+        """One for each prior of linear probes."""
         return 4
 
     def cost(self, probe: ProbeSpec) -> float:
@@ -105,9 +102,11 @@ class DescriptionLength(Measurement):
         return dict.fromkeys(request.layers, 1)
 
     def missing_of(self, result: Result) -> str:
-        """It is not defined for regression."""
+        """Why a result has no code."""
         if result.task.kind == "regression":
             return "it is not defined for regression"
+        if not may_be_convex(result.probe):
+            return "only convex probes have an online code"
         return super().missing_of(result)
 
     def compute(self, context: Context) -> Found:
@@ -117,14 +116,14 @@ class DescriptionLength(Measurement):
         by it), and bits per label of each block, by the number of examples sent before it. The
         same of the code without vectors, and the length of the uniform code.
         """
-        from probes.training.codes import decisions, n_cells, prior_block_bits, uniform_bits
+        from probes.training.online_code import decisions, prior_block_bits, uniform_bits
         from probes.training.steps import code_steps
 
-        convex = is_convex(context.spec)
         rows: list[Row] = []
-        groups = list(context.groups(context.layers, n_cells(context.spec)))
+        n_priors = len(family_of(context.spec).logit_variances)
+        groups = list(context.groups(context.layers, n_priors))
         n_outputs = context.data.n_outputs
-        steps = code_steps(context.spec, context.data.sentences("train"))
+        steps = code_steps(context.data.sentences("train"))
         uniform = 0.0
         with context.bar(len(groups) * steps):
             for layers, hold in groups:
@@ -142,9 +141,8 @@ class DescriptionLength(Measurement):
         ]
         rows += _rows(uniform, sum(alone), None, alone, code.ends, None, ALONE)
         rows.append(Row("codelength", uniform, split="train", axes=UNIFORM))
-        name = "online code" if convex else "prequential replay"
-        facts: dict[str, Place] = {"code": name, "classes": n_outputs}
-        return Found(rows, facts=facts, notes=[f"Code: {name}."])
+        facts: dict[str, Place] = {"code": "online code", "classes": n_outputs}
+        return Found(rows, facts=facts, notes=["Code: online code."])
 
     def charts(self, records: Mapping[str, Result], paths: object = None) -> Sequence[Curves]:
         """Compression by layer; learning curves of three layers and of the labels alone."""
@@ -203,9 +201,7 @@ def _coded(
     Features are freed on return.
     """
     from probes.training.online_code import online_code
-    from probes.training.replay_code import replay_code
 
     train = context.training_batches(layers, hold)
-    code_of = online_code if is_convex(context.spec) else replay_code
-    code = code_of(train, context.data.n_outputs, context.spec)
+    code = online_code(train, context.data.n_outputs, context.spec)
     return code, train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()

@@ -46,7 +46,6 @@ class Inputs(Frozen):
     kind: str = ""
     """The kind of the task; see `numerics_version`."""
     probe: ProbeSpec | None = None
-    fit_dtype: str = ""
     project: int | None = None
     scores: tuple[str, ...] = ()
     """Keys of the scores of all tasks that are measured together; none for others."""
@@ -64,6 +63,8 @@ class Inputs(Frozen):
         if self.probe is not None:
             content["numerics"] = numerics_version(kind, self.probe.family)
             content["resampling"] = RESAMPLING
+        # The type of the products in training, which keys have had since it could be chosen.
+        content["fit_dtype"] = "float32" if self.probe else ""
         return _sha256(content)
 
 

@@ -13,9 +13,9 @@ class ProbeSpec(Frozen):
     family: str
     hidden: int = 0
     """Units of the hidden layer; 0 for a linear probe."""
-    l2: tuple[float, ...] = (30.0,)
+    l2: tuple[float] = (30.0,)
     """L2 strength times the number of training examples: the precision of a Gaussian prior on the
-    weights of standardised features. Of several values each layer takes the best by dev loss."""
+    weights of standardised features. One value, in a tuple as records have it."""
     ridge_l2: tuple[float, ...] = ()
     """L2 strengths from which linear regression in closed form takes the best by dev loss."""
     learning_rate: float
@@ -63,10 +63,3 @@ PROBES: dict[str, ProbeSpec] = {
     ),
 }
 """By name; `probes.training.families.probe_family` adds those of plug-ins."""
-
-TUNED_L2 = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-
-
-def tuned(spec: ProbeSpec) -> ProbeSpec:
-    """The specification whose L2 strength each layer chooses on dev (`--tune`)."""
-    return spec.model_copy(update={"l2": TUNED_L2})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -53,7 +53,7 @@ class Record(Frozen):
     pooling: str
     dtype: str
     """Of the forward pass."""
-    fit_dtype: str
+    fit_dtype: Literal["float32"] = "float32"
     """Of the products in training."""
     project: int | None = None
     """Dimensions of the random projection of the span vectors; None for no projection."""

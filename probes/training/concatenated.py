@@ -16,8 +16,7 @@ class Concatenated(Features):
     """
 
     def __init__(self, layers: Features) -> None:
-        self._layers = layers
-        self.device, self.fit_dtype = layers.device, layers.fit_dtype
+        self._layers, self.device = layers, layers.device
 
     @property
     def shape(self) -> tuple[int, int, int]:

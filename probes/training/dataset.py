@@ -38,7 +38,6 @@ class ProbingData:
 
     Args:
         project: dimensions to project each span's vector to; None for no projection.
-        fit_dtype: in which training steps read features, and multiply.
 
     Attributes:
         n_outputs: number of classes; 0 for a regression.
@@ -59,14 +58,13 @@ class ProbingData:
         device: torch.device,
         *,
         project: int | None,
-        fit_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.examples, self.device = examples, device
         self.n_outputs = len(examples.classes)
         self.sets = self._sets()
         self.unit = (0.0, 1.0) if examples.classes else unit_of(examples.targets("train"))
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
-        self._vectors, self._project, self._fit_dtype = vectors, project, fit_dtype
+        self._vectors, self._project = vectors, project
         self.n_layers = vectors.n_layers
         self._order = training_order(examples.splits["train"].sentence)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
@@ -113,7 +111,7 @@ class ProbingData:
 
     def _derived(self, what: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
         """What is made of some layers, for all tasks with the same spans."""
-        about = what, list(layers), self._project, self.device, self._fit_dtype, self._spans_digest
+        about = what, list(layers), self._project, self.device, self._spans_digest
         return self._vectors.derived(repr(about), lambda: make(layers))
 
     @cached_property
@@ -124,8 +122,7 @@ class ProbingData:
         return digest.hexdigest()
 
     def _standardise(self, layers: Sequence[int]) -> Standardisation:
-        read = self._vectors, layers, self._rows, self._project
-        return standardise(*read, self.device, self._fit_dtype)
+        return standardise(self._vectors, layers, self._rows, self._project, self.device)
 
     def _streamed(self, layers: Sequence[int]) -> dict[str, Features]:
         found = dict(self.standardisation(layers).features)
@@ -253,8 +250,8 @@ def work_of(
     Args:
         hidden: size of the model's vectors.
         project: see `ProbingData`.
-        n_cells: cells of a layer that are fitted at once, those of all draws; of a code one for
-            each prior (`probes.training.codes.n_cells`).
+        n_cells: cells of a layer that are fitted at once: those of all draws, or of an online code
+            one for each prior.
         n_concatenated: layers whose features one probe reads.
     """
     n_features, n_read = (n_concatenated * n for n in _widths(examples, hidden, project))

@@ -37,10 +37,10 @@ def probe_family(spec: ProbeSpec) -> Callable[[FamilyFactory], FamilyFactory]:
             f"Probe family {spec.family!r}: the name becomes part of file names; use up to 40 of "
             "a-z, 0-9 and _."
         )
-    if not spec.l2 or min(*spec.l2, *spec.ridge_l2, 1) <= 0:
+    if len(spec.l2) != 1 or min((*spec.l2, *spec.ridge_l2)) <= 0:
         raise UserError(
-            f"Probe family {spec.family!r}: l2={spec.l2}, ridge_l2={spec.ridge_l2}; give one or "
-            "more values of l2, and only values above 0."
+            f"Probe family {spec.family!r}: l2={spec.l2}, ridge_l2={spec.ridge_l2}; give one value "
+            "of l2, and only values above 0."
         )
 
     def decorate(factory: FamilyFactory) -> FamilyFactory:

@@ -1,7 +1,7 @@
 """The interface of a probe family, and two products for writing one.
 
 A family fits many probes as one tensor operation. Shapes: L layers, N examples, H features, K cells
-(draws, label sets or strengths), C outputs. Features are (L, N, H): all cells of a layer read the
+(draws, label sets or priors), C outputs. Features are (L, N, H): all cells of a layer read the
 same ones. Outputs are (L, K, C, N): the product runs on contiguous memory without copies, and the
 softmax along vectors of examples. A family owns its formula; it knows nothing of tasks, files or
 devices.
@@ -47,7 +47,7 @@ class ProbeFamily(ABC):
             features in other axes (`probes.training.features`).
         closed_form: whether regressions of a convex family are solved as ridge regression.
         logit_variances: Gaussian priors on the weights under which codes fit probes, as the
-            variance that they give a sum over all features.
+            variance that they give a sum over all features; of convex families.
     """
 
     convex: ClassVar[bool] = False
@@ -74,10 +74,6 @@ class ProbeFamily(ABC):
         """Gradients of the loss by the parameters, of their shapes.
 
         The default is autograd's. Whoever overrides it returns tensors that share no memory.
-
-        Args:
-            parameters: of the dtype in which the gradients are returned.
-            features: of the same dtype.
         """
         leaves = [p.detach().requires_grad_() for p in parameters]
         with torch.enable_grad():
@@ -88,33 +84,25 @@ class ProbeFamily(ABC):
         # Autograd may return one tensor for several parameters, or expanded ones.
         return [g.clone(memory_format=torch.contiguous_format) for g in found]
 
-    def float_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
-        """`outputs` as float32.
+    def checked_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
+        """`outputs`, with a check of the family.
 
         Raises:
             ValueError: `outputs` has written to the features.
         """
         with self._features_unchanged(features):
-            return self.outputs(parameters, features).float()
+            return self.outputs(parameters, features)
 
     def gradient(
         self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
     ) -> Parameters:
-        """Gradients by the parameters, float32.
-
-        Products are computed in the precision of the features, the loss in float32.
+        """`backward`, with a check of the family.
 
         Raises:
             ValueError: the family has written to the features.
         """
-        dtype = features.dtype
         with self._features_unchanged(features):
-            gradients = self.backward(
-                [p.to(dtype) for p in parameters],
-                features,
-                lambda outputs: loss_gradient(outputs.float()).to(dtype),
-            )
-        return [g.float() for g in gradients]
+            return self.backward(parameters, features, loss_gradient)
 
     @contextmanager
     def _features_unchanged(self, features: Tensor) -> Iterator[None]:

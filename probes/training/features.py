@@ -26,11 +26,9 @@ class Features(ABC):
 
     Attributes:
         device: of the blocks.
-        fit_dtype: in which training steps read them.
     """
 
     device: torch.device
-    fit_dtype: torch.dtype = torch.float32
 
     @property
     @abstractmethod
@@ -41,17 +39,17 @@ class Features(ABC):
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
 
-    def rounded(self, part: slice) -> Tensor:
-        """The same in `fit_dtype`, as for a training step."""
-        return self.block(part).to(self.fit_dtype)
+    def kept_block(self, part: slice) -> Tensor:
+        """`block` for whoever reads all examples many times, as training steps do."""
+        return self.block(part)
 
-    def rounded_rows(self, part: slice, rows: Tensor) -> Tensor:
-        """`rounded` for some examples of `part`.
+    def kept_rows(self, part: slice, rows: Tensor) -> Tensor:
+        """`kept_block` for some examples of `part`.
 
         Args:
             rows: indices within `part`. Shape (m,).
         """
-        return self.rounded(part).index_select(1, rows)
+        return self.kept_block(part).index_select(1, rows)
 
     @cached_property
     def in_principal_axes(self) -> InAxes:
@@ -106,8 +104,7 @@ class Rotated(Features):
     """
 
     def __init__(self, whole: Features, axes: Tensor) -> None:
-        self._whole, self._axes = whole, axes
-        self.device, self.fit_dtype = whole.device, whole.fit_dtype
+        self._whole, self._axes, self.device = whole, axes, whole.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -142,9 +139,8 @@ def principal_axes(features: Features, *, common: bool = False) -> Tensor:
 class Held(Features):
     """Features in the device's memory."""
 
-    def __init__(self, values: Tensor, fit_dtype: torch.dtype = torch.float32) -> None:
-        self.values = values
-        self.device, self.fit_dtype = values.device, fit_dtype
+    def __init__(self, values: Tensor) -> None:
+        self.values, self.device = values, values.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -158,7 +154,7 @@ class Held(Features):
 
     def rotated(self, axes: Tensor) -> Features:
         """See `Features`; in memory too."""
-        return Held(self.values @ axes, self.fit_dtype)
+        return Held(self.values @ axes)
 
 
 def held(features: Features) -> Held:
@@ -167,16 +163,15 @@ def held(features: Features) -> Held:
     for first in range(0, features.shape[1], CACHED_ROWS):
         part = slice(first, first + CACHED_ROWS)
         values[:, part] = features.block(part)
-    return Held(values, features.fit_dtype)
+    return Held(values)
 
 
 class Part(Features):
     """Consecutive examples of other features."""
 
     def __init__(self, whole: Features, part: slice) -> None:
-        self._whole = whole
+        self._whole, self.device = whole, whole.device
         self._start, self._stop, _ = part.indices(whole.shape[1])
-        self.device, self.fit_dtype = whole.device, whole.fit_dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -188,9 +183,9 @@ class Part(Features):
         """See `Features`."""
         return self._whole.block(self._of_whole(part))
 
-    def rounded(self, part: slice) -> Tensor:
+    def kept_block(self, part: slice) -> Tensor:
         """See `Features`."""
-        return self._whole.rounded(self._of_whole(part))
+        return self._whole.kept_block(self._of_whole(part))
 
     @cached_property
     def in_principal_axes(self) -> InAxes:
@@ -211,8 +206,7 @@ class Chosen(Features):
     """
 
     def __init__(self, whole: Features, index: Tensor) -> None:
-        self._whole = whole
-        self.device, self.fit_dtype = whole.device, whole.fit_dtype
+        self._whole, self.device = whole, whole.device
         # The start and end of a block are read on the CPU, so that nothing waits for the device.
         self._places, self._index = index.cpu(), index.to(self.device)
 
@@ -227,9 +221,9 @@ class Chosen(Features):
         spread, rows = self._of_whole(part)
         return self._whole.block(spread).index_select(1, rows)
 
-    def rounded(self, part: slice) -> Tensor:
+    def kept_block(self, part: slice) -> Tensor:
         """See `Features`."""
-        return self._whole.rounded_rows(*self._of_whole(part))
+        return self._whole.kept_rows(*self._of_whole(part))
 
     def _of_whole(self, part: slice) -> tuple[slice, Tensor]:
         """The part of the whole that spans the examples of `part`, and their indices within it."""

@@ -50,15 +50,15 @@ def fit(
 ) -> FittedProbes:
     """Fit K cells at every layer.
 
-    Of several L2 strengths the best by dev loss is taken: for all cells of a layer that of the
-    first one, in ridge regression for cells of the same weights that of the first of them.
+    Ridge regression takes the best of several L2 strengths by dev loss: for cells of the same
+    weights that of the first of them.
 
     Args:
         train, dev: labels and weights of each cell, (K, N) or (1, N). The weights of train are
             multiplied by the counts of each cell's sample.
         n_outputs: number of classes; 0 for a regression.
         draws: of each cell.
-        strengths: the L2 strength of each layer (L,), where it is not to be chosen again.
+        strengths: of each layer (L,), for a ridge regression that is not to choose them again.
         converge: whether convex fits go on beyond what scores need, until small differences of
             losses can be trusted.
 
@@ -76,13 +76,10 @@ def fit(
         return ridge(train, dev, grid, cells_by(row.tobytes() for row in weights))
     train = rebatched(train, spec.batch)
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
-    if strengths is None:
-        strength = _strength(trainer, n_outputs, draws[0].seed)
-    else:
-        strength = strengths.float().to(train.features.device)[:, None]
+    prior = torch.tensor(spec.l2, device=train.features.device) / train.features.shape[1]
+    strength = prior.expand(n_layers, len(draws))
     if family.convex:
-        strength = strength.expand(-1, len(draws)).contiguous()
-        return _fit_convex(trainer, n_outputs, strength, converge=converge)
+        return _fit_convex(trainer, n_outputs, strength.contiguous(), converge=converge)
     groups = cells_by(draws)
 
     def fit_of(cells: list[int]) -> MinibatchFit:
@@ -90,7 +87,7 @@ def fit(
         # A bootstrap sample lacks more than a third of the sentences.
         of_draw = trainer.of_cells(cells).drawn()
         start = trainer.initial([seed], n_outputs)
-        return MinibatchFit(of_draw, start, strength.expand(-1, len(cells)), seed)
+        return MinibatchFit(of_draw, start, strength[:, cells], seed)
 
     return in_order(list(run_fits(map(fit_of, groups))), groups)
 
@@ -101,21 +98,6 @@ def cells_by(keys: Iterable[Hashable]) -> list[list[int]]:
     for cell, key in enumerate(keys):
         found.setdefault(key, []).append(cell)
     return list(found.values())
-
-
-def _strength(trainer: Trainer, n_outputs: int, seed: int) -> Tensor:
-    """The L2 strength of each layer. Shape (L, 1)."""
-    n_layers, n_examples, _ = trainer.train.features.shape
-    device = trainer.train.features.device
-    grid = torch.tensor(sorted(trainer.spec.l2), device=device) / n_examples
-    if len(grid) == 1:
-        return grid.expand(n_layers, 1)
-    first, strengths = trainer.of_cells(slice(0, 1)), grid.expand(n_layers, -1)
-    if trainer.family.convex:
-        found = _fit_convex(first, n_outputs, strengths)
-    else:
-        found = first.run(trainer.initial([seed], n_outputs), strengths, seed)
-    return grid[found.dev_loss.argmin(1, keepdim=True)]
 
 
 def fits_full_batches(spec: ProbeSpec, n_examples: int, n_outputs: int) -> bool:
@@ -160,7 +142,6 @@ def _fit_convex(
         full_batch_steps(spec, converge=converge),
     )
     found = read.rotated_back(rotated)
-    assert trainer.dev is not None
     dev_loss = mean_loss(family, loss, found, trainer.dev)
     return FittedProbes(found, strengths, torch.ones_like(strengths), dev_loss)
 
@@ -183,7 +164,7 @@ def predict(
     family, loss = family_of(spec), loss_for(n_outputs, sets)
     parts = []
     for part in blocks(features.shape[1]):
-        outputs = family.float_outputs(fitted.parameters, features.block(part))
+        outputs = family.checked_outputs(fitted.parameters, features.block(part))
         parts.append(loss.decide(outputs))
     return torch.cat(parts, 2)
 
@@ -197,7 +178,7 @@ def margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor
     family = family_of(spec)
     first = [parameter[:, :1] for parameter in fitted.parameters]
     parts = [
-        family.float_outputs(first, features.block(part)).diff(dim=2)[:, 0, 0]
+        family.checked_outputs(first, features.block(part)).diff(dim=2)[:, 0, 0]
         for part in blocks(features.shape[1])
     ]
     return torch.cat(parts, 1)
@@ -217,6 +198,6 @@ def log_probabilities(fitted: FittedProbes, data: Batches, spec: ProbeSpec) -> T
     family, loss = family_of(spec), log_loss(data.sets)
     parts = []
     for part in blocks(data.features.shape[1]):
-        outputs = family.float_outputs(fitted.parameters, data.features.block(part))
+        outputs = family.checked_outputs(fitted.parameters, data.features.block(part))
         parts.append(loss.log_probabilities(outputs, data.labels[:, part]).sum(2))
     return torch.cat(parts, 2)

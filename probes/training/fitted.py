@@ -62,19 +62,18 @@ def mean_loss(
     parameters: Parameters,
     data: Batches,
     *,
-    rounded: bool = False,
+    kept: bool = False,
 ) -> Tensor:
     """Weighted mean loss of every cell. Shape (L, K).
 
     Args:
-        rounded: whether to round the factors of products as a training step does.
+        kept: whether these features are read many times; see `Features.kept_block`.
     """
     features = data.features
     total = torch.zeros(parameters[0].shape[:2], device=features.device)
     for part in blocks(features.shape[1]):
-        x = features.rounded(part) if rounded else features.block(part)
-        parameters = [p.to(x.dtype) for p in parameters]  # copies at the first block only
-        outputs = family.float_outputs(parameters, x)
+        x = features.kept_block(part) if kept else features.block(part)
+        outputs = family.checked_outputs(parameters, x)
         total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
     return total / data.weights.sum(1)
 

@@ -56,7 +56,8 @@ def fit_full_batch(
                 value.add_(loss.total(outputs, *of_part))
                 return loss.errors(outputs, *of_part)
 
-            gradient += together(*family.gradient(parameters, train.features.rounded(part), errors))
+            x = train.features.kept_block(part)
+            gradient += together(*family.gradient(parameters, x, errors))
         return value, gradient
 
     shares = loss.shares(labels, train.weights.expand_as(labels), bias.shape[2])
@@ -71,5 +72,5 @@ def _mean_squares(features: Features) -> Tensor:
     n_layers, n_examples, n_features = features.shape
     total = torch.zeros(n_layers, n_features, device=features.device)
     for part in blocks(n_examples):
-        total += features.rounded(part).float().square().sum(1)
+        total += features.kept_block(part).square().sum(1)
     return total / n_examples

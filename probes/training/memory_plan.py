@@ -66,10 +66,9 @@ def least(work: Work, n_mixed: int) -> int:
 def _layer_bytes(work: Work) -> int:
     """Bytes for fitting a layer, not counting features held in memory."""
     spec, n_features = work.spec, work.n_features
-    cells = max(len(spec.l2), work.n_cells)
     outputs = max(1, work.n_outputs)
     units = spec.hidden + outputs
-    parameters = cells * (
+    parameters = work.n_cells * (
         n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
     )
     family = family_of(spec)
@@ -78,7 +77,7 @@ def _layer_bytes(work: Work) -> int:
     # what is computed from them.
     copies = 6 + 2 * PAIRS if family.convex else 6
     features = _read(work.n_batches) * work.n_read
-    working = 4 * (copies * parameters + features + 3 * cells * units * _STEP)
+    working = 4 * (copies * parameters + features + 3 * work.n_cells * units * _STEP)
     if family.convex or (family.closed_form and not work.n_outputs):
         # The products of features, their eigenvectors, and LAPACK's workspace.
         working += 8 * 8 * n_features**2

@@ -1,35 +1,192 @@
-"""The online code of Voita & Titov (2020), for convex families.
+"""Description length of labels given vectors: the online code of Voita & Titov (2020).
 
-The labels are sent in blocks. The first has a uniform code; each later one is coded by probes
-fitted on all blocks before it. The optimum of a convex family does not depend on where a fit
-starts: that of a prefix starts from the optimum of the prefix before it, which is near. Nothing is
-drawn at random, and all examples take part in every step.
+It is for convex families. The labels of the training split are sent in blocks, in an order in which
+sentences stay whole; neither dev nor test is used. The first block has a uniform code; each later
+one is coded by probes fitted on all blocks before it. The optimum of a convex family does not
+depend on where a fit starts: that of a prefix starts from the optimum of the prefix before it,
+which is near. Nothing is drawn at random, and all examples take part in every step. Lengths are in
+bits. A set of labels is sent label by label, each a decision between two outcomes.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
+from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches
-from probes.training.codes import (
-    OnlineCode,
-    block_ends,
-    deviation,
-    first_bits,
-    mixture_bits,
-    sentence_bits,
-    sentence_clusters,
-)
+from probes.training.batches import Batches, blocks
 from probes.training.families import family_of
+from probes.training.family import Parameters, ProbeFamily
 from probes.training.full_batch import fit_full_batch
 from probes.training.losses import log_loss
 
+SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
+"""Ends of the blocks, in percent of the examples (Voita & Titov 2020, section 3.2)."""
+
+MIN_BLOCK = 20
+"""The fewest examples of a block; smaller blocks are merged."""
+
 PREFIX_STEPS = 20
 """Of each prefix; codelengths are within 0.6 % of those of prefixes fitted to the end."""
+
+
+@dataclass(frozen=True)
+class OnlineCode:
+    """The cost of sending the labels of the training split, in bits.
+
+    Attributes:
+        ends: how many examples have been sent after each of B blocks.
+        block_bits: cost of each block at each layer. Shape (L, B).
+        deviation: standard error of each layer's total over documents, or sentences. Shape (L,).
+    """
+
+    ends: tuple[int, ...]
+    block_bits: Tensor
+    deviation: Tensor
+
+    @property
+    def bits(self) -> Tensor:
+        """Codelength of each layer. Shape (L,)."""
+        return self.block_bits.sum(1)
+
+    @property
+    def intervals(self) -> list[tuple[float, float]]:
+        """95 % interval of each layer's codelength."""
+        bits, half = self.bits, 1.96 * self.deviation
+        return list(zip((bits - half).tolist(), (bits + half).tolist(), strict=True))
+
+
+def block_ends(sentences: Tensor) -> tuple[int, ...]:
+    """Cut examples into blocks that never split a sentence.
+
+    Args:
+        sentences: the sentence of each example, equal ones adjacent. Shape (N,).
+    """
+    n_examples = len(sentences)
+    cuts = [*(torch.nonzero(torch.diff(sentences)).flatten() + 1).tolist(), n_examples]
+    ends = [0]
+    for share in SHARES:
+        end = cuts[bisect_left(cuts, math.floor(share / 100 * n_examples))]
+        if end - ends[-1] >= MIN_BLOCK and n_examples - end >= MIN_BLOCK:
+            ends.append(end)
+    return (*ends[1:], n_examples)
+
+
+def uniform_bits(n_examples: int, n_classes: int) -> float:
+    """Bits of labels under a uniform code."""
+    return n_examples * math.log2(n_classes)
+
+
+def decisions(labels: Tensor, n_classes: int, sets: Tensor | None) -> tuple[list[Tensor], int]:
+    """The decisions that are sent, and how many outcomes each has.
+
+    Single labels are one decision between C classes; label sets are C decisions, one for each
+    label, between absent and present.
+
+    Args:
+        labels: shape (N,).
+        sets: see `probes.training.batches.Batches`.
+
+    Returns:
+        the decisions, each of shape (N,), and their number of outcomes.
+    """
+    return ([labels], n_classes) if sets is None else (list(sets[labels].long().T), 2)
+
+
+def prior_block_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> list[float]:
+    """Bits of each block of the online code without the vectors.
+
+    Each block is coded by the label frequencies of the examples already sent, with the estimator
+    of Krichevsky & Trofimov (1981), (count + 1/2) / (n + C/2); the first block has a uniform code.
+
+    Args:
+        labels: in the order in which they are sent. Shape (N,).
+    """
+    bits = [uniform_bits(ends[0], n_classes)]
+    for start, end in pairwise(ends):
+        count = torch.bincount(labels[:start], minlength=n_classes).double()
+        probability = (count + 0.5) / (start + 0.5 * n_classes)
+        bits.append(-float(probability.log2()[labels[start:end]].sum()))
+    return bits
+
+
+def first_bits(train: Batches, end: int, n_classes: int) -> float:
+    """Bits of the first `end` examples, which have a uniform code."""
+    sent, outcomes = decisions(train.labels[0, :end], n_classes, train.sets)
+    return len(sent) * uniform_bits(end, outcomes)
+
+
+def sentence_bits(
+    family: ProbeFamily, parameters: Parameters, part: Batches, n_classes: int, n_sent: int
+) -> tuple[Tensor, Tensor]:
+    """Bits of each of M sentences, and its number of labels. Shapes (L, K, M) and (M,).
+
+    A share ε = C / (2n + C) of every distribution is uniform, with n examples already sent and C
+    outcomes of a decision: no label, whether it has occurred or not, costs more than log2(C / ε).
+    A probe that knows only the label frequencies then has the code of `prior_block_bits`.
+
+    Args:
+        part: what is sent. Labels of shape (1, N).
+        n_sent: examples sent before.
+    """
+    loss, outcomes = log_loss(part.sets), n_classes if part.sets is None else 2
+    escape = outcomes / (2 * n_sent + outcomes)
+    _, place, words = part.sentences.cpu().unique_consecutive(
+        return_inverse=True, return_counts=True
+    )
+    bits = torch.zeros(*parameters[0].shape[:2], len(words), dtype=torch.float64)
+    for block in blocks(len(place)):
+        outputs = family.checked_outputs(parameters, part.features.block(block))
+        each = loss.log_probabilities(outputs, part.labels[:, block]).cpu().double()
+        kept = each + math.log1p(-escape)
+        mixed = torch.logaddexp(kept, torch.tensor(math.log(escape / outcomes)).to(kept))
+        bits.index_add_(2, place[block], -mixed.sum(2) / math.log(2))
+    return bits, words
+
+
+def mixture_bits(bits: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    """Bits of a block under the uniform mixture of K probes, and the excess of each sentence.
+
+    The mixture is longer than the shortest of its codes by at most log2 K. The excess is what a
+    sentence costs beyond the mean per label. Shapes (L,) and (L, M).
+
+    Args:
+        bits, words: as of `sentence_bits`.
+    """
+    nats = bits.sum(2) * math.log(2)
+    mixed = (math.log(bits.shape[1]) - (-nats).logsumexp(1)) / math.log(2)
+    each = ((-nats).softmax(1)[:, :, None] * bits).sum(1)
+    return mixed, each - each.sum(1, keepdim=True) / words.sum() * words
+
+
+def sentence_clusters(part: Batches) -> Tensor:
+    """The cluster of each of M sentences, in their order. Shape (M,)."""
+    sentences = part.sentences.cpu()
+    first = torch.diff(sentences, prepend=sentences[:1] - 1) != 0
+    return part.clusters[first]
+
+
+def deviation(excess: Sequence[Tensor], clusters: Sequence[Tensor], n_layers: int) -> Tensor:
+    """Standard error of each layer's codelength over clusters of sentences. Shape (L,).
+
+    For a fixed number of labels in each block: the linearised bootstrap of a ratio.
+
+    Args:
+        excess: of each block's sentences, as of `mixture_bits`; of none, there is no error.
+        clusters: of these sentences; a document may have some in many blocks.
+    """
+    if not excess:
+        return torch.zeros(n_layers, dtype=torch.float64)
+    numbers, place = torch.cat(list(clusters)).unique(return_inverse=True)
+    each = torch.cat(list(excess), 1)
+    sums = each.new_zeros(len(each), len(numbers)).index_add_(1, place, each)
+    return (sums.square().sum(1) * len(numbers) / max(1, len(numbers) - 1)).sqrt()
 
 
 def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:

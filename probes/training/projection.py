@@ -32,7 +32,7 @@ class Projected(Features):
         self, whole: Features, matrix: Tensor, spans: int, scale: Tensor | None = None
     ) -> None:
         self._whole, self._spans, self.matrix, self.scale = whole, spans, matrix, scale
-        self.device, self.fit_dtype = whole.device, whole.fit_dtype
+        self.device = whole.device
 
     @property
     def shape(self) -> tuple[int, int, int]:

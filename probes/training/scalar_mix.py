@@ -55,8 +55,7 @@ class Mixed(Features):
     """
 
     def __init__(self, layers: Features, scales: Tensor) -> None:
-        self._layers, self._scales = layers, scales
-        self.device, self.fit_dtype = layers.device, layers.fit_dtype
+        self._layers, self._scales, self.device = layers, scales, layers.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -121,7 +120,7 @@ def learn_mixes(
     """Learn the weights s of C cells, each a mix with a probe on top, both at once.
 
     For each cell the weights with the least dev loss are returned; it is computed as often as in a
-    plain fit. Of several values of `spec.l2` the middle one is taken.
+    plain fit.
 
     Args:
         train, dev: features of J layers; labels and weights of shape (1, N).
@@ -147,7 +146,7 @@ def learn_mixes(
     # Cells take the place of layers in a plain fit: each reads features of its own.
     start = family.initial(len(reach), [0], n_features, max(1, n_outputs))
     parameters = [p.to(device) for p in start]
-    penalty = spec.l2[len(spec.l2) // 2] / n_examples
+    penalty = spec.l2[0] / n_examples
     n_batches = len(train.bounds) - 1
     weights = resampled(train, samples).weights[:, None]
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
@@ -158,7 +157,7 @@ def learn_mixes(
     best = logits.softmax(1)
     least = torch.full((len(reach),), math.inf, device=device)
     for step, (part, mask) in enumerate(islice(shuffled_batches(train), n_steps), 1):
-        x = read.features.rounded(part)
+        x = read.features.kept_block(part)
         here = weights[..., part] * mask
         loss_gradient = partial(loss.errors, labels=train.labels[:, part], weights=here)
         *gradients, by_logits = _gradients(family, parameters, logits, overlap, x, loss_gradient)
@@ -196,8 +195,6 @@ def _gradients(
     """
     leaves = [p.detach().requires_grad_() for p in (*parameters, logits)]
     with torch.enable_grad():
-        *rounded, _ = (p.to(x.dtype) for p in leaves)
-        # Mixing is cheap: rounding its factors would gain nothing.
-        mixed = mix(x.float(), mix_scales(leaves[-1].softmax(1), overlap))
-        outputs = family.float_outputs(rounded, mixed.to(x.dtype))
+        mixed = mix(x, mix_scales(leaves[-1].softmax(1), overlap))
+        outputs = family.checked_outputs(leaves[:-1], mixed)
     return torch.autograd.grad(outputs, leaves, loss_gradient(outputs.detach()))

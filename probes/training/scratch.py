@@ -1,9 +1,8 @@
 """Features that are written to a scratch file when a pass first reads them.
 
 Reading and standardising blocks takes up to half as long as the products on them, and longer if
-spans are averaged. The blocks of the first pass are rounded as a training step rounds them and
-written to a file next to the store. It has no name, is mapped, and disappears with the process;
-main memory does not grow.
+spans are averaged. The blocks of the first pass are written to a file next to the store. It has no
+name, is mapped, and disappears with the process; main memory does not grow.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _DISK, _MEMORY = 0.25, 0.5
 
 
 class Scratch(Features):
-    """Other features, whose rounded blocks are written to a file.
+    """Other features, whose blocks are written to a file.
 
     If there is no room for the file, blocks are computed each time, with the same numbers.
 
@@ -39,8 +38,7 @@ class Scratch(Features):
     """
 
     def __init__(self, whole: Features, folder: Path) -> None:
-        self._whole, self._folder = whole, folder
-        self.device, self.fit_dtype = whole.device, whole.fit_dtype
+        self._whole, self._folder, self.device = whole, folder, whole.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -51,19 +49,14 @@ class Scratch(Features):
         """See `Features`."""
         return self._whole.block(part)
 
-    def rounded(self, part: slice) -> Tensor:
+    def kept_block(self, part: slice) -> Tensor:
         """See `Features`."""
-        if self.written is None:
-            return self._whole.rounded(part)
-        values = self.written[:, part]
-        if values.dtype == torch.float32:
-            return values  # Products read mapped rows as fast as copies.
-        return values.clone(memory_format=torch.contiguous_format)
+        return self._whole.kept_block(part) if self.written is None else self.written[:, part]
 
-    def rounded_rows(self, part: slice, rows: Tensor) -> Tensor:
+    def kept_rows(self, part: slice, rows: Tensor) -> Tensor:
         """See `Features`."""
         if self.written is None:
-            return self._whole.rounded_rows(part, rows)
+            return self._whole.kept_rows(part, rows)
         n_layers, n_examples, n_features = self.written.shape
         first, _, _ = part.indices(n_examples)
         # As rows of one table: along the second dimension torch copies them one by one.
@@ -77,9 +70,9 @@ class Scratch(Features):
 
     @cached_property
     def written(self) -> Tensor | None:
-        """The rounded blocks, mapped, shape (L, N, H); None if there is no room for them."""
+        """The blocks, mapped, shape (L, N, H); None if there is no room for them."""
         n_layers, n_examples, n_features = self.shape
-        size = n_layers * n_examples * n_features * self.fit_dtype.itemsize
+        size = n_layers * n_examples * n_features * torch.float32.itemsize
         if size > _MEMORY * free_memory() or size > _DISK * shutil.disk_usage(self._folder).free:
             return None
         try:
@@ -89,13 +82,10 @@ class Scratch(Features):
             return None
 
     def _write(self, file: IO[bytes]) -> Tensor:
-        dtype = self.fit_dtype
         n_layers, n_examples, n_features = self.shape
-        # numpy has no bf16: bytes are written as integers.
-        number = torch.int16 if dtype.itemsize == 2 else torch.int32
 
         def write(part: slice) -> None:
-            values = self._whole.rounded(part).contiguous().view(number).numpy()
+            values = self._whole.kept_block(part).contiguous().numpy()
             for layer, rows in enumerate(values):
                 first_row = layer * n_examples + part.start
                 _write_at(file.fileno(), memoryview(rows).cast("B"), first_row * rows[0].nbytes)
@@ -103,8 +93,7 @@ class Scratch(Features):
         with ThreadPoolExecutor(READERS) as pool:
             list(pool.map(write, blocks(n_examples)))
         shape = (n_layers, n_examples, n_features)
-        mapped = np.memmap(file, dtype=f"i{dtype.itemsize}", mode="c", shape=shape)
-        return mapped_tensor(mapped).view(dtype)
+        return mapped_tensor(np.memmap(file, dtype=np.float32, mode="c", shape=shape))
 
 
 def _write_at(file: int, data: memoryview, offset: int) -> None:

@@ -44,14 +44,12 @@ def standardise(
     spans: Mapping[str, Sequence[Ints]],
     project: int | None,
     device: torch.device,
-    fit_dtype: torch.dtype,
 ) -> Standardisation:
     """Standardise features with mean and deviation of train.
 
     Args:
         spans: by split; first and end row of each example's span, once per span. Each (n, 2).
         project: dimensions to project each span's vector to; None for no projection.
-        fit_dtype: in which training steps read features.
     """
     with ThreadPoolExecutor(READERS) as pool:
         stored = list(pool.map(vectors.layer, layers))
@@ -61,8 +59,7 @@ def standardise(
         scales = list(pool.map(lambda x: standard_scale(x, train, resolution), mapped))
     mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
     features = {
-        split: Streamed(mapped, of_split, mean, scale, device, fit_dtype)
-        for split, of_split in spans.items()
+        split: Streamed(mapped, of_split, mean, scale, device) for split, of_split in spans.items()
     }
     if project is None:
         return Standardisation(features, mean, scale)

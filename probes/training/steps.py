@@ -14,11 +14,9 @@ from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import batch_bounds
-from probes.training.codes import block_ends
 from probes.training.families import family_of
 from probes.training.fit import Draw, fits_full_batches, full_batch_steps
-from probes.training.online_code import PREFIX_STEPS
-from probes.training.replay_code import STEPS, batch_ends
+from probes.training.online_code import PREFIX_STEPS, block_ends
 from probes.training.scalar_mix import MIX_BATCH
 from probes.training.scalar_mix import mix_steps as steps_of_batches
 from probes.training.trainer import scheduled_steps
@@ -49,10 +47,9 @@ def fit_steps(
         usual = full_batch_steps(spec)
     else:
         usual = scheduled_steps(spec, len(batch_bounds(sentences, spec.batch)) - 1)
-    searches = (len(spec.l2) > 1) * usual
     if family.convex:
-        return searches + (full_batch_steps(spec, converge=True) if converge else usual)
-    return searches + len(set(draws)) * usual
+        return full_batch_steps(spec, converge=True) if converge else usual
+    return len(set(draws)) * usual
 
 
 def mix_steps(sentences: Tensor) -> int:
@@ -64,12 +61,10 @@ def mix_steps(sentences: Tensor) -> int:
     return steps_of_batches(len(batch_bounds(sentences, MIX_BATCH)) - 1)
 
 
-def code_steps(spec: ProbeSpec, sentences: Tensor) -> int:
-    """Steps of the code of a family: an online code if it is convex, else one with replay.
+def code_steps(sentences: Tensor) -> int:
+    """Steps of `probes.training.online_code.online_code`.
 
     Args:
         sentences: see `fit_steps`.
     """
-    if family_of(spec).convex:
-        return PREFIX_STEPS * (len(block_ends(sentences)) - 1)
-    return STEPS * (len(batch_ends(sentences)) - 1)
+    return PREFIX_STEPS * (len(block_ends(sentences)) - 1)

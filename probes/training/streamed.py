@@ -39,10 +39,9 @@ class Streamed(Features):
         mean: Tensor,
         scale: Tensor,
         device: torch.device,
-        fit_dtype: torch.dtype = torch.float32,
     ) -> None:
         self._layers, self._spans, self._mean, self._scale = layers, spans, mean, scale
-        self.device, self.fit_dtype = device, fit_dtype
+        self.device = device
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -51,16 +50,10 @@ class Streamed(Features):
 
     def block(self, part: slice) -> Tensor:
         """See `Features`."""
-        return self._compute(part, torch.float32)
-
-    def rounded(self, part: slice) -> Tensor:
-        """See `Features`."""
-        return self._compute(part, self.fit_dtype)
-
-    def _compute(self, part: slice, dtype: torch.dtype) -> Tensor:
         n_layers, n_examples, n_features = self.shape
         start, stop, _ = part.indices(n_examples)
-        out = host_empty(n_layers, stop - start, n_features, dtype=dtype, device=self.device)
+        shape = n_layers, stop - start, n_features
+        out = host_empty(*shape, dtype=torch.float32, device=self.device)
         rows = torch.empty(min(stop - start, CACHED_ROWS), n_features)
         for first in range(start, stop, CACHED_ROWS):
             last = min(first + CACHED_ROWS, stop)

@@ -43,26 +43,22 @@ def scheduled_steps(spec: ProbeSpec, n_batches: int) -> int:
 
 
 class Trainer:
-    """What to fit: data, family and loss.
-
-    Args:
-        dev: the data that stopping points are chosen on; None for fits that run to their end.
-    """
+    """What to fit: data, family and loss. Stopping points are chosen on dev."""
 
     def __init__(
         self,
         train: Batches,
-        dev: Batches | None,
+        dev: Batches,
         family: ProbeFamily,
         loss: Loss,
         spec: ProbeSpec,
     ) -> None:
         self.train, self.dev, self.family, self.loss, self.spec = train, dev, family, loss, spec
 
-    def of_cells(self, cells: slice | list[int]) -> Trainer:
+    def of_cells(self, cells: list[int]) -> Trainer:
         """The same with the labels and weights of some cells."""
-        dev = None if self.dev is None else self.dev.of_cells(cells)
-        return Trainer(self.train.of_cells(cells), dev, self.family, self.loss, self.spec)
+        train, dev = self.train.of_cells(cells), self.dev.of_cells(cells)
+        return Trainer(train, dev, self.family, self.loss, self.spec)
 
     def drawn(self) -> Trainer:
         """The same without the training examples whose weight is 0 in every cell."""
@@ -77,15 +73,15 @@ class Trainer:
         n_layers, _, n_features = self.train.features.shape
         return self.family.initial(n_layers, list(seeds), n_features, max(1, n_outputs))
 
-    def run(self, start: Parameters, strengths: Tensor, order: int = 0) -> FittedProbes:
+    def run(self, start: Parameters, strengths: Tensor) -> FittedProbes:
         """Fit all cells; see `MinibatchFit`."""
-        return next(run_fits([MinibatchFit(self, start, strengths, order)]))
+        return next(run_fits([MinibatchFit(self, start, strengths)]))
 
 
 class MinibatchFit:
     """A fit of cells (layer, k).
 
-    Its result is, for each cell, the parameters with the least dev loss; without dev, the last.
+    Its result is, for each cell, the parameters with the least dev loss.
     Convex families are fitted to features in their principal axes, and the result is rotated back.
 
     Args:
@@ -113,8 +109,8 @@ class MinibatchFit:
         if self._axes is not None:
             self.start = self._axes.rotated(self.start)
         self._features = train.features if self._axes is None else self._axes.features
-        # The last steps have to be small where no check on dev finds a better place to stop.
-        self._decay = 2 if convex or trainer.dev is None else 1
+        # The last steps have to be small where there is one check on dev, at the end.
+        self._decay = 2 if convex else 1
         n_batches = len(train.bounds) - 1
         # Divided by the weight of the mean batch, not of each: examples of a small batch count no
         # more than others.
@@ -140,7 +136,7 @@ class MinibatchFit:
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """The batch of the next step: features (L, n, H), labels and weights (K, n) or (1, n)."""
         part, mask = next(self._batches)
-        x = self._features.rounded(part)
+        x = self._features.kept_block(part)
         return x, self.trainer.train.labels[:, part], self._weights[:, part] * mask
 
     def step(self, number: int, gradients: Sequence[Tensor]) -> None:
@@ -155,13 +151,7 @@ class MinibatchFit:
 
     def result(self) -> FittedProbes:
         """The best parameters of each cell."""
-        trainer, best = self.trainer, self._best
-        exact = trainer.spec.checks == 1 or trainer.train.features.fit_dtype == torch.float32
-        if trainer.dev is None or exact:
-            return best
-        dev_loss = mean_loss(trainer.family, trainer.loss, best.parameters, trainer.dev)
-        # A cell whose dev loss never was finite still has its starting parameters.
-        return replace(best, dev_loss=torch.where(best.dev_loss.isfinite(), dev_loss, math.inf))
+        return self._best
 
     def _found(self) -> Parameters:
         """The present parameters, those of the features as they are given."""
@@ -170,16 +160,10 @@ class MinibatchFit:
         return self._axes.rotated_back(self._parameters)
 
     def _keep_best(self, at: float) -> None:
-        """Keep the parameters of cells whose dev loss is the least so far.
-
-        If there are many checks, their losses are computed from rounded factors.
-        """
+        """Keep the parameters of cells whose dev loss is the least so far."""
         trainer, best = self.trainer, self._best
-        if trainer.dev is None:
-            self._best = replace(best, parameters=self._found())
-            return
-        found, rounded = self._found(), trainer.spec.checks > 1
-        dev_loss = mean_loss(trainer.family, trainer.loss, found, trainer.dev, rounded=rounded)
+        found, kept = self._found(), trainer.spec.checks > 1
+        dev_loss = mean_loss(trainer.family, trainer.loss, found, trainer.dev, kept=kept)
         better = dev_loss < best.dev_loss
         kept = [
             torch.where(better.view(*better.shape, *[1] * (p.dim() - 2)), p, old)

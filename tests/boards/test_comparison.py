@@ -30,7 +30,6 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dty
         plug_ins=(),
         project=None,
         dtype=dtype,
-        fit_dtype="float32",
         view=view,
         silver=False,
         examples=SimpleNamespace(test_digest=digest, n={"test": 200}),

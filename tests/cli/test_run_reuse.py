@@ -6,11 +6,9 @@ from found_in_rows import controls_in
 from tiny_runs import assert_close, files_of, found_in, run, scores
 
 import probes
-from probes.boards.comparable import SAME_LAYER_TABLE, differences
 from probes.common.errors import UserError
 from probes.engines.config import RunConfig
 from probes.measurements import probing
-from probes.measurements.current import is_current
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.training_variance import TrainingVariance
@@ -240,24 +238,3 @@ def test_a_result_without_its_arrays_is_computed_again(tiny_bert, tmp_path):
     arrays.unlink()
     run(tiny_bert, tmp_path, **settings)
     assert arrays.exists()
-
-
-@pytest.mark.parametrize("other", [{"tune": True}, {"fit_dtype": "bfloat16"}])
-def test_another_specification_or_precision_has_results_and_tables_of_its_own(
-    tiny_bert, tmp_path, other
-):
-    settings = {"tasks": ("pos",), "limit": 40}
-    plain, apart = (run(tiny_bert, tmp_path, **settings, **each) for each in ({}, other))
-    assert not {r.key for r in plain} & {r.key for r in apart}
-    assert len({r.probe.family for r in apart}) == len(list(apart)) == 2
-    for result, tried in (
-        (plain.results[0], (30.0,)),
-        (apart.results[0], apart.results[0].probe.l2),
-    ):
-        n = result.examples.n["train"]
-        used = {
-            round(n * result.at("strength", layer, "train").value, 2) for layer in result.layers
-        }
-        assert used <= set(tried)
-    assert differences(plain.results[0], apart.results[0], SAME_LAYER_TABLE)
-    assert all(map(is_current, apart))

@@ -58,34 +58,28 @@ def scores(folder):
     }
 
 
+def all_words(extracted):
+    """The vectors of all words: (layers, words, size)."""
+    return np.concatenate([by_word(*each) for each in extracted.values()], axis=1)
+
+
 def write(kind, folder, extracted):
-    folder.mkdir()
-    for name, (states, ids, n) in extracted.items():
-        words = by_word(states, ids, n)
-        if kind == "npz":
-            np.savez(folder / f"{name}.npz", **{f"layer_{i}": x for i, x in enumerate(words)})
-        elif kind == "npy":
-            np.save(folder / f"{name}.npy", words)
-        elif kind == "pieces":
-            np.savez(folder / f"{name}.npz", hidden_states=states, word_ids=ids)
-        else:
-            arrays = {f"layer-{i}": np.ascontiguousarray(x) for i, x in enumerate(words)}
-            save_file(arrays, folder / f"{name}.safetensors")
-    if kind == "one":
-        arrays = [by_word(*each) for each in extracted.values()]
-        np.save(folder / "all.npy", np.concatenate(arrays, axis=1))
-        for path in folder.glob("*.safetensors"):
-            path.unlink()
-        return folder / "all.npy"
-    return folder
+    path, words = folder / f"dump.{kind}", all_words(extracted)
+    if kind == "npz":
+        np.savez(path, **{f"layer_{i}": x for i, x in enumerate(words)})
+    elif kind == "npy":
+        np.save(path, words)
+    else:
+        save_file({f"layer-{i}": np.ascontiguousarray(x) for i, x in enumerate(words)}, path)
+    return path
 
 
-@pytest.mark.parametrize("kind", ["npz", "npy", "safetensors", "pieces", "one"])
+@pytest.mark.parametrize("kind", ["npz", "npy", "safetensors"])
 def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
     kind, tiny_bert, corpus, extracted, tmp_path
 ):
     assert main(line(corpus, tmp_path / "model", "--model", tiny_bert)) == 0
-    dump = write(kind, tmp_path / "dump", extracted)
+    dump = write(kind, tmp_path, extracted)
     assert main(line(corpus, tmp_path / "given", "--vectors", dump)) == 0
     expected, found = scores(tmp_path / "model"), scores(tmp_path / "given")
     assert expected.keys() == found.keys()
@@ -102,18 +96,15 @@ def test_files_of_vllm_are_converted_as_the_page_says(tiny_bert, corpus, extract
     names = {}
     exec(code, names)
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    dump = tmp_path / "dump"
-    dump.mkdir()
-    for sentence in find_corpus(str(corpus)).load():
-        states, _, _ = extracted[sentence.id]
-        words = list(sentence.words)
-        ids = np.array(tokenizer(words, is_split_into_words=True)["input_ids"])
-        written = {"token_ids": ids, "hidden_states": states[1:].transpose(1, 0, 2).copy()}
-        save_file(written, tmp_path / "vllm.safetensors")
-        path = dump / f"{sentence.id}.safetensors"
-        names["convert"](tmp_path / "vllm.safetensors", words, (1, 2), tokenizer, path)
+    sentences = [list(sentence.words) for sentence in find_corpus(str(corpus)).load()]
+    files = [tmp_path / f"{i}.safetensors" for i in range(len(sentences))]
+    for file, given, (states, _, _) in zip(files, sentences, extracted.values(), strict=True):
+        ids = np.array(tokenizer(given, is_split_into_words=True)["input_ids"])
+        save_file({"token_ids": ids, "hidden_states": states[1:].transpose(1, 0, 2).copy()}, file)
+    dump = tmp_path / "converted.safetensors"
+    names["convert"](files, sentences, (1, 2), tokenizer, dump)
     assert main(line(corpus, tmp_path / "given", "--vectors", dump, "--layers", "1,2")) == 0
-    words = write("npz", tmp_path / "words", extracted)
+    words = write("npz", tmp_path, extracted)
     assert main(line(corpus, tmp_path / "words", "--vectors", words)) == 0
     expected = scores(tmp_path / "words")
     for key, by_layer in scores(tmp_path / "given").items():
@@ -121,7 +112,7 @@ def test_files_of_vllm_are_converted_as_the_page_says(tiny_bert, corpus, extract
 
 
 def test_workers_find_the_same(corpus, extracted, tmp_path):
-    dump = write("npz", tmp_path / "dump", extracted)
+    dump = write("npz", tmp_path, extracted)
     for n in (1, 2):
         assert main(line(corpus, tmp_path / f"{n}", "--vectors", dump, "--workers", n)) == 0
     assert scores(tmp_path / "1") == scores(tmp_path / "2")
@@ -150,7 +141,7 @@ def test_static_vectors_are_a_model_of_one_layer(corpus, tmp_path, capsys):
 
 
 def test_tasks_that_hide_words_are_left_out(corpus, extracted, tmp_path, capsys):
-    dump = write("npz", tmp_path / "dump", extracted)
+    dump = write("npz", tmp_path, extracted)
     asked = line(corpus, tmp_path, "--vectors", dump)
     asked[asked.index("pos,depth")] = "pos,agreement"
     assert main(asked) == 1
@@ -163,10 +154,8 @@ def test_tasks_that_hide_words_are_left_out(corpus, extracted, tmp_path, capsys)
 
 def test_a_sentence_with_other_vectors_when_it_occurs_again_is_counted(tmp_path, capsys):
     given = [probes.Sentence(f"s{i}", "en", ("a", "b"), upos=("DET", "NOUN")) for i in range(30)]
-    dump = tmp_path / "dump"
-    dump.mkdir()
-    for i, sentence in enumerate(given):
-        np.save(dump / f"{sentence.id}.npy", np.full((2, 4), float(i >= 28)))
+    dump = tmp_path / "dump.npy"
+    np.save(dump, np.repeat(np.arange(30) >= 28, 2)[:, None] * np.ones(4))
     places = {"output": tmp_path / "results", "cache_dir": tmp_path / "cache", "quick": True}
     probes.run_probes(f"vectors:{dump}", corpus=given, tasks="pos", **places)
     said = capsys.readouterr().err
@@ -176,61 +165,59 @@ def test_a_sentence_with_other_vectors_when_it_occurs_again_is_counted(tmp_path,
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ("lacking", r"there is no file of the sentence '\S+'"),
-        ("short", r"vectors at layer 0 for \d+ words; give one for each word, or word_ids"),
+        (
+            "short",
+            r"vectors at layer 0 for \d+ words; give one for each word of train, dev and test",
+        ),
         ("nan", "layer 1, word 1: a value is NaN"),
-        ("layers", "has other layers than the files before it"),
+        ("twice", "two arrays are of layer 0; remove one"),
         ("name", "an array 'vectors'; call arrays layer_0"),
         ("damaged", "cannot be read"),
-        ("pieces", r"word 1 of \d+ has no piece in word_ids"),
         ("text", "layer 0 is <U1 of the shape"),
     ],
 )
 def test_what_does_not_fit_is_one_line(change, says, corpus, extracted, tmp_path, capsys):
-    dump = write("npz", tmp_path / "dump", extracted)
-    first, second, *_ = extracted
-    path = dump / f"{first}.npz"
-    states, ids, n = extracted[first]
-    layers = {f"layer_{i}": x for i, x in enumerate(by_word(states, ids, n))}
-    if change == "lacking":
-        path.unlink()
-    elif change == "damaged":
+    path, words = write("npz", tmp_path, extracted), all_words(extracted)
+    layers = {f"layer_{i}": x for i, x in enumerate(words)}
+    if change == "damaged":
         path.write_bytes(path.read_bytes()[:60])
     else:
         arrays = {
             "short": {name: x[1:] for name, x in layers.items()},
             "nan": {**layers, "layer_1": np.full_like(layers["layer_1"], np.nan)},
-            "layers": {"layer_0": layers["layer_0"]},
+            "twice": {"hidden_states": words, "layer_0": layers["layer_0"]},
             "name": {"vectors": layers["layer_0"]},
-            "pieces": {"hidden_states": states, "word_ids": np.full_like(ids, 5)},
-            "text": {"layer_0": np.full((n, 3), "a")},
+            "text": {"layer_0": np.full((words.shape[1], 3), "a")},
         }[change]
         np.savez(path, **arrays)
-    if change == "layers":  # which the second file shows
-        np.savez(path, **layers)
-        np.savez(dump / f"{second}.npz", layer_0=by_word(*extracted[second])[0])
-    assert main(line(corpus, tmp_path, "--vectors", dump)) == 2
+    assert main(line(corpus, tmp_path, "--vectors", path)) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert re.search(says, last), last
     assert last.startswith("error: ")
 
 
-def test_where_there_are_no_vectors_is_one_line(corpus, tmp_path, capsys):
-    assert main(line(corpus, tmp_path, "--vectors", tmp_path / "none")) == 2
-    assert "none: there are no .npz, .npy, .safetensors files" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("none.npz", "there is no such file."),
+        ("x.pt", "give a file of these: .npz, .npy, .safetensors, .txt, .vec."),
+        ("folder", "is a folder; give one file with the vectors of all words (.npz, .npy, "
+                   ".safetensors, .txt, .vec)."),
+    ],
+)  # fmt: skip
+def test_what_is_no_file_of_vectors_is_one_line(name, says, corpus, tmp_path, capsys):
     (tmp_path / "x.pt").touch()
-    assert main(line(corpus, tmp_path, "--vectors", tmp_path / "x.pt")) == 2
-    assert "x.pt: give a folder, or a file of these: .npz" in capsys.readouterr().err
+    (tmp_path / "folder").mkdir()
+    assert main(line(corpus, tmp_path, "--vectors", tmp_path / name)) == 2
+    assert capsys.readouterr().err == f"error: --vectors {tmp_path / name}: {says}\n"
 
 
 def test_vectors_of_other_sentences_are_never_taken_from_the_cache(tmp_path):
-    """The same files and the same words, but other ids: what was stored is not read."""
+    """The same file and the same words in another order: what was stored is not read."""
     numbers = np.random.default_rng(0)
     tags = numbers.integers(0, 2, 90)
-    dump = tmp_path / "dump"
-    dump.mkdir()
-    for i, tag in enumerate(tags):
-        np.save(dump / f"s{i}.npy", np.array([[tag, 1.0 - tag, numbers.normal()]]))
+    dump = tmp_path / "dump.npy"
+    np.save(dump, np.stack([tags, 1.0 - tags, numbers.normal(size=90)], axis=1))
 
     def score(order):
         given = [
@@ -246,15 +233,7 @@ def test_vectors_of_other_sentences_are_never_taken_from_the_cache(tmp_path):
     assert score(range(90)) == 1
 
 
-def test_two_arrays_of_a_layer_and_a_file_that_needs_the_whole_corpus_are_refused(
-    corpus, extracted, tmp_path, capsys
-):
-    dump = write("one", tmp_path / "dump", extracted)
+def test_arrays_of_a_part_of_the_corpus_are_refused(corpus, extracted, tmp_path, capsys):
+    dump = write("npy", tmp_path, extracted)
     assert main(line(corpus, tmp_path, "--vectors", dump, "--limit", "3")) == 2
-    assert "goes with the whole corpus; leave --limit out" in capsys.readouterr().err
-    states, ids, n = extracted[next(iter(extracted))]
-    words = write("npz", tmp_path / "words-1.0", extracted)
-    path = words / f"{next(iter(extracted))}.npz"
-    np.savez(path, hidden_states=by_word(states, ids, n), layer_0=np.zeros((n, 16)))
-    assert main(line(corpus, tmp_path, "--vectors", words)) == 2
-    assert "two arrays are of layer 0; remove one" in capsys.readouterr().err
+    assert "dump.npy: is of the whole corpus; leave --limit out." in capsys.readouterr().err

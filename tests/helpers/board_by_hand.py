@@ -58,7 +58,6 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         probe=result.probe,
         pooling=result.pooling,
         dtype=result.dtype,
-        fit_dtype=result.fit_dtype,
         project=result.project,
         windows=WINDOW_RULE if current else "older",
     ).digest

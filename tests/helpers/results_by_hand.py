@@ -85,7 +85,6 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         "view": "plain",
         "pooling": "mean",
         "dtype": "float32",
-        "fit_dtype": "float32",
         "probe": PROBES["linear"],
         "project": None,
         "encoding": EncodingRecord(

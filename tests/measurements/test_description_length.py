@@ -17,19 +17,17 @@ from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
 from probes.tasks.builtin import tasks
 from probes.training.batches import Batches, batch_bounds
-from probes.training.codes import (
+from probes.training.dataset import ProbingData
+from probes.training.features import Held
+from probes.training.linear import Linear
+from probes.training.online_code import (
     OnlineCode,
     deviation,
     mixture_bits,
     prior_block_bits,
     sentence_bits,
     sentence_clusters,
-    uniform_bits,
 )
-from probes.training.dataset import ProbingData
-from probes.training.features import Held
-from probes.training.linear import Linear
-from probes.training.online_code import online_code
 
 
 def examples(x, y, per_sentence=1):
@@ -85,13 +83,6 @@ def test_a_probe_that_knows_label_frequencies_gives_the_prior_code():
     )
 
 
-def test_the_prior_code_is_a_hand_computation():
-    y = torch.tensor([0, 0, 1, 0, 1])
-    # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
-    expected = [3, -math.log2(2.5 / 4) - math.log2(1.5 / 4)]
-    assert prior_block_bits(y, (3, 5), 2) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("of_a_document", [1, 4])
 def test_the_standard_error_is_that_of_resampled_sentences_or_documents(of_a_document):
     torch.manual_seed(0)
@@ -118,50 +109,6 @@ def test_a_document_with_sentences_in_several_blocks_counts_once():
     assert apart.item() == pytest.approx(math.sqrt(4 * 4 / 3))
 
 
-def test_intervals_are_normal_ones():
-    code = OnlineCode((1, 2), torch.tensor([[10.0, 20.0], [5.0, 5.0]]), torch.tensor([2.0, 0.0]))
-    assert code.bits.tolist() == [30, 10]
-    assert code.intervals == [pytest.approx((26.08, 33.92)), (10, 10)]
-
-
-def test_too_few_examples_for_two_blocks_have_a_uniform_code():
-    y = torch.tensor([0, 1, 2] * 10)
-    code = online_code(examples(torch.randn(2, 30, 4), y), 3, PROBES["linear"])
-    assert code.ends == (30,)
-    assert code.bits.tolist() == pytest.approx([uniform_bits(30, 3)] * 2)
-
-
-def test_class_weights_are_left_out():
-    torch.manual_seed(0)
-    y = torch.tensor([0, 0, 0, 1] * 50)
-    data = examples(torch.randn(1, 200, 3), y, 4)
-    weighted = replace(data, weights=torch.where(y == 0, 2 / 3, 2.0)[None])
-    one, other = (online_code(x, 2, PROBES["linear"]) for x in (data, weighted))
-    assert one.block_bits.tolist() == other.block_bits.tolist()
-
-
-def test_labels_independent_of_the_features_cost_little_more_than_their_entropy():
-    share = torch.tensor([0.6, 0.3, 0.1])
-    torch.manual_seed(0)
-    y = torch.multinomial(share, 3000, replacement=True)
-    code = online_code(examples(torch.randn(1, 3000, 64), y, 5), 3, PROBES["linear"])
-    entropy = -(share * share.log2()).sum().item()
-    deviation = (share * (-share.log2() - entropy) ** 2).sum().sqrt().item()
-    low = 3000 * entropy - 3 * deviation * 3000**0.5
-    assert low < code.bits.item() < 1.1 * sum(prior_block_bits(y, code.ends, 3))
-
-
-def test_informative_features_give_a_far_shorter_code():
-    torch.manual_seed(0)
-    y = torch.randint(4, (3000,))
-    x = torch.randn(2, 3000, 64)
-    x[1, :, :4] = 2 * torch.nn.functional.one_hot(y, 4).float()
-    code = online_code(examples(x, y, 5), 4, PROBES["linear"])
-    noise, planted = code.bits.tolist()
-    assert noise > 0.95 * 6000
-    assert planted < 0.15 * 6000
-
-
 def scored(family):
     return Scored(PROBES[family], (0, 1), 1, True)
 
@@ -170,8 +117,7 @@ def scored(family):
     ("task", "family", "level", "why"),
     [
         ("pos", "linear", "standard", ""),
-        ("pos", "mlp", "full", ""),
-        ("pos", "mlp", "standard", "it is measured with --evidence full"),
+        ("pos", "mlp", "full", "only convex probes have an online code"),
         ("depth", "linear", "full", "it is not defined for regression"),
     ],
 )
@@ -186,21 +132,17 @@ class PlantedCodes:
 
     def __init__(self, monkeypatch):
         self.asked = []
-        for name in ("online_code", "replay_code"):
-            monkeypatch.setattr(f"probes.training.{name}.{name}", self._of(name))
+        monkeypatch.setattr("probes.training.online_code.online_code", self._code)
 
-    def _of(self, name):
-        def code(train, n_outputs, spec):
-            self.asked.append((name, n_outputs, spec.family))
-            bits = torch.tensor([[5.0, 7.0 + layer] for layer in train.features])
-            return OnlineCode((5, 12), bits, torch.tensor([1.0] * len(bits)))
+    def _code(self, train, n_outputs, spec):
+        self.asked.append((n_outputs, spec.family))
+        bits = torch.tensor([[5.0, 7.0 + layer] for layer in train.features])
+        return OnlineCode((5, 12), bits, torch.tensor([1.0] * len(bits)))
 
-        return code
-
-    def found(self, family, labels, n_outputs, sets=None):
+    def found(self, labels, n_outputs, sets=None):
         """What is found at layers 2, 3 and 7, of which two fit in memory."""
         context = SimpleNamespace(
-            spec=PROBES[family],
+            spec=PROBES["linear"],
             layers=(2, 3, 7),
             data=SimpleNamespace(n_outputs=n_outputs, sentences=lambda split: torch.arange(12)),
             bar=lambda n_steps: nullcontext(),
@@ -212,18 +154,12 @@ class PlantedCodes:
         return code_in(DescriptionLength().compute(context))
 
 
-@pytest.mark.parametrize(
-    ("family", "name", "function"),
-    [("linear", "online code", "online_code"), ("mlp", "prequential replay", "replay_code")],
-)
-def test_layers_are_coded_in_groups_and_compared_with_codes_without_vectors(
-    monkeypatch, family, name, function
-):
+def test_layers_are_coded_in_groups_and_compared_with_codes_without_vectors(monkeypatch):
     codes = PlantedCodes(monkeypatch)
     labels = torch.tensor([0, 0, 1, 0, 1, 2, 0, 0, 1, 0, 2, 0])
-    found = codes.found(family, labels, 3)
-    assert codes.asked == [(function, 3, family)] * 2
-    assert (found.code, found.starts) == (name, [0, 5])
+    found = codes.found(labels, 3)
+    assert codes.asked == [(3, "linear")] * 2
+    assert (found.code, found.starts) == ("online code", [0, 5])
     assert [(x.layer, x.bits, [5 * x.per_label[0], 7 * x.per_label[1]]) for x in found.layers] == [
         (2, 14, pytest.approx([5, 9])),
         (3, 15, pytest.approx([5, 10])),
@@ -245,34 +181,12 @@ def test_sets_of_labels_are_sent_label_by_label(monkeypatch):
     codes = PlantedCodes(monkeypatch)
     sets = torch.tensor([[0.0, 0, 0], [1, 0, 1]])
     labels = torch.tensor([0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1])
-    found = codes.found("linear", labels, 3, sets)
+    found = codes.found(labels, 3, sets)
     # Three decisions of one bit each; two are 0 1 1 0 1 and seven times 1, one is never present.
     assert found.uniform_bits == pytest.approx(3 * 12)
     often = 5 - 7 * math.log2(3.5 / 6)
     never = 5 - 7 * math.log2(5.5 / 6)
     assert found.prior_bits == pytest.approx(2 * often + never)
-
-
-def test_full_evidence_has_the_code_with_replay_of_mlps(tiny_bert, tmp_path, short_schedule):
-    settings = {"quick": False, "twins": 0, "tasks": ("pos",), "limit": 40}
-    found = {
-        r.probe.family: code_in(r.evidence["description_length"])
-        for r in run(tiny_bert, tmp_path, evidence=("full",), **settings)
-    }
-    assert {family: x.code for family, x in found.items()} == {
-        "linear": "online code",
-        "mlp": "prequential replay",
-    }
-    # They send the same labels in the same blocks.
-    linear, mlp = found.values()
-    assert (mlp.starts, mlp.uniform_bits, mlp.prior_bits) == (
-        linear.starts,
-        linear.uniform_bits,
-        linear.prior_bits,
-    )
-    for layer in mlp.layers:
-        assert len(layer.per_label) == len(mlp.starts)
-        assert 0.5 < layer.compression < 2
 
 
 @pytest.mark.real_data

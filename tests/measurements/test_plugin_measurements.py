@@ -474,11 +474,11 @@ def test_a_measurement_that_cannot_be_registered_is_one_line(change, message, wr
 
 
 def test_an_option_that_clashes_with_a_flag_is_refused(write, capsys):
-    path = write(NORMS.replace("word_norms", "fit").replace("order", "dtype"), "fit.py")
+    path = write(NORMS.replace("word_norms", "batch").replace("order", "tokens"), "batch.py")
     assert main(["--help", "--include", str(path)]) == 2
     assert capsys.readouterr().err == (
-        "error: Measurement 'fit': its option 'dtype' would be the flag --fit-dtype, which exists "
-        "already; rename the option.\n"
+        "error: Measurement 'batch': its option 'tokens' would be the flag --batch-tokens, which "
+        "exists already; rename the option.\n"
     )
 
 

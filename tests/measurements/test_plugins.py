@@ -230,7 +230,9 @@ def test_a_probe_family_is_added_and_taken_back(write):
     [
         ({"family": "a-b"}, "becomes part of file names"),
         ({"family": "linear"}, "The probe family 'linear' is defined twice"),
-        ({"family": "x", "l2": ()}, "one or more values of l2"),
+        ({"family": "x", "l2": ()}, "give one value of l2"),
+        ({"family": "x", "l2": (1.0, 30.0)}, "give one value of l2"),
+        ({"family": "x", "ridge_l2": (0.0,)}, "only values above 0"),
     ],
 )
 def test_a_family_that_cannot_be_fitted_is_refused(write, update, message):

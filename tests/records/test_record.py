@@ -15,7 +15,7 @@ from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.training_variance import TrainingVariance
 from probes.records.files import find_records, read_record, write_record
 from probes.records.keys import Inputs, record_key, record_name
-from probes.records.probe_spec import PROBES, tuned
+from probes.records.probe_spec import PROBES
 from probes.records.record import covers, united
 from probes.records.row import Row, Rows
 from probes.records.unique import unique_records
@@ -76,7 +76,6 @@ INPUTS = {
     "task_version": 1,
     "kind": "classification",
     "probe": PROBES["linear"],
-    "fit_dtype": "float32",
     "project": None,
     "plug_ins": {},
 }
@@ -98,8 +97,7 @@ def key(measurement="selectivity", version=1, settings=(), source="", **changes)
         {"task": "depth"},
         {"task_version": 2},
         {"probe": PROBES["mlp"]},
-        {"probe": tuned(PROBES["linear"])},
-        {"fit_dtype": "bfloat16"},
+        {"probe": PROBES["linear"].model_copy(update={"l2": (1.0,)})},
         {"project": 8},
         {"plug_ins": {"task pos": "a"}},
         {"measurement": "scores"},

@@ -50,11 +50,10 @@ def test_hand_written_gradients_are_those_of_torch(family, loss):
 
 @pytest.mark.parametrize("family", [Linear(), MLP(5)], ids=["linear", "mlp"])
 @pytest.mark.parametrize("loss", [CrossEntropy(), SquaredError()], ids=["ce", "mse"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_default_gradients_equal_the_hand_written_ones(family, loss, dtype):
+def test_default_gradients_equal_the_hand_written_ones(family, loss):
     torch.manual_seed(0)
     n_outputs = 3 if isinstance(loss, CrossEntropy) else 1
-    x, weights = torch.randn(2, 11, 6).to(dtype), torch.rand(2, 11)
+    x, weights = torch.randn(2, 11, 6), torch.rand(2, 11)
     y = torch.randint(3, (2, 11)) if n_outputs == 3 else torch.randn(2, 11)
     drawn = family.initial(2, [0, 1], 6, n_outputs)
     parameters = [p + 0.1 * torch.randn_like(p) for p in drawn]
@@ -67,17 +66,13 @@ def test_default_gradients_equal_the_hand_written_ones(family, loss, dtype):
         return loss.errors(outputs, y, weights)
 
     ours, autograds = (f.gradient(parameters, x, loss_gradient) for f in (family, without))
-    tolerance = (
-        {"rtol": 1e-5, "atol": 1e-6} if dtype == torch.float32 else {"rtol": 0.1, "atol": 0.1}
-    )
     for a, b in zip(ours, autograds, strict=True):
-        assert a.dtype == b.dtype == torch.float32
-        torch.testing.assert_close(a, b, **tolerance)
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 SPEC = ProbeSpec(
     family="cosine",
-    l2=(0.1, 1, 10),
+    l2=(1.0,),
     learning_rate=0.2,
     epochs=2,
     min_steps=60,
@@ -201,4 +196,4 @@ def test_a_family_that_writes_to_its_features_is_refused(inherited):
     with pytest.raises(ValueError, match="Careless writes to its features"):
         family.gradient(parameters, x, torch.ones_like)
     with pytest.raises(ValueError, match="Careless writes to its features"):
-        family.float_outputs(parameters, x)
+        family.checked_outputs(parameters, x)

@@ -102,24 +102,6 @@ def test_fitted_parameters_are_those_of_the_features_as_they_are_given():
     torch.testing.assert_close(exact, fitted.dev_loss)
 
 
-def test_of_several_strengths_each_layer_takes_the_best_on_dev():
-    train, dev = planted(3000, 1), planted(500, 2)
-    values = (300.0, 1.0, 30.0)
-    spec = PROBES["linear"].model_copy(update={"l2": values})
-    fitted = fit(
-        with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [Draw(0, 0), Draw(1, 1)]
-    )
-    best = []
-    for layer in range(N_LAYERS):
-        losses = {c: dev_loss(scikit_learn(train, layer, c), dev, layer) for c in values}
-        best.append(min(losses, key=losses.get))
-        expected = losses[best[-1]]
-        assert fitted.dev_loss[layer, 0].item() == pytest.approx(expected, rel=0.01)
-    strengths = torch.tensor(best)[:, None].expand(-1, 2) / 3000
-    torch.testing.assert_close(fitted.strength, strengths)
-    assert len(set(best)) == 2
-
-
 def test_mlp_learns_what_a_linear_probe_cannot():
     def xor(n, seed):
         torch.manual_seed(seed)

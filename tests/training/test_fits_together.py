@@ -30,10 +30,11 @@ def make(n, seed, n_cells):
 
 
 def fit_prefixes(prefixes, spec, strengths):
-    """Fits without dev of the first examples, each at strengths of its own."""
+    """Fits of the first examples, each at strengths of its own."""
+    dev = make(300, 2, n_cells=2)
 
     def fit_of(train, given):
-        trainer = Trainer(train, None, family_of(spec), log_loss(train.sets), spec)
+        trainer = Trainer(train, dev, family_of(spec), log_loss(train.sets), spec)
         return MinibatchFit(trainer, trainer.initial([0], N_CLASSES), given)
 
     for found in run_fits(map(fit_of, prefixes, strengths)):

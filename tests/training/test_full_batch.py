@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, planted, with_cells
+from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, planted
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
-from probes.records.probe_spec import PROBES, TUNED_L2, tuned
+from probes.records.probe_spec import PROBES
 from probes.training import fit as fitting
 from probes.training.batches import EVALUATION, bootstrap_weights
 from probes.training.features import Held
@@ -140,29 +140,6 @@ def test_label_sets_are_a_logistic_regression_for_each_label_of_each_cell():
                 model.fit(x.double(), held[label], weights)
                 np.testing.assert_allclose(weight[label], model.coef_[0], atol=2e-3)
                 np.testing.assert_allclose(bias[label], model.intercept_[0], atol=2e-3)
-
-
-def test_a_search_takes_the_strength_that_is_best_at_the_optimum_of_each():
-    train, dev = planted(200, 1), planted(500, 2)
-    draws = [Draw(), Draw(1, 1)]
-    fitted = fit(with_cells(train, 2), with_cells(dev, 2), N_CLASSES, tuned(LINEAR), draws)
-    best = []
-    for layer, x in enumerate(train.features.values):
-        losses = {}
-        for c in TUNED_L2:
-            model = LogisticRegression(C=1 / c, tol=1e-10, max_iter=10_000)
-            model.fit(x.double(), train.labels[0])
-            p = model.predict_proba(dev.features.values[layer])
-            losses[c] = -np.log(p[np.arange(500), dev.labels[0]]).mean()
-        best.append(min(losses, key=losses.get))
-        assert fitted.dev_loss[layer, 0].item() == pytest.approx(losses[best[-1]], rel=1e-3)
-    assert best == [100, 1]
-    torch.testing.assert_close(fitted.strength, torch.tensor(best)[:, None].expand(-1, 2) / 200)
-    # All cells of a layer are fitted at the strength of the first.
-    for layer, c in enumerate(best):
-        plain = LINEAR.model_copy(update={"l2": (c,)})
-        (sample,) = fit(train, dev, N_CLASSES, plain, draws[1:]).dev_loss[layer]
-        assert fitted.dev_loss[layer, 1].item() == pytest.approx(sample.item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("n", [20, 500])

@@ -10,13 +10,16 @@ import torch
 from probes.records.probe_spec import PROBES
 from probes.training import online_code as coding
 from probes.training.batches import Batches, batch_bounds
-from probes.training.codes import OnlineCode, block_ends, decisions, prior_block_bits, uniform_bits
 from probes.training.features import Held
 from probes.training.linear import Linear
-from probes.training.online_code import online_code
-from probes.training.replay_code import replay_code
-
-CODES = {"linear": online_code, "mlp": replay_code}
+from probes.training.online_code import (
+    OnlineCode,
+    block_ends,
+    decisions,
+    online_code,
+    prior_block_bits,
+    uniform_bits,
+)
 
 SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
@@ -42,7 +45,7 @@ def says(monkeypatch, bias_of):
 
 
 def test_codelength_is_a_hand_computation(monkeypatch):
-    monkeypatch.setattr("probes.training.codes.SHARES", (25.0, 50.0, 100.0))
+    monkeypatch.setattr("probes.training.online_code.SHARES", (25.0, 50.0, 100.0))
     y = torch.tensor([0, 1] * 40)
     # Four probes that say 1/2, 3/4, 1/8 and 1/2 for class 0.
     said = [torch.tensor([p, 1 - p]).log() for p in (0.5, 0.75, 0.125, 0.5)]
@@ -113,25 +116,23 @@ def test_class_weights_are_left_out(monkeypatch):
     assert all((prefix.weights == 1).all() for prefix, _ in seen)
 
 
-@pytest.mark.parametrize("family", CODES)
-def test_labels_independent_of_the_features_cost_little_more_than_their_entropy(family):
+def test_labels_independent_of_the_features_cost_little_more_than_their_entropy():
     share = torch.tensor([0.6, 0.3, 0.1])
     torch.manual_seed(0)
     y = torch.multinomial(share, 3000, replacement=True)
-    code = CODES[family](examples(torch.randn(1, 3000, 64), y, 5), 3, PROBES[family])
+    code = online_code(examples(torch.randn(1, 3000, 64), y, 5), 3, PROBES["linear"])
     entropy = -(share * share.log2()).sum().item()
     deviation = (share * (-share.log2() - entropy) ** 2).sum().sqrt().item()
     low = 3000 * entropy - 3 * deviation * 3000**0.5
     assert low < code.bits.item() < 1.1 * sum(prior_block_bits(y, code.ends, 3))
 
 
-@pytest.mark.parametrize("family", CODES)
-def test_informative_features_give_a_far_shorter_code(family):
+def test_informative_features_give_a_far_shorter_code():
     torch.manual_seed(0)
     y = torch.randint(4, (3000,))
     x = torch.randn(2, 3000, 64)
     x[1, :, :4] = 2 * torch.nn.functional.one_hot(y, 4).float()
-    code = CODES[family](examples(x, y, 5), 4, PROBES[family])
+    code = online_code(examples(x, y, 5), 4, PROBES["linear"])
     noise, planted = code.bits.tolist()
     assert noise > 0.95 * 6000
     assert planted < 0.15 * 6000
@@ -154,7 +155,7 @@ def test_blocks_consist_of_whole_sentences_and_are_not_tiny(n):
 
 def test_the_standard_error_is_that_of_resampled_sentences(monkeypatch):
     torch.manual_seed(0)
-    monkeypatch.setattr("probes.training.codes.SHARES", (10.0, 50.0, 100.0))
+    monkeypatch.setattr("probes.training.online_code.SHARES", (10.0, 50.0, 100.0))
     says(monkeypatch, lambda prefix, k: torch.tensor([0.9, 0.1]).log())
     found = []
     for _ in range(300):
@@ -166,7 +167,7 @@ def test_the_standard_error_is_that_of_resampled_sentences(monkeypatch):
 
 
 def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
-    monkeypatch.setattr("probes.training.codes.SHARES", (25.0, 100.0))
+    monkeypatch.setattr("probes.training.online_code.SHARES", (25.0, 100.0))
     labels = torch.tensor([1, 2, 2, 0] * 20)
     sent, outcomes = decisions(labels, 3, SETS)
     assert (len(sent), outcomes) == (3, 2)

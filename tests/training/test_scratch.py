@@ -7,28 +7,23 @@ from probes.training.features import Held, Part
 from probes.training.scratch import Scratch
 
 
-@pytest.fixture(params=[torch.bfloat16, torch.float32], ids=str)
-def whole(request):
-    values = torch.randn(3, 2100, 5, generator=torch.Generator().manual_seed(0))
-    return Held(values, request.param)
+@pytest.fixture
+def whole():
+    return Held(torch.randn(3, 2100, 5, generator=torch.Generator().manual_seed(0)))
 
 
 def require_the_same(scratch, whole):
     for part in (slice(0, 7), slice(1000, 1100), slice(2090, 2100), slice(None)):
         exact = whole.values[:, part]
         assert torch.equal(scratch.block(part), exact)
-        found = scratch.rounded(part)
-        assert found.dtype == whole.fit_dtype
-        assert torch.equal(found, (exact).to(whole.fit_dtype))
+        assert torch.equal(scratch.kept_block(part), exact)
         rows = torch.tensor([1, 2, 5])
-        some = scratch.rounded_rows(part, rows)
-        assert some.dtype == whole.fit_dtype
-        assert torch.equal(some, (exact[:, rows]).to(whole.fit_dtype))
-    inner = Part(scratch, slice(50, 90)).rounded(slice(3, 9))
-    assert torch.equal(inner, (whole.values[:, 53:59]).to(whole.fit_dtype))
+        assert torch.equal(scratch.kept_rows(part, rows), exact[:, rows])
+    inner = Part(scratch, slice(50, 90)).kept_block(slice(3, 9))
+    assert torch.equal(inner, whole.values[:, 53:59])
 
 
-def test_the_file_has_the_rounded_features(whole, tmp_path):
+def test_the_file_has_the_features(whole, tmp_path):
     scratch = Scratch(whole, tmp_path)
     require_the_same(scratch, whole)
     assert scratch.written is not None
@@ -37,19 +32,19 @@ def test_the_file_has_the_rounded_features(whole, tmp_path):
 
 def test_features_are_computed_once(whole, tmp_path, monkeypatch):
     scratch = Scratch(whole, tmp_path)
-    expected = scratch.rounded(slice(0, 5))
+    expected = scratch.kept_block(slice(0, 5))
     monkeypatch.setattr(whole, "values", None)
-    assert torch.equal(scratch.rounded(slice(0, 5)), expected)
+    assert torch.equal(scratch.kept_block(slice(0, 5)), expected)
 
 
 def test_rotated_features_have_a_file_of_their_own(whole, tmp_path, monkeypatch):
     scratch = Scratch(whole, tmp_path)
     rotated, axes = scratch.in_principal_axes
     torch.testing.assert_close(axes, whole.in_principal_axes.axes)
-    expected = (whole.values[:, 40:50] @ axes).to(whole.fit_dtype)
-    torch.testing.assert_close(rotated.rounded(slice(40, 50)), expected)
+    expected = whole.values[:, 40:50] @ axes
+    torch.testing.assert_close(rotated.kept_block(slice(40, 50)), expected)
     monkeypatch.setattr(whole, "values", None)
-    torch.testing.assert_close(rotated.rounded(slice(40, 50)), expected)
+    torch.testing.assert_close(rotated.kept_block(slice(40, 50)), expected)
     assert scratch.in_principal_axes.features is rotated
 
 
@@ -73,6 +68,6 @@ def test_blocks_are_the_same_without_a_file(whole, tmp_path, monkeypatch, reason
 def test_writing_to_a_block_does_not_end_the_process(whole, tmp_path):
     scratch = Scratch(whole, tmp_path)
     part = slice(0, 7)
-    before = scratch.rounded(part).clone()
-    scratch.rounded(part).add_(1)
-    assert torch.equal(Scratch(whole, tmp_path).rounded(part), before)
+    before = scratch.kept_block(part).clone()
+    scratch.kept_block(part).add_(1)
+    assert torch.equal(Scratch(whole, tmp_path).kept_block(part), before)

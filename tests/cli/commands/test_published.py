@@ -162,7 +162,7 @@ def test_results_of_an_older_schema_are_left_out_in_one_line_for_each_folder(tmp
             path = put(tmp_path, model, task, 1)
             if (model, task) != ("b", "depth"):
                 old = {**json.loads(path.read_text()), "schema_version": 4}
-                del old["fit_dtype"]
+                del old["pooling"]
                 path.write_text(json.dumps(old))
     assert [result.model.name for result in find_results(tmp_path).values()] == ["b"]
     said = capsys.readouterr().err.splitlines()
