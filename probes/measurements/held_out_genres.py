@@ -74,10 +74,6 @@ class HeldOutGenres(Measurement):
         """Two for each genre."""
         return 2 * self.AT_ONCE
 
-    def cost(self, probe: ProbeSpec) -> float:
-        """That of five genres."""
-        return 5.0
-
     def extent(self, request: Request) -> Extent:
         """The best layer on dev."""
         return {request.scores.best: 1}

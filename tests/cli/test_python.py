@@ -18,7 +18,14 @@ def found(tiny_bert, tmp_path):
 
 def test_help_and_completion_know_the_settings_of_a_run():
     shown = inspect.signature(probes.run_probes).parameters
-    assert list(shown) == ["model", "tokenizer", "name", "quiet", "verbose", *RunConfig.model_fields]
+    assert list(shown) == [
+        "model",
+        "tokenizer",
+        "name",
+        "quiet",
+        "verbose",
+        *RunConfig.model_fields,
+    ]
     assert (shown["seeds"].default, shown["seeds"].annotation) == (1, int)
     of_vectors = inspect.signature(probes.probe).parameters
     assert list(of_vectors)[:3] == ["vectors", "quiet", "verbose"]
