@@ -134,7 +134,7 @@ def read_about(path: Path) -> dict[str, Any]:
     return about
 
 
-def folded(parameters: Parameters, layer: int) -> list[tuple[Floats, Floats]]:
+def folded(parameters: Parameters, layer: int, kind: str = "") -> list[tuple[Floats, Floats]]:
     """One layer's probe as a function of the vectors x themselves, in their own unit.
 
     Standardisation and projection are linear, and become part of the first weight; the unit of a
@@ -142,6 +142,8 @@ def folded(parameters: Parameters, layer: int) -> list[tuple[Floats, Floats]]:
 
     Args:
         parameters: those behind a record of scores; of one of the `FOLDABLE` families.
+        kind: of the task; a "classification" into two classes gets one output, the logit of the
+            second class.
 
     Returns:
         weight (out, in) and bias (out,) of each layer of the probe, in float64: a linear probe
@@ -164,6 +166,9 @@ def folded(parameters: Parameters, layer: int) -> list[tuple[Floats, Floats]]:
         mean, deviation = parameters["label-unit"]
         weight, bias = found[-1]
         found[-1] = weight * deviation, bias * deviation + mean
+    weight, bias = found[-1]
+    if kind == "classification" and len(bias) == 2:
+        found[-1] = weight[1:] - weight[:1], bias[1:] - bias[:1]
     return found
 
 
