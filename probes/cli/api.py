@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import multiprocessing
 import os
 import sys
-from typing import Any, Unpack
+from typing import Any
 
-from probes.cli.keywords import Keywords
 from probes.cli.results import Results
 from probes.cli.run import run_corpora
 from probes.common.errors import UserError, printable
@@ -17,9 +15,10 @@ from probes.data.find import find_corpus
 from probes.data.in_memory import in_memory, is_in_memory
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyModel, find_models
-from probes.engines.settings import validate
+from probes.engines.settings import takes_settings, validate
 
 
+@takes_settings()
 def run_probes(
     model: Any,
     tokenizer: Any = None,
@@ -27,7 +26,7 @@ def run_probes(
     name: str | None = None,
     quiet: bool = False,
     verbose: bool = False,
-    **settings: Unpack[Keywords],
+    **settings: Any,
 ) -> Results:
     """Probe one or more models.
 
@@ -66,23 +65,6 @@ def run_probes(
             source = find_corpus(*config.tested, **config.corpus_request)
         # Of a model in memory, the type is its own.
         return run_corpora(models[0].config, source, models)
-
-
-run_probes.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-    [
-        *list(inspect.signature(run_probes).parameters.values())[:-1],
-        *(
-            inspect.Parameter(
-                setting,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.get_default(call_default_factory=True),
-                annotation=Keywords.__annotations__.get(setting, Any),
-            )
-            for setting, field in RunConfig.model_fields.items()
-        ),
-    ],
-    return_annotation="Results",
-)
 
 
 def models_of(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> list[LazyModel]:

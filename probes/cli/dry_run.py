@@ -1,4 +1,4 @@
-"""`--dry-run`: what a run would compute, with estimates of time, memory and disk."""
+"""`--dry-run`: what a run would compute, with sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from probes.engines.asked import Place
 from probes.engines.model_run import ModelRun
 from probes.engines.plan import Stage, stages_of
 from probes.engines.prepared import Prepared
-from probes.engines.time_estimates import encoding_seconds, fit_seconds, in_words
 from probes.engines.unit import Unit, layers_of
 from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
@@ -21,62 +20,49 @@ from probes.rendering.printing import printer
 from probes.tasks.validation import TaskError
 
 
-def print_plan(runs: Sequence[ModelRun]) -> float:
-    """Print the units that remain to be computed, model by model.
-
-    Returns:
-        the estimate in seconds.
-    """
-    total = 0.0
+def print_plan(runs: Sequence[ModelRun]) -> None:
+    """Print the units that remain to be computed, model by model."""
     for run in runs:
-        plan = _ModelPlan(run)
+        plan, name = _ModelPlan(run), run.model.source.name
         units = [row for stage in stages_of(runs) if run in stage.runs for row in plan.units(stage)]
         rows = [*plan.encodings(), *units]
-        total += plan.seconds
         present = f"{counted(plan.present, 'record exists', 'records exist')} already"
         if run.model.source.weightless:
             present = "its weights are not here, so that records are not looked for"
-        if not rows:
-            progress.say(f"{run.model.source.name}: nothing remains to be computed; {present}")
-            run.model.release()
-            continue
-        table = Table(
-            f"{run.model.source.name} · {run.corpus.source.name} · to be computed",
-            ("what", "of", "size", "time"),
-            tuple(rows),
-            left=2,
-            notes=(
-                f"vectors: {plan.bytes / 1e6:,.0f} MB on disk · model: "
-                f"{run.model.weight_bytes / 1e6:,.0f} MB of memory in {run.model.dtype} · "
-                f"about {in_words(plan.seconds)} · {present}",
-            ),
-        )
-        printer.show([table], quiet=progress.quiet)
+        if rows:
+            weights = f"{run.model.weight_bytes / 1e6:,.0f} MB of memory in {run.model.dtype}"
+            table = Table(
+                f"{name} · {run.corpus.source.name} · to be computed",
+                ("what", "of", "size"),
+                tuple(rows),
+                left=2,
+                notes=(
+                    f"vectors: {plan.bytes / 1e6:,.1f} MB on disk · model: {weights} · "
+                    f"{counted(plan.fits, 'fit')} · {present}",
+                ),
+            )
+            printer.show([table], quiet=progress.quiet)
+        else:
+            progress.say(f"{name}: nothing remains to be computed; {present}")
         run.model.release()
-    if total:
-        progress.say(
-            f"in all about {in_words(total)}, by the speed of this machine's matrix products; "
-            "nothing has been computed or written"
-        )
-    return total
+    progress.say("nothing has been computed or written")
 
 
 class _ModelPlan:
-    """What remains of one model, with estimates.
+    """What remains of one model.
 
     Attributes:
-        seconds: the sum of the estimates so far.
         bytes: what the vectors that are still to be encoded take on disk.
+        fits: the number of fits that remain.
         present: the number of records that are there, whole.
     """
 
     def __init__(self, run: ModelRun) -> None:
-        self.seconds, self.bytes, self.present = 0.0, 0, 0
+        self.bytes = self.fits = self.present = 0
         self._run, self._encoder = run, run.model.encoder
         info = self._encoder.info
-        self._layers = layers_of(run.config, info.n_layers, info.name)
         self._prepared = Prepared(run)
-        self._prepared.need(self._layers)
+        self._prepared.need(layers_of(run.config, info.n_layers, info.name))
         self._examples: dict[str, Examples] = {}
         self._remaining: set[str] = set()
         for task in run.tasks:
@@ -91,32 +77,20 @@ class _ModelPlan:
             return
         places: dict[Place, str] = {}
         for measurement in self._run.corpus_measurements:
-            if measurement not in self._remaining:
-                continue
-            place = self._prepared.corpus_place(measurement)
-            places.setdefault(place, f"{self._prepared.view(place).name} view")
+            if measurement in self._remaining:
+                place = self._prepared.corpus_place(measurement)
+                places.setdefault(place, f"{self._prepared.view(place).name} view")
         for name, examples in self._examples.items():
-            if name not in self._remaining:
-                continue
-            of = "plain view" if examples.view == "plain" else f"{examples.view} view of {name}"
-            places.setdefault(self._prepared.place_of(examples), of)
-        info = self._encoder.info
+            if name in self._remaining:
+                of = "plain view" if examples.view == "plain" else f"{examples.view} view of {name}"
+                places.setdefault(self._prepared.place_of(examples), of)
         for place, of in places.items():
             reading = self._prepared.reading(place)
-            texts = [text for shard in reading.missing() for text in shard.texts]
-            if not texts:
-                continue
-            lengths = [len(each.ids) for each in self._encoder.words(texts)]
-            n_tokens, n_predicted = reading.collector.work(lengths, info.causal)
-            embedded = self._encoder.model.get_input_embeddings().weight.numel()
-            device = str(self._encoder.device)
-            seconds = encoding_seconds(info.parameters - embedded, n_tokens, device)
-            seconds += encoding_seconds(embedded, n_predicted, device)
-            self.seconds += seconds
-            self.bytes += reading.bytes_missing()
-            yield TableRow.of(
-                "encode", of, f"{counted(len(texts), 'text')}", f"{in_words(seconds)}"
-            )
+            if n_texts := sum(len(shard.texts) for shard in reading.missing()):
+                n_bytes = reading.bytes_missing()
+                self.bytes += n_bytes
+                size = f"{counted(n_texts, 'text')}, {n_bytes / 1e6:,.1f} MB"
+                yield TableRow.of("encode", of, size)
 
     def units(self, stage: Stage) -> Iterator[TableRow]:
         """A row per record of a stage that remains to be made."""
@@ -130,13 +104,13 @@ class _ModelPlan:
                     self.present += 1
                     self._run.keep(unit, state.record)
                 continue
-            n_fits = sum(state.missing.values())
-            seconds = self._seconds(unit, n_fits)
-            self.seconds += seconds
-            size = f"{counted(len(state.missing), 'layer')}, {counted(n_fits, 'fit')}"
-            of = " · ".join(filter(None, unit.of))
+            size = counted(len(state.missing), "layer")
+            if unit.probe:
+                n_fits = sum(state.missing.values())
+                self.fits += n_fits
+                size += f", {counted(n_fits, 'fit')}"
             self._remaining.add(unit.task.name if unit.task else unit.measurement)
-            yield TableRow.of(stage.measurement, of, size, in_words(seconds) if seconds else "")
+            yield TableRow.of(stage.measurement, " · ".join(filter(None, unit.of)), size)
 
     def _request(self, unit: Unit) -> Request | None:
         """What is asked for; None if it is not to be made, or not served."""
@@ -149,17 +123,3 @@ class _ModelPlan:
             return None
         assert unit.probe
         return self._run.expected_request(unit.probe, typed=has_types(self._examples[task]))
-
-    def _seconds(self, unit: Unit, n_fits: int) -> float:
-        if unit.task is None or unit.probe is None:
-            return 0.0
-        examples = self._examples[unit.task.name]
-        width = (self._run.config.project or self._encoder.info.hidden_size) * examples.n_spans
-        of_fit = fit_seconds(
-            unit.probe,
-            len(examples.splits["train"].examples),
-            width,
-            len(examples.classes),
-            str(self._encoder.device),
-        )
-        return n_fits * of_fit * unit.its.cost(unit.probe)

@@ -95,7 +95,7 @@ def find_probe(
             f"{place}: the parameters of {task} · {family}, layer {layer}, are not in {cache}; fit "
             f"them again: {again}"
         )
-    return FittedProbe(result, layer, folded(parameters, layer))
+    return FittedProbe(result, layer, folded(parameters, layer, result.task.kind))
 
 
 def _of(

@@ -157,7 +157,7 @@ def build_parser() -> Parser:
     add("--revision", help="branch, tag or commit on the hub")
     add("--offline", action="store_true", help="never use the network")
     add("--trust-remote-code", action="store_true", help="run Python code in a model's folder")
-    add("--dry-run", action="store_true", help="say what would be computed, and how long it takes")
+    add("--dry-run", action="store_true", help="say what would be computed")
     for name in LISTS:
         add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
     add_format(parser)

@@ -57,7 +57,9 @@ def run_models(
         command: the command line, which records name; empty for a run from Python.
     """
     if config.dry_run:
-        plan_models(config, source, models)
+        from probes.cli.dry_run import print_plan
+
+        print_plan(_runs(config, source, models, command))
         return Results()
     require_writable(config.output)
     recorded = progress.recorded(
@@ -109,13 +111,6 @@ def run_corpora(
     with tolerate_broken_output():
         printer.show(transfer_tables(together), quiet=progress.quiet)
     return together
-
-
-def plan_models(config: RunConfig, source: Source, models: Sequence[LazyModel]) -> float:
-    """Print what `run_models` would compute; returns an estimate in seconds."""
-    from probes.cli.dry_run import print_plan
-
-    return print_plan(_runs(config, source, models, ""))
 
 
 def _runs(

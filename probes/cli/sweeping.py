@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
-from probes.cli.run import plan_models, run_models
+from probes.cli.run import run_models
 from probes.common.errors import UserError
 from probes.common.terminal import progress, tolerate_broken_output
-from probes.common.wording import counted
 from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.engines.inputs import LazyModel, find_models
 from probes.engines.sweep_file import SweepRun
-from probes.engines.time_estimates import in_words
-from probes.records.table import NOTHING, Table, TableRow
+from probes.records.table import Table, TableRow
 from probes.rendering.printing import printer
 
 Missing = dict[str, str]
 """What a sweep lacks, with the reason."""
 
-HEADS = ("done", "failed", "waiting", "elapsed", "remains")
-"""Of the table of progress: numbers of runs, and times."""
+HEADS = ("done", "failed", "waiting")
+"""Of the table of progress: numbers of runs."""
 
 
 Act = Callable[[SweepRun, Source, Sequence[LazyModel]], Missing]
@@ -29,20 +26,16 @@ Act = Callable[[SweepRun, Source, Sequence[LazyModel]], Missing]
 
 
 def plan_all(runs: Sequence[SweepRun]) -> Missing:
-    """Print what remains of each run, and an estimate of the whole; returns what cannot be run."""
-    estimates: list[float] = []
+    """Print what remains of each run; returns what cannot be run."""
 
     def plan(run: SweepRun, source: Source, models: Sequence[LazyModel]) -> Missing:
-        estimates.append(plan_models(run.config, source, models))
+        run_models(run.config.model_copy(update={"dry_run": True}), source, models)
         return {}
 
     missing: Missing = {}
     for number, run in enumerate(runs, start=1):
         _announce(number, runs)
         missing |= _together_or_apart(run, plan)
-    total = sum(estimates)
-    remains = f"about {in_words(total)}" if total else "nothing remains to be computed"
-    progress.say(f"sweep   {counted(len(runs), 'run')} · {remains}")
     return missing
 
 
@@ -58,26 +51,13 @@ def measure_all(runs: Sequence[SweepRun], command: str) -> Missing:
         return {f"{what} on {run.corpus}": why for what, why in results.failed.items()}
 
     missing: Missing = {}
-    failed, n_models, seconds, began = 0, 0, 0.0, time.perf_counter()
+    failed = 0
     for number, run in enumerate(runs, start=1):
         _announce(number, runs)
-        clock, n_records = time.perf_counter(), _n_records(run)
         lacking = _together_or_apart(run, measure)
         missing |= lacking
         failed += bool(lacking)
-        if _n_records(run) > n_records:
-            # Runs that were done before say nothing of how long others will take.
-            n_models += len(run.models)
-            seconds += time.perf_counter() - clock
-        waiting = runs[number:]
-        remains = sum(len(each.models) for each in waiting) * seconds / max(n_models, 1)
-        row = TableRow.of(
-            str(number - failed),
-            str(failed),
-            str(len(waiting)),
-            in_words(time.perf_counter() - began),
-            f"about {in_words(remains)}" if remains else NOTHING,
-        )
+        row = TableRow.of(str(number - failed), str(failed), str(len(runs) - number))
         with tolerate_broken_output():
             if printer.immediate:
                 printer.show([Table("sweep", HEADS, (row,), left=0)], quiet=progress.quiet)
@@ -86,10 +66,6 @@ def measure_all(runs: Sequence[SweepRun], command: str) -> Missing:
 
 def _announce(number: int, runs: Sequence[SweepRun]) -> None:
     progress.say(f"run     {number} of {len(runs)} · {runs[number - 1].title}", "run of a sweep")
-
-
-def _n_records(run: SweepRun) -> int:
-    return sum(1 for _ in run.config.output.glob("*/*/*.json"))
 
 
 def _together_or_apart(run: SweepRun, act: Act) -> Missing:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from probes.cli.keywords import Keywords
 from probes.cli.results import Results
 from probes.cli.run import run_models
 from probes.common.errors import UserError, printable
@@ -21,7 +20,7 @@ from probes.data.in_memory import in_memory
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import Column, Source
 from probes.engines.inputs import LazyModel
-from probes.engines.settings import validate
+from probes.engines.settings import takes_settings, validate
 from probes.statistics.partition import FEWEST
 
 TYPES = "types of examples"
@@ -129,8 +128,9 @@ class Vectors:
         return replace(source, columns={self.task: column})
 
 
+@takes_settings(*_FROM_VECTORS)
 def probe(
-    vectors: Vectors, *, quiet: bool = False, verbose: bool = False, **settings: Unpack[Keywords]
+    vectors: Vectors, *, quiet: bool = False, verbose: bool = False, **settings: Any
 ) -> Results:
     """Probe given vectors, with the same evidence as those of a model.
 

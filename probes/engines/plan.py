@@ -1,4 +1,4 @@
-"""What a run computes, stage by stage: units with their keys, what is there of them, and estimates.
+"""What a run computes, stage by stage: units with their keys, and what is there of them.
 
 Nothing here imports torch: a run with nothing left to compute does without it.
 """
@@ -13,7 +13,6 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.engines.model_run import ModelRun
-from probes.engines.time_estimates import in_words
 from probes.engines.unit import State, Unit
 from probes.measurements.measurement import get_measurement
 from probes.records.result import SCORES
@@ -29,16 +28,6 @@ class Step(NamedTuple):
     run: ModelRun
     unit: Unit
     state: State
-
-    @property
-    def seconds(self) -> float:
-        """An estimate of its time, by that of the scores that it stands behind; 0 without them."""
-        scores = self.run.scores_behind(self.unit)
-        if scores is None:
-            return 0.0
-        per_fit = sum(scores.seconds.values()) / sum(scores.extent.values())
-        n_fits = sum(self.state.missing.values())
-        return per_fit * n_fits * self.unit.its.cost(scores.probe)
 
 
 @dataclass(frozen=True)
@@ -104,9 +93,6 @@ def refuse_existing(runs: Sequence[ModelRun]) -> None:
 
 
 def announce(stage: Stage, steps: Sequence[Step]) -> None:
-    """Name a stage, with the number of its units and, for evidence, an estimate of its time."""
-    at_once = min(stage.runs[0].config.workers, max(len(steps), 1))
-    seconds = sum(step.seconds for step in steps) / at_once
-    estimate = f" · about {in_words(seconds)}" if seconds else ""
-    line = f"stage   {stage.title} · {counted(len(steps), 'unit')}{estimate}"
-    progress.say(line, "stage", measurement=stage.measurement, seconds=seconds)
+    """Name a stage, with the number of its units."""
+    line = f"stage   {stage.title} · {counted(len(steps), 'unit')}"
+    progress.say(line, "stage", measurement=stage.measurement)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar, get_type_hints
 
 from pydantic import ValidationError
 
@@ -26,6 +28,36 @@ from probes.records.base import Frozen
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import TASK_GROUPS, tasks
 from probes.tasks.morphology import is_morphological
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def takes_settings(*without: str) -> Callable[[_Function], _Function]:
+    """Let help and completion show the settings of a run in place of a function's ``**settings``.
+
+    Args:
+        without: settings that the function does not take.
+    """
+    types = get_type_hints(RunConfig)
+    settings = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.get_default(call_default_factory=True),
+            annotation=types[name],
+        )
+        for name, field in RunConfig.model_fields.items()
+        if name not in without
+    ]
+
+    def shown(function: _Function) -> _Function:
+        own = inspect.signature(function)
+        *named, _ = own.parameters.values()
+        signature = own.replace(parameters=[*named, *settings])
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return shown
 
 
 def validate(settings: Mapping[str, object]) -> RunConfig:

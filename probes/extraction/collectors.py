@@ -102,15 +102,6 @@ class Collector(ABC):
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """What a shard will take on disk, headers left aside."""
 
-    def work(self, lengths: Sequence[int], causal: bool) -> tuple[int, int]:
-        """How many tokens are read, and at how many the language-model head is applied.
-
-        Args:
-            lengths: of texts, in tokens.
-            causal: whether the model reads from left to right.
-        """
-        return sum(lengths), 0
-
     @abstractmethod
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard, or begin it again.

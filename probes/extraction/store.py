@@ -155,7 +155,7 @@ class Store:
                         f"{self.folder}: another run has given it up ({why}); run again, and "
                         "everything is read in fp32."
                     )
-                if (damage := file.damage()) is not None:
+                if damage := file.damage:
                     raise UserError(f"{file.path}: {damage}; {_remedy(file.path.parent)}")
                 # A map stays valid if another run gives up the store.
                 self._arrays[file.path] = np.load(file.path, mmap_mode="r", allow_pickle=False)
@@ -194,17 +194,14 @@ class ShardFile:
     n_bytes: int
     crc32: int
 
-    def damage(self, *, thorough: bool = True) -> str | None:
-        """What is wrong with it; None if nothing is.
-
-        Args:
-            thorough: check the content, not only the size.
-        """
+    @property
+    def damage(self) -> str:
+        """What is wrong with it; empty if nothing is."""
         if not self.path.is_file() or self.path.stat().st_size != self.n_bytes:
             return "missing or of the wrong size"
-        if thorough and checksum(self.path) != self.crc32:
+        if checksum(self.path) != self.crc32:
             return "its content changed on disk"
-        return None
+        return ""
 
 
 class StoredShard(NamedTuple):

@@ -61,11 +61,6 @@ class TokenScores(Collector):
         n_pieces = sum(len(part) for x in shard.texts for part in x.words[slice(*x.keep)]) // 3
         return 4 * shard.n_rows + 12 * n_pieces
 
-    def work(self, lengths: Sequence[int], causal: bool) -> tuple[int, int]:
-        """See `Collector`: of masked models a copy for each token, without those of long words."""
-        read = sum(lengths) if causal else sum(n**2 for n in lengths)
-        return read, sum(lengths)
-
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """See `Collector`."""
         self._pieces = pieces

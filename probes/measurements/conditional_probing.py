@@ -76,10 +76,6 @@ class ConditionalProbing(Measurement):
         """Only convex probes are fitted."""
         return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
 
-    def cost(self, probe: ProbeSpec) -> float:
-        """Twice as many features, in axes of their own, the probe on layer 0, and more steps."""
-        return 12.0
-
     def extent(self, request: Request) -> Extent:
         """Layers above 0; none if layer 0 has no scores."""
         if 0 not in request.layers:

@@ -99,10 +99,6 @@ class CorpusTransfer(Measurement):
             return "sets of labels are not carried over to another corpus"
         return why_not(probe)
 
-    def cost(self, probe: ProbeSpec) -> float:
-        """Nothing is fitted."""
-        return 0.1
-
     def compute(self, context: Context) -> Found:
         """Apply the probes of the other corpora, and compare them with this one's own.
 

@@ -93,10 +93,6 @@ class DescriptionLength(Measurement):
         """One for each prior of linear probes."""
         return 4
 
-    def cost(self, probe: ProbeSpec) -> float:
-        """Of all prefixes, under several priors."""
-        return 2.5
-
     def extent(self, request: Request) -> Extent:
         """Every layer."""
         return dict.fromkeys(request.layers, 1)

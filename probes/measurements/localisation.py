@@ -80,10 +80,6 @@ class Localisation(Measurement):
         """Only convex probes are fitted on mixes."""
         return "" if is_convex(probe) else "only convex probes are fitted on mixes"
 
-    def cost(self, probe: ProbeSpec) -> float:
-        """The mixes are learnt first."""
-        return 2.5
-
     def extent(self, request: Request) -> Extent:
         """All layers of the model, or none if only some are probed."""
         every = len(request.layers) == request.n_layers + 1

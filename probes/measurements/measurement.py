@@ -256,10 +256,6 @@ class Measurement(ABC):
         """The most fits of a layer that are made together; `--memory` is checked against it."""
         return 1
 
-    def cost(self, probe: ProbeSpec) -> float:
-        """Time of one layer and repetition, relative to that of one fit for the scores."""
-        return 1.0
-
     # What is shown. Evidence is shown with scores: its `records` are results, and else its own.
 
     def own(self, record: Record) -> Record | None:

@@ -68,10 +68,6 @@ class Selectivity(Measurement):
         """All draws."""
         return self.CONVEX_DRAWS if level == "full" and is_convex(probe) else self.DRAWS
 
-    def cost(self, probe: ProbeSpec) -> float:
-        """Convex probes are fitted to several draws together."""
-        return 0.65 if is_convex(probe) else 1.0
-
     def extent(self, request: Request) -> Extent:
         """The number of draws by layer."""
         scored = request.scores

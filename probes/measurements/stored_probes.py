@@ -58,8 +58,9 @@ class StoredProbes:
         if outputs is None:
             outputs = np.arange(context.data.n_outputs)
         family, kind = context.spec.family, context.task.kind
+        self._layers = {layer: folded(parameters, layer) for layer in layers}
         self._probes = {
-            layer: LayerProbe.of(family, kind, folded(parameters, layer), outputs)
+            layer: LayerProbe.of(family, kind, folded(parameters, layer, kind), outputs)
             for layer in layers
         }
 
@@ -93,10 +94,10 @@ class StoredProbes:
 
         from probes.training.losses import loss_for
 
-        own, probe = vectors.cpu().clone().requires_grad_(), self._probes[layer]
+        own = vectors.cpu().clone().requires_grad_()
         outputs = span_means(own, spans).double()
-        for number, (weight, bias) in enumerate(zip(probe.coefs_, probe.intercepts_, strict=True)):
-            outputs = (outputs.relu() if number else outputs) @ torch.as_tensor(weight)
+        for number, (weight, bias) in enumerate(self._layers[layer]):
+            outputs = (outputs.relu() if number else outputs) @ torch.as_tensor(weight.T)
             outputs = outputs + torch.as_tensor(bias)
         sets = None if self._data.sets is None else self._data.sets.cpu().double()
         wanted, weights = torch.from_numpy(labels)[None], torch.ones(1, len(labels))

@@ -68,10 +68,6 @@ class TrainingVariance(Measurement):
         """All samples of a convex probe."""
         return self.CONVEX_SAMPLES if is_convex(probe) else 1
 
-    def cost(self, probe: ProbeSpec) -> float:
-        """Convex probes are fitted together and for fewer epochs."""
-        return 0.25 if is_convex(probe) else 1.0
-
     def extent(self, request: Request) -> Extent:
         """The number of further fits by layer."""
         if is_convex(request.scores.probe):

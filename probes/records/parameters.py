@@ -26,7 +26,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +48,6 @@ FOLDABLE = ("linear", "mlp")
 """The probe families whose parameters can be `folded`."""
 
 _OF_LAYER = re.compile(r"layer-([0-9]+)\.")
-
-
-class Parts(NamedTuple):
-    """What a file holds, and what it belongs to."""
-
-    arrays: dict[str, NDArray[np.floating[Any]]]
-    about: dict[str, Any]
 
 
 def of_layer(layer: int, name: str) -> str:
@@ -116,26 +109,16 @@ def read_parameters(
     path = parameters_path(Path(cache), key)
     if not path.exists():
         return None
-    arrays, about = read_file(path)
-    if about["key"] != key:
-        raise _unreadable(path, "the parameters of another record")
-    with suppress(OSError):  # a read-only cache
-        os.utime(path)  # the time of its last use
-    return arrays
-
-
-def read_file(path: Path) -> Parts:
-    """The arrays of a file of parameters, and what they belong to.
-
-    Raises:
-        UserError: it is damaged.
-    """
     about = read_about(path)
     with _opened(path) as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if about["crc32"] != _checksum(arrays):
         raise _unreadable(path, "its content changed on disk")
-    return Parts(arrays, about)
+    if about["key"] != key:
+        raise _unreadable(path, "the parameters of another record")
+    with suppress(OSError):  # a read-only cache
+        os.utime(path)  # the time of its last use
+    return arrays
 
 
 def read_about(path: Path) -> dict[str, Any]:
@@ -151,7 +134,7 @@ def read_about(path: Path) -> dict[str, Any]:
     return about
 
 
-def folded(parameters: Parameters, layer: int) -> list[tuple[Floats, Floats]]:
+def folded(parameters: Parameters, layer: int, kind: str = "") -> list[tuple[Floats, Floats]]:
     """One layer's probe as a function of the vectors x themselves, in their own unit.
 
     Standardisation and projection are linear, and become part of the first weight; the unit of a
@@ -159,6 +142,8 @@ def folded(parameters: Parameters, layer: int) -> list[tuple[Floats, Floats]]:
 
     Args:
         parameters: those behind a record of scores; of one of the `FOLDABLE` families.
+        kind: of the task; a "classification" into two classes gets one output, the logit of the
+            second class.
 
     Returns:
         weight (out, in) and bias (out,) of each layer of the probe, in float64: a linear probe
@@ -181,6 +166,9 @@ def folded(parameters: Parameters, layer: int) -> list[tuple[Floats, Floats]]:
         mean, deviation = parameters["label-unit"]
         weight, bias = found[-1]
         found[-1] = weight * deviation, bias * deviation + mean
+    weight, bias = found[-1]
+    if kind == "classification" and len(bias) == 2:
+        found[-1] = weight[1:] - weight[:1], bias[1:] - bias[:1]
     return found
 
 

@@ -174,7 +174,7 @@ class ProbingData:
         rows = given[split]
         weights = np.where(rows < 0, 0, 1) if self.n_outputs else np.ones((1, rows.shape[1]))
         if self.examples.task.metric == "balanced_accuracy":
-            by_class = [_class_weights(row, self.n_outputs) for row in given["train"]]
+            by_class = [class_weights(row, self.n_outputs) for row in given["train"]]
             pairs = zip(by_class, rows, strict=True)
             weights = weights * np.stack([of_class[row] for of_class, row in pairs])
         if kept is not None:
@@ -294,7 +294,7 @@ def training_order(sentence: Array) -> Array:
     return np.argsort(shuffled[place], kind="stable")
 
 
-def _class_weights(labels: Array, n_classes: int) -> Array:
+def class_weights(labels: Array, n_classes: int) -> Array:
     """Inverse frequency of each class, with mean 1 over the examples; 0 of one that is not there.
 
     Args:

@@ -9,13 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GroupShuffleSplit
-from sklearn.utils import ClassifierTags, RegressorTags, check_consistent_length, column_or_1d
-from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probes.common.arrays import Floats
@@ -27,7 +26,7 @@ from probes.records.parameters import FOLDABLE, folded
 from probes.records.probe_spec import PROBES
 from probes.tasks.task import Kind
 from probes.training.batches import Batches, batch_bounds
-from probes.training.dataset import training_order, unit_of
+from probes.training.dataset import class_weights, training_order, unit_of
 from probes.training.features import Held
 from probes.training.fit import Draw, fit
 from probes.training.fitted import named
@@ -44,19 +43,14 @@ _KINDS: dict[str, Kind] = {
 }
 """By scikit-learn's names of what labels are."""
 
-_HELD_OUT = 0.1
+_unless_regression = available_if(lambda probe: getattr(probe, "kind_", probe.kind) != "regression")
 
 
-def _has_probabilities(probe: LayerProbe) -> bool:
-    return getattr(probe, "kind_", probe.kind) != "regression"
-
-
-class LayerProbe(BaseEstimator):  # type: ignore[misc]
+class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A probe of one layer's vectors, trained as a run trains it.
 
     A linear classifier is scikit-learn's ``LogisticRegression(C=1 / 30)`` on standardised vectors
-    (``C=2 / 30`` of two classes, for which scikit-learn has one weight, and the suite two); a
-    linear regression is `Ridge`, its strength chosen on dev.
+    (``C=2 / 30`` for two classes); a linear regression is `Ridge`, its strength chosen on dev.
 
     Args:
         family: "linear" or "mlp".
@@ -65,14 +59,15 @@ class LayerProbe(BaseEstimator):  # type: ignore[misc]
             is such a matrix, else a classification.
         seed: of an MLP's first parameters and batches, and of what is held out.
         device: on which `fit` computes, as `--device`.
-        class_weight: as scikit-learn's. Runs take "balanced" for tasks scored by balanced accuracy.
+        class_weight: None or "balanced", as runs have it for tasks scored by balanced accuracy.
 
     Attributes:
         kind_: "classification", "multi-label" or "regression".
-        classes_: what outputs are of (C,); a regression has none.
-        n_features_in_: H, the width of vectors.
+        classes_: the classes, or the columns of label sets (C,); a regression has none.
+        coef_, intercept_: of a linear probe, as `LogisticRegression` has them: (C, H) and (C,), but
+            of two classes (1, H) and (1,). They apply to vectors as they are, not standardised.
         coefs_, intercepts_: weight (in, out) and bias (out,) of each layer of the probe, as
-            `MLPClassifier` has them; they apply to vectors as they are, not standardised.
+            `MLPClassifier` has them.
     """
 
     def __init__(
@@ -81,7 +76,7 @@ class LayerProbe(BaseEstimator):  # type: ignore[misc]
         kind: str = "auto",
         seed: int = 0,
         device: str = "cpu",
-        class_weight: Any = None,
+        class_weight: str | None = None,
     ) -> None:
         self.family, self.kind, self.seed, self.device = family, kind, seed, device
         self.class_weight = class_weight
@@ -105,6 +100,10 @@ class LayerProbe(BaseEstimator):  # type: ignore[misc]
     def _with(self, layers: Sequence[tuple[Floats, Floats]]) -> LayerProbe:
         self.coefs_ = [weight.T for weight, _ in layers]
         self.intercepts_ = [bias for _, bias in layers]
+        if len(layers) == 1:
+            ((self.coef_, self.intercept_),) = layers
+        elif hasattr(self, "coef_"):
+            del self.coef_, self.intercept_
         return self
 
     @exact_products()
@@ -133,126 +132,98 @@ class LayerProbe(BaseEstimator):  # type: ignore[misc]
         if self.family not in FOLDABLE:
             raise UserError(f"family={self.family!r}: {did_you_mean(self.family, FOLDABLE)}")
         vectors, labels = self._checked(x, y, reset=True)
-        self.kind_ = _kind(self.kind, labels)
-        labels = self._labels(labels)
-        if self.kind_ != "regression":
-            self.classes_ = np.unique(labels) if labels.ndim == 1 else np.arange(labels.shape[1])
-            if len(self.classes_) < 2:
-                raise ValueError("y has only one class; there is nothing to tell apart.")
-        sentences = np.arange(len(labels)) if groups is None else column_or_1d(_array(groups))
+        if self.class_weight and (self.class_weight, self.kind_) != ("balanced", "classification"):
+            raise ValueError(f"class_weight={self.class_weight!r}: only 'balanced', of classes.")
+        every = np.arange(len(labels))
+        sentences = every if groups is None else column_or_1d(_array(groups))
         check_consistent_length(vectors, sentences)
-        train, other = np.arange(len(labels)), (vectors, labels)
+        train, held_out = every, (vectors, labels)
         if dev is not None:
-            dev_x, dev_y = self._checked(*dev, reset=False)
-            other = dev_x, self._labels(dev_y)
+            held_out = self._checked(*dev, reset=False)
         elif self.family == "mlp" or self.kind_ == "regression":
-            split = GroupShuffleSplit(1, test_size=_HELD_OUT, random_state=self.seed)
-            train, held_out = next(split.split(vectors, groups=sentences))
-            other = vectors[held_out], labels[held_out]
+            split = GroupShuffleSplit(1, test_size=0.1, random_state=self.seed)
+            train, others = next(split.split(vectors, groups=sentences))
+            held_out = vectors[others], labels[others]
         train = train[training_order(sentences[train])]
         _, numbers = np.unique(sentences[train], return_inverse=True)
-        return self._trained((vectors[train], labels[train]), other, numbers)
+        return self._trained(vectors[train], labels[train], numbers, *held_out)
 
     def _trained(
-        self, train: tuple[Array, Array], dev: tuple[Array, Array], sentences: Array
+        self, x: Array, y: Array, sentences: Array, dev_x: Array, dev_y: Array
     ) -> LayerProbe:
-        """The probe, fitted by what fits those of runs.
-
-        Args:
-            sentences: numbers of those of the training examples, equal ones adjacent.
-        """
-        (x, y), (dev_x, dev_y) = train, dev
-        unit = unit_of(y) if self.kind_ == "regression" else None
-        n_outputs = 0 if unit else len(self.classes_)
-        labels, sets = self._targets((y, dev_y), unit)
-        weights = self._weights(y, labels)
-        rows = np.stack([np.arange(len(x)), np.arange(1, len(x) + 1)], axis=1)
-        mean, scale = standard_scale(mapped_tensor(x), [rows], float(np.finfo(x.dtype).eps) / 2)
+        """The probe, fitted as in runs; equal `sentences`, those of train, are adjacent."""
+        unit, sets, n_outputs = None, None, 0
+        weights = [np.ones(len(each), np.float32) for each in (y, dev_y)]
+        if self.kind_ == "regression":
+            unit = unit_of(y)
+            targets = [((each - unit[0]) / unit[1]).astype(np.float32) for each in (y, dev_y)]
+        else:
+            n_outputs = len(self.classes_)
+        if self.kind_ == "multi-label":
+            rows, index = np.unique(np.concatenate([y, dev_y]), axis=0, return_inverse=True)
+            targets, sets = np.split(index, [len(y)]), torch.from_numpy(rows.astype(np.float32))
+        elif self.kind_ == "classification":
+            targets = [np.searchsorted(self.classes_, each) for each in (y, dev_y)]
+        if self.class_weight:
+            of_class = class_weights(targets[0], n_outputs).astype(np.float32)
+            weights = [of_class[each] for each in targets]
+        span = np.stack([np.arange(len(x)), np.arange(1, len(x) + 1)], axis=1)
+        mean, scale = standard_scale(mapped_tensor(x), [span], float(np.finfo(x.dtype).eps) / 2)
         device = pick_device(self.device)
 
-        def batches(x: Array, labels: Array, weights: Array, sentences: Array) -> Batches:
+        def batches(part: int, x: Array, sentences: Array) -> Batches:
             numbers = torch.from_numpy(sentences)
             return Batches(
                 Held(((mapped_tensor(x).float() - mean) * scale)[None].to(device)),
-                torch.from_numpy(labels.clip(0) if n_outputs else labels)[None].to(device),
-                torch.from_numpy(weights.astype(np.float32))[None].to(device),
+                torch.from_numpy(targets[part])[None].to(device),
+                torch.from_numpy(weights[part])[None].to(device),
                 numbers.to(device),
                 batch_bounds(numbers),
                 None if sets is None else sets.to(device),
             )
 
-        of_train = batches(x, labels[0], weights[0], sentences)
-        of_dev = batches(dev_x, labels[1], weights[1], np.arange(len(dev_x)))
+        of_train, of_dev = batches(0, x, sentences), batches(1, dev_x, np.arange(len(dev_x)))
         fitted = fit(of_train, of_dev, n_outputs, PROBES[self.family], [Draw(self.seed)])
         if not fitted.dev_loss.isfinite().all():
-            raise ValueError(
-                "The loss on dev is not finite: y has none of its labels, or numbers are too large."
-            )
+            raise ValueError("The loss on dev is not finite; numbers are too large.")
         how = Standardisation({}, mean[None], scale[None])
-        return self._with(folded(named([0], how, fitted, unit), 0))
-
-    def _targets(
-        self, given: Sequence[Array], unit: tuple[float, float] | None
-    ) -> tuple[list[Array], torch.Tensor | None]:
-        """Labels as `Batches` has them, -1 for a class that train lacks; and any label sets."""
-        if unit:
-            return [((y - unit[0]) / unit[1]).astype(np.float32) for y in given], None
-        if self.kind_ == "multi-label":
-            sets, index = np.unique(np.concatenate(given), axis=0, return_inverse=True)
-            return np.split(index, [len(given[0])]), torch.from_numpy(sets.astype(np.float32))
-        code = {label: place for place, label in enumerate(self.classes_.tolist())}
-        return [np.array([code.get(label, -1) for label in y.tolist()]) for y in given], None
-
-    def _weights(self, y: Array, labels: Sequence[Array]) -> list[Array]:
-        """The weights of examples, from their labels as of `_targets`; 0 of an unknown class."""
-        if self.kind_ == "regression":
-            known = [np.ones(len(each)) for each in labels]
-        else:
-            known = [(each >= 0).astype(np.float64) for each in labels]
-        if self.class_weight is None:
-            return known
-        if self.kind_ != "classification":
-            raise ValueError(f"class_weight={self.class_weight!r}: only of classifications.")
-        of_class, there = np.zeros(len(self.classes_)), np.unique(labels[0])
-        names = self.classes_[there]
-        of_class[there] = compute_class_weight(self.class_weight, classes=names, y=y)
-        return [each * of_class[place] for each, place in zip(known, labels, strict=True)]
+        return self._with(folded(named([0], how, fitted, unit), 0, self.kind_))
 
     def _checked(self, x: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Array, Array]:
-        """Vectors, float32 or float16, and labels; finite, and as many of both."""
-        checked: tuple[Array, Array] = validate_data(
-            self,
-            _array(x),
-            _array(y),
-            reset=reset,
-            dtype=[np.float32, np.float16],
-            multi_output=True,
-            ensure_min_samples=2 if reset else 1,
-        )
-        return checked
-
-    def _labels(self, y: Array) -> Array:
-        """Labels of the kind that is fitted: (n,), or of label sets (n, C)."""
+        """Vectors, float32 or float16, and labels; of dev, examples of the classes of y alone."""
+        given, types = (_array(x), _array(y)), [np.float32, np.float16]
+        x, y = validate_data(self, *given, reset=reset, dtype=types, multi_output=True)
+        if reset:
+            self.kind_ = _kind(self.kind, y)
         if self.kind_ == "multi-label":
-            sets: Array = np.asarray(y) != 0
-            return sets
-        column: Array = column_or_1d(y, warn=True)
-        return column.astype(np.float64) if self.kind_ == "regression" else column
+            if reset:
+                self.classes_ = np.arange(y.shape[1])
+            return x, y != 0
+        y = column_or_1d(y, warn=True)
+        if self.kind_ == "regression":
+            return x, y.astype(np.float64)
+        if reset:
+            self.classes_ = np.unique(y)
+            if len(self.classes_) < 2:
+                raise ValueError("y has only one class; there is nothing to tell apart.")
+            return x, y
+        known = np.isin(y, self.classes_)
+        if not known.any():
+            raise ValueError("dev has none of the classes of y.")
+        return x[known], y[known]
 
     def _outputs(self, x: ArrayLike) -> Floats:
-        """Logits, or numbers of a regression. Shape (n, C)."""
+        """Logits, that of the first of two classes being 0; or numbers of a regression. (n, C)."""
         check_is_fitted(self, "coefs_")
         found: Floats = validate_data(self, _array(x), reset=False, dtype=np.float64)
         for number, (weight, bias) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
             found = (np.maximum(found, 0) if number else found) @ weight + bias
+        if self.kind_ == "classification" and len(self.classes_) == 2:
+            found = np.hstack([np.zeros_like(found), found])
         return found
 
     def predict(self, x: ArrayLike) -> Array:
-        """Classes or numbers (n,); of label sets 1 where a probability is above 1/2, (n, C).
-
-        Raises:
-            NotFittedError, ValueError: as of scikit-learn's estimators.
-        """
+        """Classes or numbers (n,); of label sets 1 where a probability is above 1/2, (n, C)."""
         outputs = self._outputs(x)
         if self.kind_ == "regression":
             return outputs[:, 0]
@@ -261,14 +232,14 @@ class LayerProbe(BaseEstimator):  # type: ignore[misc]
         classes: Array = self.classes_[outputs.argmax(1)]
         return classes
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @_unless_regression  # type: ignore[untyped-decorator]
     def decision_function(self, x: ArrayLike) -> Floats:
-        """Logits (n, C); of two classes those of the second less those of the first (n,)."""
+        """Logits (n, C); of two classes that of the second one (n,)."""
         outputs = self._outputs(x)
         two = self.kind_ == "classification" and len(self.classes_) == 2
-        return outputs[:, 1] - outputs[:, 0] if two else outputs
+        return outputs[:, 1] if two else outputs
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @_unless_regression  # type: ignore[untyped-decorator]
     def predict_proba(self, x: ArrayLike) -> Floats:
         """The probability of each class, or of each label. Shape (n, C)."""
         outputs = self._outputs(x)
@@ -277,36 +248,8 @@ class LayerProbe(BaseEstimator):  # type: ignore[misc]
 
     def score(self, x: ArrayLike, y: ArrayLike) -> float:
         """Accuracy, of label sets that of whole sets; R² of a regression."""
-        predicted = self.predict(x)
         score = r2_score if self.kind_ == "regression" else accuracy_score
-        return float(score(_array(y), predicted))
-
-    @property
-    def coef_(self) -> Floats:
-        """Of a linear probe the weight of each class, of two classes too (C, H)."""
-        return self._only(self.coefs_).T
-
-    @property
-    def intercept_(self) -> Floats:
-        """Of a linear probe the bias of each class (C,)."""
-        return self._only(self.intercepts_)
-
-    def _only(self, of_layers: Sequence[Floats]) -> Floats:
-        if len(of_layers) > 1:
-            raise AttributeError("an MLP has coefs_ and intercepts_, one for each of its layers")
-        return of_layers[0]
-
-    def __sklearn_tags__(self) -> Any:
-        """Whether it is a classifier or a regressor; "auto" is neither until it is fitted."""
-        tags = super().__sklearn_tags__()
-        kind = getattr(self, "kind_", self.kind.replace("_", "-"))
-        tags.target_tags.required = True
-        if kind == "regression":
-            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
-        elif kind != "auto":
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags(multi_label=kind == "multi-label")
-        return tags
+        return float(score(_array(y), self.predict(x)))
 
 
 def _kind(asked: str, y: Array) -> Kind:
@@ -316,18 +259,13 @@ def _kind(asked: str, y: Array) -> Kind:
         UserError: there is no kind of that name.
         ValueError: labels are not of that kind.
     """
-    known = {kind.replace("-", "_"): kind for kind in _KINDS.values()}
-    kind = known.get(asked.replace("-", "_"))
-    if kind is None and asked != "auto":
+    found, known = type_of_target(y), {each.replace("-", "_"): each for each in _KINDS.values()}
+    if asked not in ("auto", *known, *known.values()):
         raise UserError(f"kind={asked!r}: {did_you_mean(asked, ('auto', *known))}")
-    found = type_of_target(y, input_name="y", raise_unknown=True)
-    if kind == "regression":
-        return kind
-    if kind == "classification" or found not in _KINDS:
-        check_classification_targets(y)
-    if kind == "multi-label" and _KINDS.get(found) != kind:
-        raise ValueError(f"kind={asked!r}: y is {found}; give a column of 0 and 1 for each label.")
-    return kind or _KINDS[found]
+    kind = _KINDS.get(found) if asked == "auto" else known[asked.replace("-", "_")]
+    if kind is None or kind not in ("regression", _KINDS.get(found)):
+        raise ValueError(f"kind={asked!r}: not for labels that are {found}.")
+    return kind
 
 
 def _array(given: Any) -> Any:

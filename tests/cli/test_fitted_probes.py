@@ -97,15 +97,22 @@ def test_what_is_read_and_what_is_exported_predict_what_is_stored(
     line = f"--task {task} --layer {LAYER} --probe {family} -o probe.safetensors --cache-dir"
     assert main(["export-probe", str(made.place), *line.split(), str(made.cache)]) == 0
     assert capsys.readouterr().out == "probe.safetensors\n"
-    linear, mlp, label_sets, number = Guide("fitted-probes.md").blocks("python")
+    linear, mlp, two, label_sets, number = Guide("fitted-probes.md").blocks("python")
     *lines, last = linear.splitlines()
     assert len(list(filter(None, lines))) == 4
     names = {"x": x}
-    by_kind = {"multi-label": label_sets, "regression": number}
-    block = [*lines, mlp * (family == "mlp")]
-    exec("\n".join([*block, by_kind.get(result.task.kind, last)]), names)
-    np.testing.assert_allclose(names["outputs"], probe._outputs(x), atol=1e-9)
+    by_kind = {"multi-label": label_sets, "regression": number, "classification": last}
+    binary = len(result.examples.classes) == 2 and result.task.kind == "classification"
+    block = [*lines, mlp * (family == "mlp"), two if binary else by_kind[result.task.kind]]
+    exec("\n".join(block), names)
+    if result.task.kind != "regression":
+        outputs = names["outputs"][:, 0] if binary else names["outputs"]
+        np.testing.assert_allclose(outputs, probe.decision_function(x), atol=1e-9)
     assert np.array_equal(names["predicted"], probe.predict(x))
+    assert (task == "agreement") == binary
+    if family == "linear":
+        outputs = 1 if binary else max(1, len(result.examples.classes))
+        assert names["p"]["weight"].shape == probe.coef_.shape == (outputs, x.shape[1])
 
 
 @PLAIN

@@ -205,7 +205,7 @@ def test_a_dry_run_reads_no_weights(tiny_bert, tmp_path, capsys, monkeypatch):
         assert weightless == (folder == bare)
         tables.append([re.split("  +", line)[:3] for line in said.out.splitlines() if "  " in line])
     assert tables[0] == tables[1]
-    assert ["encode", "plain view", "60 texts"] in tables[0]
+    assert ["encode", "plain view", "60 texts, 0.1 MB"] in tables[0]
     assert not (tmp_path / "results").exists()
 
 

@@ -1,17 +1,13 @@
 """`probes.run_probes` as a notebook calls it."""
 
-import importlib.util
 import inspect
 import re
-import typing
 
 import pytest
-from killing import ROOT
 from tiny_runs import run
 
 import probes
 from probes.__main__ import main as command
-from probes.cli.keywords import Keywords
 from probes.engines.config import RunConfig
 
 
@@ -20,20 +16,21 @@ def found(tiny_bert, tmp_path):
     return run(tiny_bert, tmp_path, tasks="pos,depth", twins=1, measurements="probes,geometry")
 
 
-def test_keywords_are_those_of_the_command():
-    path = ROOT / "tools" / "write_keywords.py"
-    spec = importlib.util.spec_from_file_location("write_keywords", path)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-
-    def plain(text):
-        return re.sub(r"\s", "", text)
-
-    assert plain(tool.KEYWORDS.read_text()) == plain(tool.keywords()), "run tools/write_keywords.py"
+def test_help_and_completion_know_the_settings_of_a_run():
     shown = inspect.signature(probes.run_probes).parameters
-    assert list(shown)[-len(RunConfig.model_fields) :] == list(RunConfig.model_fields)
-    assert shown["seeds"].default == 1
-    assert typing.get_type_hints(Keywords)["seeds"] is int
+    assert list(shown) == [
+        "model",
+        "tokenizer",
+        "name",
+        "quiet",
+        "verbose",
+        *RunConfig.model_fields,
+    ]
+    assert (shown["seeds"].default, shown["seeds"].annotation) == (1, int)
+    of_vectors = inspect.signature(probes.probe).parameters
+    assert list(of_vectors)[:3] == ["vectors", "quiet", "verbose"]
+    assert "seeds" in of_vectors
+    assert not {"corpus", "layers", "settings"} & set(of_vectors)
 
 
 def test_results_are_shown_as_tables_and_say_what_they_are(found):

@@ -1,27 +1,61 @@
-"""`python -m probes cache`: lists, verifies and deletes stored vectors and fitted parameters."""
+"""`python -m probes cache`: lists and deletes stored vectors and fitted parameters. No torch."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from probes.cli.arguments import add_format, place
-from probes.cli.cache_entries import DAMAGED, WHOLE, Entry, find_entries, find_parameters
 from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, BusyError, locked, unused
 from probes.common.wording import counted, listed
-from probes.extraction.store import MANIFEST
+from probes.extraction.store import MANIFEST, STORE_FIELDS, read_manifest, read_shards, replacement
 from probes.records.parameters import FOLDER as PARAMETERS
+from probes.records.parameters import SUFFIX as OF_PARAMETERS
+from probes.records.parameters import read_about
 from probes.records.table import Cell, Table, TableRow
 from probes.rendering.printing import printer
 
-SUMMARY = "List, verify and delete stored word vectors and fitted parameters."
+SUMMARY = "List and delete stored word vectors and fitted parameters."
 
-_BROKEN = "broken"
-"""The choice of `--prune` for everything that no run can read."""
+WHOLE, UNFINISHED, BROKEN = "whole", "unfinished", "broken"
+
+_NAME = re.compile(r"[0-9a-f]+(\.partial)?")
+"""Names of stores and files, and of stores that earlier versions had begun; other names are left
+alone."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A store of vectors, or a file of parameters.
+
+    Attributes:
+        size: bytes on disk.
+        used: time of its last use, in seconds since the epoch.
+        manifest: its description of itself; empty if no run can read it.
+        state: WHOLE, UNFINISHED (some shards are missing) or BROKEN (no run can read it).
+        layers: how many are stored.
+    """
+
+    path: Path
+    size: int
+    used: float
+    manifest: dict[str, Any]
+    state: str
+    layers: int = 0
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty if unknown."""
+        return str(self.manifest.get("model", {}).get("name", ""))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,12 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where they are stored (PROBES_CACHE_DIR)",
     )
-    add("--verify", action="store_true", help="read every file and compare its checksum")
     add(
         "--prune",
-        choices=("all", _BROKEN),
+        choices=("all", BROKEN),
         help="delete vectors and parameters that the flags below select, among all, or among those "
-        "that no run can read (damaged, unfinished, replaced, or in another version's format)",
+        "that are not whole (damaged, unfinished, replaced, or in another version's format)",
     )
     add("--older-than", type=float, metavar="DAYS", help="only what was not used for this long")
     add("--model", metavar="M", help="only what is of this model")
@@ -50,13 +83,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List what is stored; verify and delete it if asked to.
-
-    Returns:
-        1 if something damaged remains, else 0.
+    """List what is stored; delete it if asked to.
 
     Raises:
-        UserError: a flag is missing that another one needs.
+        UserError: a flag is missing that another one needs, or something cannot be deleted.
     """
     if options.older_than is not None and not options.older_than >= 0:
         raise UserError(f"--older-than {options.older_than:g}: give a number of at least 0.")
@@ -70,96 +100,125 @@ def run(options: argparse.Namespace) -> int:
             "--prune all would delete everything; select some with --older-than DAYS (0 for any "
             "age) or --model M."
         )
-    cache = options.cache_dir
-    stores = find_entries(cache / "vectors", thorough=options.verify)
-    files = find_parameters(cache / PARAMETERS, thorough=options.verify)
+    vectors, parameters = options.cache_dir / "vectors", options.cache_dir / PARAMETERS
+    stores, files = find_stores(vectors), find_parameters(parameters)
     if options.model is not None:
         stores, files = ([x for x in some if x.model == options.model] for some in (stores, files))
-    say = printer.say
     if stores:
         printer.show([_table(stores)])
-        say(f"{counted(len(stores), 'store')}, {_size(stores)} in {cache / 'vectors'}")
+        printer.say(f"{counted(len(stores), 'store')}, {_size(stores)} in {vectors}")
     else:
-        absent = "" if (cache / "vectors").exists() else ", which does not exist"
-        say(f"No vectors in {cache / 'vectors'}{absent}.")
+        absent = "" if vectors.exists() else ", which does not exist"
+        printer.say(f"No vectors in {vectors}{absent}.")
     if files:
-        say(f"{_files(files)} in {cache / PARAMETERS}")
-    pruned, pruned_files = (
-        [x for x in some if options.prune and _chosen(x, options)] for some in (stores, files)
-    )
-    verb = "would delete" if options.dry_run else "deleted"
-    for entry in pruned:
-        what = f"{entry.path} ({_size([entry])}, {entry.state})"
-        say(f"{verb} {what}" if options.dry_run else _delete(entry, what))
-    if pruned_files:
-        if not options.dry_run:
-            _unlink(pruned_files)
-        say(f"{verb} {_files(pruned_files)}")
-    if options.prune and (stores or files) and not (pruned or pruned_files):
-        say("nothing to delete")
-    kept = [x for x in (*stores, *files) if x not in (*pruned, *pruned_files)]
-    return int(any(entry.state == DAMAGED for entry in kept))
+        printer.say(f"{_files(files)} in {parameters}")
+    if options.prune and (stores or files):
+        pruned = ([x for x in some if _chosen(x, options)] for some in (stores, files))
+        try:
+            _prune(*pruned, dry_run=options.dry_run)
+        except OSError as error:
+            raise UserError(f"{error.filename}: cannot be deleted ({error.strerror}).") from error
+    return 0
+
+
+def find_stores(vectors: Path) -> list[Entry]:
+    """Every store in `vectors`, the most recently used one first."""
+    ours = (path for path in vectors.glob("*") if _NAME.fullmatch(path.name))
+    found = [_store(path) for path in ours if path.is_dir() and not path.is_symlink()]
+    return sorted(found, key=lambda entry: (-entry.used, entry.path))
+
+
+def _store(folder: Path) -> Entry:
+    size = used = 0.0
+    with suppress(OSError):  # a run may rename or delete it meanwhile
+        used = folder.stat().st_mtime
+        size = sum(path.lstat().st_size for path in folder.rglob("*"))
+    try:
+        manifest = read_manifest(folder / MANIFEST, STORE_FIELDS)
+        parts: list[set[str]] = [set() for _ in range(manifest["shards"])]
+        for shard in read_shards(folder, manifest["shards"]):
+            parts[shard.number].update(shard.files)
+        state = BROKEN if replacement(folder) else WHOLE
+    except UserError:
+        return Entry(folder, int(size), used, {}, BROKEN)
+    every = set().union(*parts)
+    if state == WHOLE and not (every and all(part == every for part in parts)):
+        state = UNFINISHED
+    return Entry(folder, int(size), used, manifest, state, len(every))
+
+
+def find_parameters(folder: Path) -> list[Entry]:
+    """Every file of fitted parameters in `folder`, in the order of their names."""
+    paths = sorted(folder.glob(f"*{OF_PARAMETERS}"))
+    return [_parameters(path) for path in paths if _NAME.fullmatch(path.stem) and path.is_file()]
+
+
+def _parameters(path: Path) -> Entry:
+    size, used = path.stat().st_size, path.stat().st_mtime
+    try:
+        return Entry(path, size, used, {"model": {"name": read_about(path)["model"]}}, WHOLE)
+    except UserError:
+        return Entry(path, size, used, {}, BROKEN)
 
 
 def _chosen(entry: Entry, options: argparse.Namespace) -> bool:
-    if options.prune == _BROKEN and entry.state == WHOLE:
+    if options.prune == BROKEN and entry.state == WHOLE:
         return False
     return options.older_than is None or time.time() - entry.used >= 86400 * options.older_than
 
 
-def _delete(entry: Entry, what: str) -> str:
-    """Delete a store, unless a run is writing or reading it."""
-    lock = entry.path.with_suffix(SUFFIX)
-    try:
-        with locked(lock, wait=False), unused(entry.path / MANIFEST):
-            shutil.rmtree(entry.path)
-    except BusyError:
-        return f"kept {what}: a run is using it"
-    except OSError as error:
-        raise UserError(f"{entry.path}: cannot be deleted ({error.strerror}).") from error
-    return f"deleted {what}"
-
-
-def _unlink(files: list[Entry]) -> None:
-    for entry in files:
+def _prune(stores: Sequence[Entry], files: Sequence[Entry], *, dry_run: bool) -> None:
+    """Delete stores, unless a run is writing or reading them, and files of parameters."""
+    verb = "would delete" if dry_run else "deleted"
+    for entry in stores:
+        what = f"{entry.path} ({_size([entry])}, {entry.state})"
         try:
-            entry.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise UserError(f"{entry.path}: cannot be deleted ({error.strerror}).") from error
+            if not dry_run:
+                lock = entry.path.with_suffix(SUFFIX)
+                with locked(lock, wait=False), unused(entry.path / MANIFEST):
+                    shutil.rmtree(entry.path)
+            printer.say(f"{verb} {what}")
+        except BusyError:
+            printer.say(f"kept {what}: a run is using it")
+    if files:
+        if not dry_run:
+            for entry in files:
+                entry.path.unlink(missing_ok=True)
+        printer.say(f"{verb} {_files(files)}")
+    if not (stores or files):
+        printer.say("nothing to delete")
 
 
-def _files(files: list[Entry]) -> str:
+def _files(files: Sequence[Entry]) -> str:
     """What files of parameters are called, with their number and size."""
-    damaged = sum(entry.state == DAMAGED for entry in files)
+    broken = sum(entry.state == BROKEN for entry in files)
     found = f"{counted(len(files), 'file')} of fitted parameters, {_size(files)}"
-    return f"{found}, {damaged} of them damaged" if damaged else found
+    return f"{found}, {broken} of them broken" if broken else found
 
 
-def _table(entries: list[Entry]) -> Table:
-    rows = []
+def _table(entries: Sequence[Entry]) -> Table:
+    heads = ("model", "text", "vectors", "state", "size", "last used")
+    return Table("stored vectors", heads, tuple(_rows(entries)), left=4)
+
+
+def _rows(entries: Sequence[Entry]) -> Iterator[TableRow]:
     for entry in entries:
-        manifest, key = entry.manifest, entry.manifest.get("key", {})
-        revision = str(manifest.get("model", {}).get("revision") or key.get("model", ""))
+        manifest = entry.manifest
+        about = manifest.get("key", {})
+        settings = about.get("settings", {})
+        stored = f"in {settings['storage']}" if "storage" in settings else ""
+        computed = ", ".join(filter(None, (settings.get("pooling"), about.get("dtype"), stored)))
+        revision = str(manifest.get("model", {}).get("revision") or about.get("model", ""))
         used = time.localtime(entry.used)
-        row = TableRow.of(
+        yield TableRow.of(
             Cell(entry.model or entry.path.name, note=revision[:12]),
             Cell(str(manifest.get("corpus") or "unknown"), note=str(manifest.get("view", ""))),
-            Cell(f"{manifest.get('rows', 0):,} × {entry.layers}", note=_computed(key)),
+            Cell(f"{manifest.get('rows', 0):,} × {entry.layers}", note=computed),
             entry.state,
             Cell(_size([entry]), value=entry.size / 1e6),
             Cell(time.strftime("%Y-%m-%d", used), note=time.strftime("%H:%M", used)),
         )
-        rows.append(row)
-    heads = ("model", "text", "vectors", "state", "size", "last used")
-    return Table("stored vectors", heads, tuple(rows), left=4)
 
 
-def _computed(key: dict[str, Any]) -> str:
-    """How vectors were computed, as their key says, whichever format it has."""
-    settings = key.get("settings", key)
-    stored = f"in {settings['storage']}" if "storage" in settings else ""
-    return ", ".join(filter(None, (settings.get("pooling"), key.get("dtype"), stored)))
-
-
-def _size(entries: list[Entry]) -> str:
+def _size(entries: Sequence[Entry]) -> str:
     return f"{sum(entry.size for entry in entries) / 1e6:,.1f} MB"

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command; those that are not given leave the file's values."""
     add = parser.add_argument
     add("file", type=place, metavar="FILE", help="a .toml file; see docs/sweeps.md")
-    add("--dry-run", action="store_true", help="say what would be computed, and how long it takes")
+    add("--dry-run", action="store_true", help="say what would be computed")
     add("--model", metavar="M", help="run only this one of the file's models")
     given = argparse.SUPPRESS
     add("--engine", default=given, choices=("local", "ray", "slurm"), help="where it runs")

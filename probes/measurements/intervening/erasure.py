@@ -366,7 +366,7 @@ class Refitted:
             )
         if its.task.kind == "multi-label":
             labels = as_columns(its.examples, labels)
-        kind = its.task.kind.replace("-", "_")
         weight = "balanced" if its.task.metric == "balanced_accuracy" else None
-        probe = LayerProbe(its.spec.family, kind, device=str(its.device), class_weight=weight)
+        about = its.spec.family, its.task.kind
+        probe = LayerProbe(*about, device=str(its.device), class_weight=weight)
         return probe.fit(features, labels, groups=self.train.split.sentence[kept])

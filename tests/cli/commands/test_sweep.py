@@ -48,7 +48,7 @@ corpora = ["sample"]
 
 def progress(out):
     """Done, failed, waiting of each table of progress."""
-    rows = re.findall(r"^ *(\d+) +(\d+) +(\d+) +(?:about|\d)", out, re.MULTILINE)
+    rows = re.findall(r"^ *(\d+) +(\d+) +(\d+) *$", out, re.MULTILINE)
     return [tuple(map(int, row)) for row in rows]
 
 
@@ -135,13 +135,11 @@ def test_a_dry_run_says_what_remains_and_writes_nothing(sweep, tmp_path):
     assert status == 0
     assert out.count("scores") == 2
     assert "0 records exist already" in " ".join(out.split())
-    assert re.search(r"sweep   1 run · about ", err)
     assert not (tmp_path / "results").exists()
     sweep()
     status, out, err = sweep("--dry-run")
     assert status == 0
     assert "checkpoint-900: nothing remains to be computed; 1 record exists already" in err
-    assert "sweep   1 run · nothing remains to be computed" in err
 
 
 def test_the_command_line_overrides_the_file(sweep, tmp_path):
