@@ -26,7 +26,6 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.common.wording import listed
 from probes.data.item_tables import find_items, kind_of
 from probes.data.label_columns import (
     TableRows,
@@ -247,7 +246,7 @@ def _rows(
     for column, flag in flags.items():
         if column not in table:
             names = ", ".join(table)
-            if len(table[next(iter(table))]) == 1:  # a JSON object that may hold the rows
+            if len(next(iter(table.values()))) == 1 and not space_separated:
                 names += " (if the rows lie below one of these keys, give --field KEY)"
             raise UserError(f"{place}: no column for {flag}; the columns are {names}.")
     splits = [split] * len(table[words])
@@ -306,9 +305,9 @@ def _below(path: Path, field: str, found: Any) -> list[Any]:
     """The array below the key `field`."""
     for key in field.split(".") if field else ():
         if not isinstance(found, dict) or key not in found:
-            keys = listed(list(map(str, found))[:10]) if isinstance(found, dict) else "none"
+            keys = ", ".join(map(str, found))[:200] if isinstance(found, dict) else ""
             raise UserError(
-                f"--field {field}: {path} has no key {key!r} there; the keys are {keys}."
+                f"--field {field}: {path} has no key {key!r} there; the keys are {keys or 'none'}."
             )
         found = found[key]
     if not isinstance(found, list):

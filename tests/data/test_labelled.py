@@ -214,7 +214,7 @@ def test_odd_rows_are_counted(tmp_path):
         ('\n["a"]\n', "line 2: not a JSON object"),
         (
             '{"words": ["a"], "ner_tags": ["O"]}\n',
-            "no column for tokens; the columns are words, ner_tags.",
+            "no column for tokens; the columns are words, ner_tags",
         ),
         ('{"tokens": ["a"], "x": ["O"]}\n', "no column for --task-from ner_tags"),
         (

@@ -143,15 +143,16 @@ def test_refused_in_one_line(tmp_path, rows, asked, message):
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        ("rows", "has no key 'rows' there; the keys are data or n."),
+        ("rows", "has no key 'rows' there; the keys are data, n, none."),
         ("data.x", "has no key 'x' there; the keys are rows."),
         ("n", "has no rows there; name the key of an array."),
         ("data", "has no rows there; name the key of an array."),
         ("n.m", "has no key 'm' there; the keys are none."),
+        ("none.m", "has no key 'm' there; the keys are none."),
     ],
 )
 def test_a_wrong_field_is_refused(tmp_path, field, message):
-    (tmp_path / "a.json").write_text(json.dumps({"data": {"rows": ROWS}, "n": 3}))
+    (tmp_path / "a.json").write_text(json.dumps({"data": {"rows": ROWS}, "n": 3, "none": {}}))
     with pytest.raises(UserError) as refused:
         found(tmp_path / "a.json", field=field)
     assert str(refused.value).startswith(f"--field {field}: ")
