@@ -26,14 +26,13 @@ Columns = Mapping[str, Sequence[Any]]
 Row = Mapping[str, Any]
 """Of one row, what each column has."""
 
-_PAIR = "sentence_good", "sentence_bad"
 _FACT = "subject", "template", "object"
 _SUBJECT, _OBJECT = "[X]", "[Y]"
 
 
 def kind_of(columns: Columns) -> Kind | None:
     """What items a table with these columns has; None if none."""
-    if all(name in columns for name in _PAIR):
+    if "sentence_good" in columns and "sentence_bad" in columns:
         return "pairs"
     return "contexts" if all(name in columns for name in _FACT) else None
 
@@ -104,7 +103,8 @@ def _pair(name: str, row: Row, of_file: str) -> Item:
     return minimal_pair(
         name,
         _text(row, "UID", of_file),
-        *(_text(row, column) for column in _PAIR),
+        _text(row, "sentence_good"),
+        _text(row, "sentence_bad"),
         _text(row, "linguistics_term", ""),
         _text(row, "group", ""),
     )
