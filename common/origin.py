@@ -23,7 +23,7 @@ class Origin:
         roots: absolute paths of the file and of the user's modules that it imports, or of the
             folders of the package.
         sha256: digest of these files; of all Python files of the package; or, of what a script or
-            a notebook defines, of what it does (see `probes.common.by_value`).
+            a notebook defines, see `probes.common.defined.digest_of`.
         distribution: name and version of the installed package; empty for a file.
     """
 

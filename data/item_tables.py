@@ -1,10 +1,9 @@
 """Items in tables of the user's own: minimal pairs, or facts as cloze sentences.
 
-A row of pairs has the columns ``sentence_good`` and ``sentence_bad`` (or ``good`` and ``bad``), and
-may have ``UID`` (or ``paradigm``), ``linguistics_term`` (or ``phenomenon``) and ``group``: what is
-resampled together. A row of facts (Petroni et al. 2019) has ``subject``, ``template`` and
-``object``; in the template, ``[X]`` stands for the subject and ``[Y]`` for the object. It may have
-``relation``.
+A row of pairs has the columns ``sentence_good`` and ``sentence_bad``, and may have ``UID`` (the
+paradigm), ``linguistics_term`` (the phenomenon) and ``group``: what is resampled together. A row of
+facts (Petroni et al. 2019) has ``subject``, ``template`` and ``object``; in the template, ``[X]``
+stands for the subject and ``[Y]`` for the object. It may have ``relation``.
 """
 
 from __future__ import annotations
@@ -27,15 +26,13 @@ Columns = Mapping[str, Sequence[Any]]
 Row = Mapping[str, Any]
 """Of one row, what each column has."""
 
-_GOOD, _BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
-_PARADIGM, _PHENOMENON = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
 _FACT = "subject", "template", "object"
 _SUBJECT, _OBJECT = "[X]", "[Y]"
 
 
 def kind_of(columns: Columns) -> Kind | None:
     """What items a table with these columns has; None if none."""
-    if _named(columns, _GOOD) and _named(columns, _BAD):
+    if "sentence_good" in columns and "sentence_bad" in columns:
         return "pairs"
     return "contexts" if all(name in columns for name in _FACT) else None
 
@@ -105,16 +102,16 @@ def _items(
 def _pair(name: str, row: Row, of_file: str) -> Item:
     return minimal_pair(
         name,
-        _text(row, _PARADIGM, of_file),
-        _text(row, _GOOD),
-        _text(row, _BAD),
-        _text(row, _PHENOMENON, ""),
-        _text(row, ("group",), ""),
+        _text(row, "UID", of_file),
+        _text(row, "sentence_good"),
+        _text(row, "sentence_bad"),
+        _text(row, "linguistics_term", ""),
+        _text(row, "group", ""),
     )
 
 
 def _fact(name: str, row: Row, of_file: str) -> Item:
-    subject, template, answer = (_text(row, (column,)) for column in _FACT)
+    subject, template, answer = (_text(row, column) for column in _FACT)
     for mark in (_SUBJECT, _OBJECT):
         if template.count(mark) != 1:
             raise ValueError(f"the template {template!r} has not one {mark}")
@@ -124,7 +121,7 @@ def _fact(name: str, row: Row, of_file: str) -> Item:
     return Item(
         id=name,
         kind="contexts",
-        paradigm=_text(row, ("relation",), template),
+        paradigm=_text(row, "relation", template),
         texts={"object": (before.rstrip(" "), space + answer, after)},
         target=1,
         answers=("object",),
@@ -132,21 +129,16 @@ def _fact(name: str, row: Row, of_file: str) -> Item:
     )
 
 
-def _text(row: Row, names: Sequence[str], otherwise: str | None = None) -> str:
-    """The text in the first of these columns that there is, without spaces around it.
+def _text(row: Row, name: str, otherwise: str | None = None) -> str:
+    """The text in a column, without spaces around it.
 
     Raises:
         ValueError: it is empty or no text, and there is nothing to take instead.
     """
-    name = _named(row, names)
     value = row.get(name)
     text = value.strip() if isinstance(value, str) else ""
     if text:
         return text
     if otherwise is not None and value in (None, ""):
         return otherwise
-    raise ValueError(f"{name or names[0]} is empty or no text")
-
-
-def _named(columns: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((name for name in names if name in columns), "")
+    raise ValueError(f"{name} is empty or no text")

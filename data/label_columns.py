@@ -191,30 +191,16 @@ def _numbers(labels: Sequence[object]) -> bool:
 
 
 def _per_word(rows: Sequence[TableRows], name: str) -> bool:
-    """Whether the column has a label per word.
-
-    Raises:
-        UserError: labels of words seem to be separated by commas, or to be one string where they
-            could be a list.
-    """
+    """Whether the column has a label per word."""
     if any(isinstance(v, list) for part in rows for v in part.values[name]):
         return True
     # A cell of CSV is one string; the majority of rows with several words decides.
-    by_space: Counter[bool] = Counter()
-    by_comma: Counter[bool] = Counter()
+    several: Counter[bool] = Counter()
     for part in rows:
-        for row, value in enumerate(part.values[name]):
-            if isinstance(value, str) and (n := len(part.tokens(row))) > 1:
-                by_space[len(_words(value)) == n] += 1
-                by_comma[len(re.split(r"[,;|]\s*", value)) == n] += 1
-    spaced, commas = (found[True] > found[False] for found in (by_space, by_comma))
-    if commas or (spaced and not rows[0].space_separated):
-        how = "separate them by spaces" if rows[0].space_separated else "write a list"
-        raise UserError(
-            f"{rows[0].place}: the labels of words in {name} are one string, e.g. "
-            f"{_short(rows[0].values[name][0])}; {how}."
-        )
-    return spaced
+        for row, value in enumerate(part.values[name]) if part.space_separated else ():
+            if (n := len(part.tokens(row))) > 1:
+                several[len(_words(value)) == n] += 1
+    return several[True] > several[False]
 
 
 def _raw_labels(part: TableRows, row: int, name: str, words: bool) -> list[Any]:

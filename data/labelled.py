@@ -26,7 +26,6 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.common.wording import listed
 from probes.data.item_tables import find_items, kind_of
 from probes.data.label_columns import (
     TableRows,
@@ -71,11 +70,11 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     rows = []
     for split, part in files.items():
         for path in part:
-            kind = path.suffix.lower()
-            table, lines = _below(path, request) if request.field else _READERS[kind](path)
-            rows.append(
-                _rows(table, split, str(path), request, lines, space_separated=kind == ".csv")
-            )
+            read = _READERS[path.suffix.lower()]
+            if request.field and read is not _json:
+                raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
+            table, lines = _json(path, request.field) if request.field else read(path)
+            rows.append(_rows(table, split, str(path), request, lines, read is _csv))
     identity = {
         f"{split} {i}": sha256(path) for split, part in files.items() for i, path in enumerate(part)
     }
@@ -246,7 +245,10 @@ def _rows(
         flags[request.group] = f"--group {request.group}"
     for column, flag in flags.items():
         if column not in table:
-            raise UserError(f"{place}: no column for {flag}; the columns are {', '.join(table)}.")
+            names = ", ".join(table)
+            if len(next(iter(table.values()))) == 1 and not space_separated:
+                names += " (if the rows lie below one of these keys, give --field KEY)"
+            raise UserError(f"{place}: no column for {flag}; the columns are {names}.")
     splits = [split] * len(table[words])
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
@@ -262,115 +264,55 @@ def _rows(
     return rows
 
 
-def _below(path: Path, request: CorpusRequest) -> Table:
-    """Read the rows of a JSON file that lie under the key `--field`.
+def _json(path: Path, field: str = "") -> Table:
+    """Read one object per line, an array in a .json file, or the array that lies below a key.
+
+    Args:
+        field: the key, dotted where it is further below.
 
     Raises:
-        UserError: the file is not JSON, or there are no rows under that key.
-    """
-    where = f"--field {request.field}: {path}"
-    if _READERS[path.suffix.lower()] is not _json_lines:
-        raise UserError(f"{where} is not JSON; leave the flag out.")
-    try:
-        found = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON ({error}); correct the file.") from error
-    for key in request.field.split("."):
-        if not isinstance(found, dict) or key not in found:
-            keys = listed(list(map(str, found))[:10]) if isinstance(found, dict) else "none"
-            raise UserError(f"{where} has no key {key!r} there; the keys are {keys}.")
-        found = found[key]
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
-        raise UserError(f"{where} has no list of objects there; name the key of the rows.")
-    return _by_column(path, found), []
-
-
-def _json_lines(path: Path) -> Table:
-    """Read one object per line, or an array of objects in a .json file; missing keys become null.
-
-    Raises:
-        UserError: a line, or an element, is not a JSON object.
+        UserError: the file is not JSON, or a row is not an object.
     """
     text = read_text(path)
-    if path.suffix.lower() == ".json" and text.lstrip().startswith("["):
-        return _json_array(path, text)
-    _refuse_wrapped(path, text)
-    rows, numbers = [], []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise UserError(
-                    f"{path}, line {number}: not JSON ({error}); expected one object per line."
-                ) from error
-            if not isinstance(row, dict):
-                raise UserError(f"{path}, line {number}: not a JSON object; expected one per line.")
-            rows.append(row)
-            numbers.append(number)
-    return _by_column(path, rows), numbers
-
-
-def _refuse_wrapped(path: Path, text: str) -> None:
-    """Check that a file is not one object that holds the rows, or one of columns.
-
-    Raises:
-        UserError: it is; the message says under which key the rows are.
-    """
-    try:
-        whole = json.loads(text)
-    except (ValueError, RecursionError):
-        return  # one object per line, or damaged
-    if not isinstance(whole, dict) or _is_row(whole):
-        return
-    found = [key for key, value in _entries(whole, "") if _is_rows(value)]
-    if not found and "tokens" not in whole and "\n" not in text.strip():
-        return  # a row without tokens
-    keys = ", ".join(map(str, whole))
-    remedy = f"save the list under {' or '.join(map(repr, found))}" if found else "save the rows"
-    remedy = f"give --field {found[0]}, or {remedy}" if len(found) == 1 else remedy
-    raise UserError(
-        f"{path}: one JSON object (its keys are {keys[:200]}), but rows are expected at the top; "
-        f"{remedy} as a file of its own, as an array of objects or one object per line."
-    )
-
-
-def _is_row(value: object) -> bool:
-    """Whether an object has tokens as a row has them."""
-    tokens = value.get("tokens") if isinstance(value, dict) else None
-    return isinstance(tokens, (list, str)) and not any(isinstance(t, list) for t in tokens)
-
-
-def _is_rows(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(row, dict) for row in value)
-
-
-def _entries(value: dict[str, Any], above: str) -> Iterator[tuple[str, Any]]:
-    """The entries of an object and of the objects in it, with dotted keys."""
-    for key, inner in value.items():
-        yield f"{above}{key}", inner
-        if isinstance(inner, dict):
-            yield from _entries(inner, f"{above}{key}.")
-
-
-def _json_array(path: Path, text: str) -> Table:
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{path}: not JSON ({error}); expected an array of objects, or one object per line."
-        ) from error
-    odd = next((i for i, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
-    if odd is not None:
-        raise UserError(f"{path}, element {odd}: not a JSON object; expected an array of objects.")
-    return _by_column(path, rows), []
-
-
-def _by_column(path: Path, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    lines: list[int] = []
+    if field or (path.suffix.lower() == ".json" and text.lstrip().startswith("[")):
+        rows = _below(path, field, _parsed(str(path), text))
+    else:
+        numbered = list(enumerate(text.split("\n"), start=1))
+        lines = [number for number, line in numbered if line.strip()]
+        rows = [_parsed(f"{path}, line {n}", line) for n, line in numbered if line.strip()]
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict):
+            where = f"line {lines[i]}" if lines else f"element {i + 1}"
+            raise UserError(f"{path}, {where}: not a JSON object; write one for each row.")
     if not rows:
         raise UserError(f"{path}: contains no row; is it the right file?")
     names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
+    return {name: [row.get(name) for row in rows] for name in names}, lines
+
+
+def _parsed(place: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{place}: not JSON ({error}); write one object per line, or give --field KEY if the "
+            "rows lie below a key."
+        ) from error
+
+
+def _below(path: Path, field: str, found: Any) -> list[Any]:
+    """The array below the key `field`."""
+    for key in field.split(".") if field else ():
+        if not isinstance(found, dict) or key not in found:
+            keys = ", ".join(map(str, found))[:200] if isinstance(found, dict) else ""
+            raise UserError(
+                f"--field {field}: {path} has no key {key!r} there; the keys are {keys or 'none'}."
+            )
+        found = found[key]
+    if not isinstance(found, list):
+        raise UserError(f"--field {field}: {path} has no rows there; name the key of an array.")
+    return found
 
 
 def _csv(path: Path) -> Table:
@@ -408,21 +350,16 @@ def _csv(path: Path) -> Table:
 
 
 def _parquet(path: Path) -> Table:
-    with _loading(str(path)) as cache:
-        from datasets import load_dataset
+    with _loading(str(path)), path.open("rb") as file:
+        from datasets import Dataset
+        from pyarrow.parquet import read_table
 
-        # datasets would interpret brackets and colons in the path as a pattern.
-        link = Path(cache) / "data.parquet"
-        link.symlink_to(path.resolve())
-        found = load_dataset(
-            "parquet", data_files={"train": [str(link)]}, cache_dir=cache, keep_in_memory=True
-        )
-        return _columns(found["train"]), []
+        return _columns(Dataset(read_table(file))), []
 
 
 _READERS: dict[str, Callable[[Path], Table]] = {
-    ".jsonl": _json_lines,
-    ".json": _json_lines,
+    ".jsonl": _json,
+    ".json": _json,
     ".csv": _csv,
     ".parquet": _parquet,
 }

@@ -23,8 +23,8 @@ from probes.common.defined import begin_run
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.origin import Loading, Origin, described, failing_line, loading
+from probes.common.own_imports import own_imports
 from probes.common.terminal import progress
-from probes.measurements.own_imports import own_imports
 
 GROUP = "probes.plug_ins"
 """Group of entry points; each names a module that registers what it defines."""

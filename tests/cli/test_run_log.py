@@ -15,7 +15,7 @@ from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.data.labelled import _json_lines
+from probes.data.labelled import _json
 from probes.extraction.store import Store, StoreKey
 from probes.measurements.joined_results import find_results
 
@@ -155,7 +155,7 @@ def test_an_import_waits_for_another_and_removes_leftovers_of_a_killed_one(tiny_
 def test_json_arrays_are_read_and_malformed_ones_reported(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('[{"tokens": ["a"], "y": ["X"]}, {"tokens": ["b"]}]')
-    assert _json_lines(path) == ({"tokens": [["a"], ["b"]], "y": [["X"], None]}, [])
+    assert _json(path) == ({"tokens": [["a"], ["b"]], "y": [["X"], None]}, [])
     for content, message in (
         ('[{"a": 1}, 2]', "element 2: not a JSON object"),
         ('[{"a": 1}', "not JSON"),
@@ -163,7 +163,7 @@ def test_json_arrays_are_read_and_malformed_ones_reported(tmp_path):
     ):
         path.write_text(content)
         with pytest.raises(UserError, match=message):
-            _json_lines(path)
+            _json(path)
 
 
 @pytest.mark.parametrize("reader", ["true", "head -1", "cat > /dev/full"])

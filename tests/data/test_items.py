@@ -350,11 +350,11 @@ def test_facts_are_written_from_their_templates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", 'good,bad\nA b.,A c.\n"Two\nlines.",Two.\nx,\n', "line 5: bad is empty or no text"),
-        ("a.jsonl", '{"good":"a","bad":"b"}\n\n{"good":"a","bad":3}\n', "line 3: bad is empty or no text"),
-        ("a.jsonl", '{"good":"a","bad":"b"}\n{"good":"a"}\n', "line 2: bad is empty or no text"),
-        ("a.csv", "good,bad,group\na,b,  \n", "line 2: group is empty or no text"),
-        ("a.json", '[{"good":"a","bad":"b"},{"good":" ","bad":"b"}]', "row 2: good is empty or no text"),
+        ("a.csv", 'sentence_good,sentence_bad\nA b.,A c.\n"Two\nlines.",Two.\nx,\n', "line 5: sentence_bad is empty or no text"),
+        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n\n{"sentence_good":"a","sentence_bad":3}\n', "line 3: sentence_bad is empty or no text"),
+        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n{"sentence_good":"a"}\n', "line 2: sentence_bad is empty or no text"),
+        ("a.csv", "sentence_good,sentence_bad,group\na,b,  \n", "line 2: group is empty or no text"),
+        ("a.json", '[{"sentence_good":"a","sentence_bad":"b"},{"sentence_good":" ","sentence_bad":"b"}]', "row 2: sentence_good is empty or no text"),
         ("a.csv", "subject,template,object\nO,[X] is.,N\n", r"line 2: the template '\[X\] is.' has not one \[Y\]"),
         ("a.csv", "subject,template,object\nO,[Y] [Y] [X],N\n", r"line 2: the template .* has not one \[Y\]"),
         ("a.csv", "subject,template,object\nO,is [Y],N\n", r"line 2: the template 'is \[Y\]' has not one \[X\]"),
@@ -374,7 +374,7 @@ def test_what_is_wrong_is_named_with_file_and_line(
 
 def test_items_go_with_no_labels_or_splits_and_with_no_other_kind(tmp_path: Path) -> None:
     pairs, facts, other = (tmp_path / name for name in ("p.csv", "f.csv", "o.csv"))
-    pairs.write_text("good,bad\na,b\n")
+    pairs.write_text("sentence_good,sentence_bad\na,b\n")
     facts.write_text("subject,template,object\na,[X] [Y],b\n")
     other.write_text("text,label\na,b\n")
     with pytest.raises(UserError, match="--group: does not apply to --corpus"):
@@ -390,7 +390,9 @@ def test_files_of_one_name_have_items_of_their_own(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         paths.append(tmp_path / folder / "p.csv")
-        paths[-1].write_text(f"good,bad\nA {folder}.,B {folder}.\nC {folder}.,D.\n")
+        paths[-1].write_text(
+            f"sentence_good,sentence_bad\nA {folder}.,B {folder}.\nC {folder}.,D.\n"
+        )
     items = find_corpus(*map(str, paths)).load().items
     assert [item.texts["good"][0] for item in items] == ["A one.", "C one.", "A two.", "C two."]
     assert len({item.id for item in items}) == 4  # else they would be resampled together

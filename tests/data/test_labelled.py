@@ -214,7 +214,7 @@ def test_odd_rows_are_counted(tmp_path):
         ('\n["a"]\n', "line 2: not a JSON object"),
         (
             '{"words": ["a"], "ner_tags": ["O"]}\n',
-            "no column for tokens; the columns are words, ner_tags.",
+            "no column for tokens; the columns are words, ner_tags",
         ),
         ('{"tokens": ["a"], "x": ["O"]}\n', "no column for --task-from ner_tags"),
         (
@@ -270,10 +270,6 @@ def test_damaged_json_lines(tmp_path, content, message):
             "line 2: tokens is a list written as text",
         ),
         (
-            'tokens,ner_tags\na b,"O,O"\nc d,"O,B-X"\n',
-            "labels of words in ner_tags are one string, e.g. 'O,O'; separate them by spaces",
-        ),
-        (
             "tokens,ner_tags\na,0.5\nb,1.5\nc,oops\n",
             "line 4: ner_tags is 'oops', but other rows have numbers",
         ),
@@ -323,30 +319,22 @@ def test_brackets_in_text_are_no_lists(tmp_path):
     assert len(list(corpus)) == 32
 
 
-@pytest.mark.parametrize("text", ["B-PER O O B-LOC", "B-PER,O,O,B-LOC", "B-PER|O|O|B-LOC"])
-def test_in_json_labels_of_words_in_one_string_are_refused(tmp_path, text):
-    path = jsonl(tmp_path / "my.jsonl", [{"tokens": ["a", "b", "c", "d"], "ner_tags": text}] * 3)
-    assert_refused(path, f"the labels of words in ner_tags are one string, e.g. '{text}'; write a")
-
-
 @pytest.mark.parametrize(
-    ("wrapped", "message"),
+    ("indent", "message"),
     [
-        ({"data": ROWS}, "(its keys are data), but rows are expected at the top; give --field data, or save the list under "
-         "'data' as a file of its own"),
-        ({"version": "1", "rows": ROWS}, "(its keys are version, rows)"),
-        ({"data": {"train": ROWS, "test": ROWS}}, "under 'data.train' or 'data.test'"),
-        ({"train": ROWS, "dev": ROWS, "test": ROWS}, "under 'train' or 'dev' or 'test'"),
-        ({"tokens": [r["tokens"] for r in ROWS], "ner_tags": [r["ner_tags"] for r in ROWS]},
-         "(its keys are tokens, ner_tags), but rows are expected at the top; save the rows as"),
+        (None, "the columns are data (if the rows lie below one of these keys, give --field KEY)."),
+        (1, "my.json, line 1: not JSON"),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize("ending", ["json", "jsonl"])
-@pytest.mark.parametrize("indent", [None, 1])
-def test_an_object_that_holds_the_rows_is_no_row(tmp_path, wrapped, message, ending, indent):
-    path = tmp_path / f"my.{ending}"
-    path.write_text(json.dumps(wrapped, indent=indent))
+)
+def test_an_object_that_holds_the_rows_is_no_row(tmp_path, indent, message):
+    path = tmp_path / "my.json"
+    path.write_text(json.dumps({"data": ROWS}, indent=indent))
     assert_refused(path, message)
+    assert_refused(path, "give --field KEY")
+    found = find_corpus(str(path), task_from=("ner_tags",), field="data").load()
+    assert sorted(
+        label for split in found.splits for label in labels(found, split=split)
+    ) == sorted(row["ner_tags"] for row in ROWS)
 
 
 NO_DOCUMENT = [None, float("nan"), "", "  ", "NaN", "None", "null"]

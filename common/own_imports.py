@@ -1,24 +1,21 @@
-"""The user's own modules that a file of plug-ins imports: they determine results as it does."""
+"""The user's own modules that code imports: they determine results as it does."""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+import sysconfig
+from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import resolve_name
+from importlib.util import find_spec, resolve_name
 from itertools import accumulate
 from pathlib import Path
 
-import probes
-import probes.common
-import probes.data
-import probes.tasks
-from probes.common.by_value import is_installed
-
-_SUITE = [
-    Path(package.__file__ or "").resolve().parent
-    for package in (probes, probes.common, probes.data, probes.tasks)
+_NOT_OWN = [Path(__file__).resolve().parents[1] / n for n in ("probes", "common", "data", "tasks")]
+_NOT_OWN += [
+    Path(path).resolve()
+    for name, path in sysconfig.get_paths().items()
+    if name in ("stdlib", "platstdlib", "purelib", "platlib")
 ]
 
 
@@ -35,20 +32,36 @@ def own_imports(file: Path, content: bytes) -> dict[str, Path]:
     Returns:
         files by names of modules.
     """
+    return own_modules(_imported(content, ""), file.parent)
+
+
+def own_modules(names: Iterable[str], folder: Path) -> dict[str, Path]:
+    """The user's own modules of these names, and those that they import.
+
+    Args:
+        names: some may be no modules.
+        folder: where modules are searched for first.
+    """
     found: dict[str, Path] = {}
-    todo = [(content, "")]
+    todo = [iter(names)]
     while todo:
-        for name in _imported(*todo.pop()):
-            if name in found or not (spec := _find(name, str(file.parent))) or not spec.origin:
+        for name in todo.pop():
+            if name in found or not (spec := _find(name, str(folder))) or not spec.origin:
                 continue
             path = Path(spec.origin).resolve()
-            known = is_installed(path) or any(map(path.is_relative_to, _SUITE))
-            if path.is_file() and not known:
+            if path.is_file() and _is_own(path):
                 found[name] = path
                 if path.suffix == ".py":
                     inside = spec.submodule_search_locations is not None
-                    todo.append((path.read_bytes(), name if inside else name.rpartition(".")[0]))
+                    package = name if inside else name.rpartition(".")[0]
+                    todo.append(_imported(path.read_bytes(), package))
     return found
+
+
+def _is_own(file: Path) -> bool:
+    """Whether a file belongs neither to Python, to an installed package nor to the suite."""
+    packages = {"site-packages", "dist-packages"} & set(file.parts)
+    return not packages and not any(map(file.is_relative_to, _NOT_OWN))
 
 
 def _imported(content: bytes, package: str) -> Iterator[str]:
@@ -79,5 +92,15 @@ def _find(name: str, folder: str) -> ModuleSpec | None:
     spec = None
     for qualified in accumulate(name.split("."), "{}.{}".format):
         spec = PathFinder.find_spec(qualified, places) if places else None
+        if spec is None and qualified == top:
+            spec = _installed_for_editing(top)
         places = spec.submodule_search_locations if spec else None
     return spec
+
+
+def _installed_for_editing(top: str) -> ModuleSpec | None:
+    """A module that no folder of `sys.path` has, such as one of ``pip install --editable``."""
+    try:
+        return find_spec(top)
+    except ValueError:  # a module without a specification, such as `__main__`
+        return None
