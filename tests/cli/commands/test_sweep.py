@@ -52,7 +52,7 @@ offline = false
 quick = true
 evidence = "none"
 measurements = ["probes", "structure"]
-structure-seeds = 5
+structure-ranks = [1, 2]
 """,
         workers="2",
     )
@@ -63,7 +63,7 @@ structure-seeds = 5
     assert (first.config.seeds, second.config.seeds) == (2, 3)
     assert (first.config.twins, second.config.twins) == (1, 0)
     assert second.config.evidence == ("none",)
-    assert second.config.options == {"structure": {"seeds": "5"}}
+    assert second.config.options == {"structure": {"ranks": "1,2"}}
     for run in (first, second):
         shared = run.config.output, run.config.threads, run.config.workers
         assert shared == (Path("out"), 1, 2)
@@ -106,7 +106,7 @@ REFUSED = [
     (GOOD + 'corpus = "./nowhere"\n', ", run 1: --corpus ./nowhere: there is no such file or folder."),
     (GOOD + "corpus = []\n", ", run 1: --corpus: expected at least one argument"),
     (GOOD + 'offline = "yes"\n', ", run 1: --offline: ignored explicit argument 'yes'"),
-    (GOOD + 'measurements = "structure"\nstructure-steps = 0\n', ", run 1: --structure-steps 0: give a number of at least 1."),
+    (GOOD + 'measurements = "structure"\nstructure-ranks = 0\n', ", run 1: --structure-ranks 0: XX"),
     (GOOD + "structure.steps = 0\n", ", run 1: structure = {'steps': 0}: give text, a number, true or false."),
     (GOOD + "version = true\n", ", run 1: version: not of a single run; give it on the command line."),
 ]  # fmt: skip
