@@ -174,9 +174,9 @@ def lose_a_node(scratch: Path, models: Sequence[str], options: argparse.Namespac
     sweep = scratch / "sweep.toml"
     names = json.dumps([*models, f"random:{models[0]}"])
     sweep.write_text(
-        f"models = {names}\n[defaults]\noffline = true\nevidence = 'none'\ntwins = 0\nthreads = 1\n"
-        f"data_dir = {json.dumps(str(options.data_dir))}\nlimit = {options.limit}\n"
-        "[[runs]]\ncorpora = ['sample', 'ewt']\n"
+        f"model = {names}\noffline = true\nevidence = 'none'\ntwins = 0\nthreads = 1\n"
+        f"data-dir = {json.dumps(str(options.data_dir))}\nlimit = {options.limit}\n"
+        "[[run]]\ncorpus = 'sample'\n[[run]]\ncorpus = 'ewt'\n"
     )
     for name in ("local", "cluster"):
         places = ["--output", str(scratch / name / "results")]

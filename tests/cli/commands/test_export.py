@@ -12,7 +12,7 @@ from board_by_hand import put
 import probes
 from probes.__main__ import main
 from probes.measurements.joined_results import find_results, read_result
-from probes.records.files import find_records, write_record
+from probes.records.files import find_records, read_arrays, write_record
 
 
 @pytest.fixture
@@ -70,7 +70,8 @@ def test_published_results_are_not_exported(results, tmp_path):
 def test_two_results_of_one_name_are_not_exported_together(results, tmp_path, capsys):
     path, result = next(iter(find_results(results).items()))
     twin = result.model_copy(update={"model": result.model.model_copy(update={"name": "x"})})
-    write_record(results / "again" / "/".join(path.parts[-3:]), twin, {})
+    again = results / "again" / "/".join(path.parts[-3:])
+    write_record(again, twin, read_arrays(path))
     assert main(["export", str(results), str(tmp_path / "shared"), "--sums"]) == 2
     assert "; export their folders one by one." in capsys.readouterr().err
     assert not (tmp_path / "shared").exists()
@@ -137,32 +138,29 @@ def test_a_record_that_cannot_be_used_is_left_out_by_name(kind, results, tmp_pat
     assert len(there) == 5
 
 
-@pytest.fixture
-def copied(results, tmp_path):
-    """Results that were copied into another folder, beside what is there already."""
-    there = tmp_path / "there"
-    put(there, "m", "pos", 9)
-    put(there, "third", "pos", 49)
-    shutil.copytree(results, there / "theirs")
-    shutil.copytree(results, there, dirs_exist_ok=True)
-    return there
+def test_the_same_record_in_several_folders_counts_once(results, tmp_path, capsys):
+    """Copies beside a folder and within it, one of them with another model."""
+    copy = tmp_path / "copy"
+    shutil.copytree(results, copy)
+    put(copy, "third", "pos", 49)
 
-
-def test_the_same_record_in_several_folders_counts_once(results, copied, tmp_path, capsys):
-    models = {("m", "pos"), ("m", "srl"), ("other", "pos")}
-    for places, found in (([results, results], models), ([copied], models | {("third", "pos")})):
+    def shown(*places):
         loaded = probes.load_results(*places)
-        assert sorted((x.model.name, x.task.name) for x in loaded) == sorted(found)
         capsys.readouterr()
         assert main(["leaderboard", *map(str, places), "--format", "csv"]) == 0
-        printed = capsys.readouterr()
-        assert printed.out.count("\n") == 1 + 2 * len(found)
-        assert "left out" not in printed.err
+        ranked = capsys.readouterr()
+        assert "left out" not in ranked.err
         assert main(["report", *map(str, places), "-o", str(tmp_path / "page.html")]) == 0
-        assert main(["board", *map(str, places)]) == 0
-        assert f"recomputed {len(found)} results of {len({x for x, _ in found})} models" in (
-            capsys.readouterr().err
-        )
+        page = (tmp_path / "page.html").read_text()
+        return sorted((x.model.name, x.task.name) for x in loaded), ranked.out, page
+
+    whole = shown(copy)
+    assert whole[0] == [("m", "pos"), ("m", "srl"), ("other", "pos"), ("third", "pos")]
+    assert shown(copy, results) == whole
+    shutil.copytree(results, copy / "theirs")
+    assert shown(copy) == whole
+    shutil.copytree(copy, results, dirs_exist_ok=True)
+    assert shown(results) == whole
 
 
 def test_evidence_that_is_copied_beside_its_scores_joins_them(results, tmp_path):

@@ -106,7 +106,7 @@ REFUSED = [
     (GOOD + 'corpus = "./nowhere"\n', ", run 1: --corpus ./nowhere: there is no such file or folder."),
     (GOOD + "corpus = []\n", ", run 1: --corpus: expected at least one argument"),
     (GOOD + 'offline = "yes"\n', ", run 1: --offline: ignored explicit argument 'yes'"),
-    (GOOD + 'measurements = "structure"\nstructure-ranks = 0\n', ", run 1: --structure-ranks 0: XX"),
+    (GOOD + 'measurements = "structure"\nstructure-ranks = 0\n', ", run 1: --structure-ranks 0: give whole numbers from 1 on, separated by commas."),
     (GOOD + "structure.steps = 0\n", ", run 1: structure = {'steps': 0}: give text, a number, true or false."),
     (GOOD + "version = true\n", ", run 1: version: not of a single run; give it on the command line."),
 ]  # fmt: skip
