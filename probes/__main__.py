@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import keyword
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -32,7 +31,6 @@ COMMANDS = (
     "figure",
     "export",
     "export-probe",
-    "import",
     "new-task",
     "new-measurement",
     "check",
@@ -97,8 +95,7 @@ def whole_parser() -> Parser:
 
 
 def _module(name: str) -> ModuleType:
-    module = name.replace("-", "_") + "_" * keyword.iskeyword(name)
-    return importlib.import_module(f"probes.cli.commands.{module}")
+    return importlib.import_module(f"probes.cli.commands.{name.replace('-', '_')}")
 
 
 if __name__ == "__main__":

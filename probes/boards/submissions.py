@@ -7,8 +7,7 @@ says, and its scores, intervals and tests from what is stored beside it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,15 +20,14 @@ from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
 from probes.measurements.soundness import require_sound
-from probes.records.bundles import unpack
-from probes.records.files import PUBLISHED, name_of, read_record, record_paths
+from probes.records.files import name_of, read_record, record_paths
 from probes.records.keys import record_key
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.unique import identity, unique_records
 
-MOST_BYTES = 50 * 10**6
-"""Limit on a bundle. With sums, five tasks of a model on a treebank have half a million."""
+MOST_BYTES = 20 * 10**6
+"""Limit on a file. With sums, scores of a task on a treebank have a tenth of a million."""
 
 _NAME = Aspect("model", lambda r: (r.model.name, r.model.revision))
 _CORPUS = Aspect("corpus", lambda r: (r.corpus.name, r.corpus.version, r.corpus.limit))
@@ -52,44 +50,23 @@ class Submission:
     Attributes:
         results: by their files.
         left_off: records of which nothing can be computed again.
-        bundles: digests of the bundles that were named or found.
-        known: how many of these were not read, since they are known.
     """
 
     results: Mapping[Path, Result]
     left_off: tuple[LeftOff, ...]
-    bundles: frozenset[str]
-    known: int
 
 
-def read_submission(
-    places: Iterable[Path], staging: Path, known: Collection[str] = ()
-) -> Submission:
-    """Everything below folders, and in bundles that are there or are named themselves.
-
-    Args:
-        staging: an empty folder, in which bundles are unpacked.
-        known: digests of bundles that are not to be read.
+def read_submission(folders: Iterable[Path]) -> Submission:
+    """Everything below folders.
 
     Raises:
-        UserError: a place does not exist, or a bundle or a record cannot be read, is too large or
-            is not what it says. Nothing is computed again yet.
+        UserError: a folder does not exist, or a record cannot be read, is too large or is not what
+            it says. Nothing is computed again yet.
     """
-    folders, bundles, n_known = [], set(), 0
-    for place in places:
-        if not place.exists():
-            raise UserError(f"{place}: there is no such folder or file; name results or a bundle.")
-        folders += [place] * place.is_dir()
-        for path in _bundles(place):
-            digest = sha256(path)
-            n_known += digest in known
-            if digest not in known and digest not in bundles:
-                if path.stat().st_size > MOST_BYTES:
-                    raise UserError(f"{path}: more than {MOST_BYTES:,} bytes; export with --sums.")
-                # By its own path, which messages then give.
-                folders.append(staging.joinpath(*path.absolute().parts[1:]))
-                unpack(path, folders[-1])
-            bundles.add(digest)
+    folders = tuple(folders)
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder}: there is no such folder; name a folder of results.")
     with infrequent_garbage_collection():
         records = unique_records(*folders, find=_strictly)
     reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
@@ -104,24 +81,21 @@ def read_submission(
         for path, record in records.items()
         if reasons[path] or identity(record) not in used
     ]
-    return Submission(results, tuple(left_off), frozenset(bundles), n_known)
-
-
-def _bundles(place: Path) -> list[Path]:
-    if not place.is_dir():
-        return [place]
-    found = sorted(place.rglob("*.zip"))
-    return [path for path in found if PUBLISHED not in path.relative_to(place).parts]
+    return Submission(results, tuple(left_off))
 
 
 def _strictly(folder: Path) -> dict[Path, Record]:
     """All records below a folder.
 
     Raises:
-        UserError: one cannot be read, or its key or name does not follow from what it says.
+        UserError: one cannot be read, is too large, or its key or name does not follow from what it
+            says.
     """
     found = {}
     for path in record_paths(folder):
+        for file in (path, path.with_suffix(".npz")):
+            if file.exists() and file.stat().st_size > MOST_BYTES:
+                raise UserError(f"{file}: more than {MOST_BYTES:,} bytes; export with --sums.")
         record = read_record(path)
         key = record_key(
             record.inputs,
@@ -139,27 +113,34 @@ def _strictly(folder: Path) -> dict[Path, Record]:
     return found
 
 
-@contextmanager
-def naming_bundles(staging: Path) -> Iterator[None]:
-    """Let messages name bundles, instead of where they were unpacked.
+def require_follows(submission: Submission, board: Submission) -> dict[Path, Result]:
+    """Compute everything again that is not on a board with the same files.
 
-    Raises:
-        UserError: as inside.
-    """
-    try:
-        yield
-    except UserError as error:
-        raise UserError(str(error).replace(str(staging), "")) from error
+    See `probes.measurements.recomputed.require_recomputed`.
 
-
-def require_follows(submission: Submission) -> None:
-    """Compute everything again; see `probes.measurements.recomputed.require_recomputed`.
+    Returns:
+        the results that were computed again.
 
     Raises:
         UserError: a stored number does not follow from its sums.
     """
-    for path, result in submission.results.items():
+    known = {_content(path, result) for path, result in board.results.items()}
+    new = {
+        path: result
+        for path, result in submission.results.items()
+        if not known or _content(path, result) not in known
+    }
+    for path, result in new.items():
         require_recomputed(result, path)
+    return new
+
+
+def _content(path: Path, result: Result) -> tuple[str, ...]:
+    """The scores at `path` and the evidence behind them, with digests of their arrays."""
+    stored = (result, *result.evidence.values())
+    arrays = [path.with_name(name_of(each)).with_suffix(".npz") for each in stored]
+    digests = [sha256(file) for file in arrays if file.exists()]
+    return (*(each.model_dump_json() for each in stored), *digests)
 
 
 def require_unchanged(submission: Submission, board: Submission) -> None:

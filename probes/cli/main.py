@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probes import __version__
 from probes.cli.arguments import Parser, add_format, add_include, add_reading, exit_status
@@ -15,6 +15,7 @@ from probes.common.origin import Origin
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.registered import corpora
+from probes.engines.config import RunConfig
 from probes.engines.inputs import find_models
 from probes.engines.settings import validate
 from probes.extraction.model_names import VECTORS
@@ -32,6 +33,9 @@ from probes.records.table import Cell, Table, TableRow
 from probes.rendering.printing import printer
 from probes.rendering.rows import DataRow
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks
+
+if TYPE_CHECKING:
+    from probes.cli.results import Results
 
 EXAMPLES = """\
 examples:
@@ -279,34 +283,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
-    # Plug-ins may bring flags of their own.
-    included, _ = _include_parser().parse_known_args(arguments)
     progress.quiet = bool({"-q", "--quiet"} & set(arguments))
-    discover(included.include)
-    given = vars(build_parser().parse_args(arguments))
-    models = given.pop("model", []) + [f"{VECTORS}{path}" for path in given.pop("vectors", [])]
+    given, models = parse(arguments)
     progress.verbose = given.pop("verbose", False)
     progress.quiet = given.pop("quiet", False)
-    given["options"] = _options(given)
     asked = [name for name in LISTS if given.pop(f"list_{name}", False)]
     with printer.printing(given.pop("format")):
         for name in asked:
             _print_list(name)
         if asked:
             return 0
-        return _run(given, models, shlex.join(["python", "run_probes.py", *arguments]))
+        config = validate(given)
+        if config.offline:
+            os.environ["HF_HUB_OFFLINE"] = "1"
+        command = shlex.join(["python", "run_probes.py", *arguments])
+        return 1 if measure(config, models, command).failed else 0
 
 
-def _run(given: dict[str, Any], models: list[str], command: str) -> int:
-    """Run what was asked for; torch is imported only once that is valid."""
-    config = validate(given)
-    if config.offline:
-        os.environ["HF_HUB_OFFLINE"] = "1"
+def parse(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Parse a command line, with the flags of the plug-ins that it includes.
 
+    Returns:
+        the arguments by name, with the options of measurements in "options"; and the models.
+    """
+    included, _ = _include_parser().parse_known_args(arguments)
+    discover(included.include)
+    given = vars(build_parser().parse_args(arguments))
+    models = given.pop("model", []) + [f"{VECTORS}{path}" for path in given.pop("vectors", [])]
+    given["options"] = _options(given)
+    return given, models
+
+
+def measure(config: RunConfig, models: Sequence[str], command: str) -> Results:
+    """Find the models and the corpus, and measure; torch is imported only once they are found."""
     found = find_models(models, config)
     source = find_corpus(*config.tested, **config.corpus_request)
 
     from probes.cli.run import run_corpora
 
-    results = run_corpora(config, source, found, command)
-    return 1 if results.failed else 0
+    return run_corpora(config, source, found, command)

@@ -185,21 +185,12 @@ def rows_of_mixes(
     n_layers = weights.shape[1]
     gold, metric = scorers["test"].gold, scorers["test"].names[0]
     resampled = _resampled(gold, metric, predicted["test"])
-    intervals = [None] * n_layers if resampled is None else map(bounds, interval(resampled))
     scores = {
         split: [each[metric] for each in scorers[split].scores(given)]
         for split, given in predicted.items()
     }
-    for k, between in enumerate(intervals):
-        yield Row("mix_score", scores["test"][k], k, *ends(between))
-    headline = np.array(scores["test"], dtype=np.float64)
-    gain, expected = gain_and_expected_layer(headline, resampled)
     full = weights[n_layers - 1 :]
-    yield Row.estimated("total_gain", gain)
-    yield Row.estimated("expected_layer", expected)
-    centre = over_samples(centre_of_gravity(full), n_layers - 1)
-    yield Row.estimated("centre_of_gravity", centre)
-    yield Row.estimated("kl", over_samples(kl_from_uniform(full), float(np.log2(n_layers))))
+    yield from rows_of_gains(np.array(scores["test"], dtype=np.float64), resampled, full)
     for k in range(n_layers):
         yield Row("mix_score", scores["dev"][k], k, split="dev")
         yield Row("mix_strength", strengths[k], k, split="train")
@@ -209,6 +200,33 @@ def rows_of_mixes(
         for layer, weight in enumerate(row):
             axes = {"of": layer, "sample": sample}
             yield Row("mix_weight", weight, n_layers - 1, split="train", axes=axes)
+
+
+def rows_of_gains(scores: Floats, resampled: Floats | None, weights: Floats) -> Iterator[Row]:
+    """Test scores of all mixes, and what follows from them and from weights.
+
+    Args:
+        scores: on test. Shape (L + 1,).
+        resampled: the same in every resample, (L + 1, n); None if there are too few clusters.
+        weights: of the mix of all layers, then of that on each sample. Shape (1 + samples, L + 1).
+    """
+    n_layers = len(scores)
+    yield from rows_of_scores("mix_score", range(n_layers), scores, resampled)
+    gain, expected = gain_and_expected_layer(scores, resampled)
+    yield Row.estimated("total_gain", gain)
+    yield Row.estimated("expected_layer", expected)
+    centre = over_samples(centre_of_gravity(weights), n_layers - 1)
+    yield Row.estimated("centre_of_gravity", centre)
+    yield Row.estimated("kl", over_samples(kl_from_uniform(weights), float(np.log2(n_layers))))
+
+
+def rows_of_scores(
+    metric: str, layers: Sequence[int], scores: Floats, resampled: Floats | None
+) -> Iterator[Row]:
+    """Test scores with their intervals, which are missing without resamples."""
+    for place, layer in enumerate(layers):
+        between = None if resampled is None else bounds(interval(resampled[place]))
+        yield Row(metric, scores[place], layer, *ends(between))
 
 
 def _resampled(gold: Gold, metric: str, predicted: NDArray[Any]) -> Floats | None:

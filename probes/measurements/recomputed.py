@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +18,15 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.measurements.current import has_current_numerics
-from probes.measurements.expected_layer import (
-    centre_of_gravity,
-    gain_and_expected_layer,
-    kl_from_uniform,
-    over_samples,
-)
-from probes.measurements.localisation import Localisation
+from probes.measurements.localisation import Localisation, rows_of_gains, rows_of_scores
 from probes.measurements.resampled import resampled, stored_sums, unlike
 from probes.measurements.resampled_mixes import stored_mix_sums
-from probes.measurements.training_variance import TrainingVariance, deviation, of_samples_alone
+from probes.measurements.training_variance import TrainingVariance, deviation, pooled_deviations
 from probes.records.files import name_of
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.records.row import Row, Rows
-from probes.records.values import ends
-from probes.statistics.bootstrap import bounds, interval, resample, resampled_sums
+from probes.statistics.bootstrap import resample, resampled_sums
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import p_best_of
@@ -106,15 +99,7 @@ def _scores(result: Result, path: Path) -> Iterator[Row]:
     sums = stored_sums(result, path)
     assert sums is not None  # see `why_not_recomputed`
     values, drawn = _values(result, sums, path)
-    yield from _with_intervals(result.task.metric, result.layers, values, drawn)
-
-
-def _with_intervals(
-    metric: str, layers: Sequence[int], values: Floats, drawn: Floats | None
-) -> Iterator[Row]:
-    for place, layer in enumerate(layers):
-        between = None if drawn is None else bounds(interval(drawn[place]))
-        yield Row(metric, values[place], layer, *ends(between))
+    yield from rows_of_scores(result.task.metric, result.layers, values, drawn)
 
 
 def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:
@@ -134,11 +119,7 @@ def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | 
 def _training_variance(result: Result, path: Path) -> Iterator[Row]:
     rows = result.evidence[TrainingVariance.name].rows
     samples, seeds = (_fits(rows, result.task.metric, axis) for axis in ("sample", "seed"))
-    over_seeds = pooled([[result.score(layer), *own] for layer, own in seeds.items()])
-    over_both = pooled(list(samples.values()))
-    yield deviation("training_sd", over_both)
-    yield deviation("retraining_sd", over_seeds)
-    yield Row("sampling_sd", of_samples_alone(over_both, over_seeds))
+    yield from pooled_deviations(result, pooled(list(samples.values())), seeds)
     for layer, own in samples.items():
         yield deviation("layer_training_sd", pooled([own]), layer)
     found = resampled(result, path, result.layers)
@@ -163,19 +144,12 @@ def _localisation(result: Result, path: Path) -> Iterator[Row]:
     if sums is None:
         raise UserError(f"{beside}: is not beside the scores {path.name}; export both together.")
     values, drawn = _values(result, sums, beside)
-    yield from _with_intervals("mix_score", range(len(values)), values, drawn)
-    gain, expected = gain_and_expected_layer(values, drawn)
-    yield Row.estimated("total_gain", gain)
-    yield Row.estimated("expected_layer", expected)
     of_samples: dict[int, list[float | None]] = defaultdict(list)
     for row in stored.rows.along("of"):
         if row.layer == len(values) - 1:
             of_samples[int(row.axes.get("sample") or 0)].append(row.value)
     weights = np.array(list(of_samples.values()), dtype=np.float64)
-    centre = over_samples(centre_of_gravity(weights), len(values) - 1)
-    yield Row.estimated("centre_of_gravity", centre)
-    kl = over_samples(kl_from_uniform(weights), float(np.log2(len(values))))
-    yield Row.estimated("kl", kl)
+    yield from rows_of_gains(values, drawn, weights)
 
 
 _AGAIN: dict[str, Callable[[Result, Path], Iterator[Row]]] = {

@@ -11,6 +11,7 @@ would. Tests carry this variance; what samples alone contribute is the differenc
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,17 +101,9 @@ class TrainingVariance(Measurement):
             for layer, own in zip(layers, predicted, strict=True)
         }
         n_seeds = len(seeds)
-        over_seeds = (
-            None
-            if convex
-            else pooled([[result.score(x), *own[:n_seeds]] for x, own in scores.items()])
-        )
         both = pooled([own[n_seeds:] for own in scores.values()])
-        rows = [
-            deviation("training_sd", both),
-            deviation("retraining_sd", over_seeds),
-            Row("sampling_sd", of_samples_alone(both, over_seeds)),
-        ]
+        of_seeds = {} if convex else {layer: own[:n_seeds] for layer, own in scores.items()}
+        rows = pooled_deviations(result, both, of_seeds)
         for layer, own in scores.items():
             rows.append(deviation("layer_training_sd", pooled([own[n_seeds:]]), layer))
             for i, value in enumerate(own):
@@ -122,12 +115,30 @@ class TrainingVariance(Measurement):
         return Found(rows, facts={"resampled": drawn}, notes=notes)
 
 
+def pooled_deviations(
+    result: Result, both: Spread | None, of_seeds: Mapping[int, Sequence[float | None]]
+) -> list[Row]:
+    """Standard deviations over trainings, over seeds, and over samples alone.
+
+    Args:
+        both: the spread over samples, each fitted from another seed.
+        of_seeds: by layer, the scores of further seeds on the whole training split, if there are
+            any.
+    """
+    over_seeds = pooled([[result.score(layer), *own] for layer, own in of_seeds.items()])
+    return [
+        deviation("training_sd", both),
+        deviation("retraining_sd", over_seeds),
+        Row("sampling_sd", _of_samples_alone(both, over_seeds)),
+    ]
+
+
 def deviation(metric: str, spread: Spread | None, layer: int | None = None) -> Row:
     """A standard deviation, with its degrees of freedom as n."""
     return Row(metric, spread.sd, layer, n=spread.df) if spread else Row(metric, None, layer)
 
 
-def of_samples_alone(both: Spread | None, seeds: Spread | None) -> float | None:
+def _of_samples_alone(both: Spread | None, seeds: Spread | None) -> float | None:
     """Standard deviation over training samples alone: what both have beyond the seeds."""
     if both is None:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 import zlib
@@ -66,19 +65,12 @@ def write_record(path: Path, record: Record, arrays: Arrays) -> None:
         with published(path.with_suffix(".npz")) as temporary:
             np.savez_compressed(temporary, allow_pickle=False, **arrays)
     with published(path) as temporary:
-        temporary.write_bytes(record_bytes(record))
+        temporary.write_bytes(record.model_dump_json().encode())
 
 
-def record_bytes(record: Record) -> bytes:
-    """The content of a record's file."""
-    return record.model_dump_json().encode()
-
-
-def array_bytes(arrays: Arrays) -> bytes:
-    """The content of the file of a record's arrays."""
-    content = io.BytesIO()
-    np.savez_compressed(content, allow_pickle=False, **arrays)
-    return content.getvalue()
+def place_of(path: Path) -> Path:
+    """Where the record at `path` lies within a folder of results: model, corpus, file."""
+    return Path(*path.absolute().parts[-3:])
 
 
 def name_of(record: Record) -> str:

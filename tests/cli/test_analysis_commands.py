@@ -97,8 +97,7 @@ def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
 def shared(folder, tmp_path_factory):
     """The same results as they may be passed on: with sums instead of predictions."""
     there = tmp_path_factory.mktemp("shared")
-    assert main(["export", str(folder), str(there / "b.zip"), "--sums"]) == 0
-    assert main(["import", str(there / "b.zip"), "--output", str(there / "results")]) == 0
+    assert main(["export", str(folder), str(there / "results"), "--sums"]) == 0
     return there / "results"
 
 
@@ -235,8 +234,11 @@ def test_show_of_one_probe_family(folder, capsys):
         (["claims", "/nowhere"], "/nowhere: there is no such folder; name a folder of results."),
         (["show", "/nowhere.json"], "/nowhere.json: there is no such file or folder."),
         (["show", "nowhere/M/ewt"], "nowhere/M/ewt: there is no such file or folder."),
-        (["import", "/nosuch.zip"], "/nosuch.zip: there is no such file."),
-        (["export", ".", "mine.tar"], "mine.tar: the name must end in .zip."),
+        (
+            ["export", "/nosuch", "mine", "--sums"],
+            "/nosuch: there is no such folder; name a folder",
+        ),
+        (["export", ".", "mine"], "error: --sums is missing. To share results with labels"),
         (["report", ".", "-o", "/nosuch/r.html"], "/nosuch/r.html: there is no folder /nosuch;"),
         (["cache", "--older-than", "3"], "error: --older-than needs --prune; add"),
         (["cache", "--older-than", "x"], "error: --older-than x: not a number."),

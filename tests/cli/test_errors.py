@@ -79,7 +79,7 @@ OTHERS = [
     ("show ./nowhere", "nowhere"),
     ("cache --prune all", "--prune all would delete everything; select some with --older-than DAYS (0 for any age) or --model M."),
     ("cache --prun all", "unknown argument '--prun'. Did you mean '--prune'?"),
-    ("import FILE", "FILE: not a readable bundle (File is not a zip file)."),
+    ("export OUT FILE --sums", "FILE exists and is not an empty folder; name another one."),
     ("show OUT --by selectivty", "--by selectivty: nothing of that name. Did you mean 'selectivity'?"),
     ("fetch ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
 ]  # fmt: skip

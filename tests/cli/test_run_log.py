@@ -4,12 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 from board_by_hand import put
-from filelock import FileLock
 
 from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
@@ -134,22 +132,6 @@ def test_a_store_in_use_is_not_pruned(tiny_bert, tmp_path, capsys):
     del store
     assert python_m_probes(prune) == 0
     assert not manifest.exists()
-
-
-def test_an_import_waits_for_another_and_removes_leftovers_of_a_killed_one(tiny_bert, tmp_path):
-    assert main(flags(tiny_bert, tmp_path)) == 0
-    bundle, target = tmp_path / "b.zip", tmp_path / "other"
-    assert python_m_probes(["export", str(tmp_path / "r"), str(bundle)]) == 0
-    (target / ".import-killed" / "x").mkdir(parents=True)
-    with FileLock(target / "import.lock"):
-        command = [sys.executable, "-m", "probes", "import", str(bundle), "--output", str(target)]
-        waiting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-        assert waiting.stderr.readline() == "waiting for another import to finish\n"
-        assert zipfile.is_zipfile(bundle)
-        assert not find_results(target)
-    assert waiting.wait() == 0
-    assert len(find_results(target)) == 1
-    assert not list(target.glob(".import-*"))
 
 
 def test_json_arrays_are_read_and_malformed_ones_reported(tmp_path):

@@ -1,4 +1,4 @@
-"""Bundles with sums instead of predictions: what they hold, and what can be computed from them."""
+"""Results with sums instead of predictions: what they hold, and what can be computed from them."""
 
 import zipfile
 
@@ -22,16 +22,14 @@ def results(tmp_path):
     return folder
 
 
-def exported(folder, bundle):
-    assert main(["export", str(folder), str(bundle), "--sums"]) == 0
-    return bundle
+def exported(folder, target):
+    assert main(["export", str(folder), str(target), "--sums"]) == 0
+    return target
 
 
 @pytest.fixture
 def shared(results, tmp_path):
-    bundle = exported(results, tmp_path / "b.zip")
-    assert main(["import", str(bundle), "--output", str(tmp_path / "shared")]) == 0
-    return tmp_path / "shared"
+    return exported(results, tmp_path / "shared")
 
 
 def test_sums_by_hand(shared):
@@ -50,8 +48,7 @@ def test_sums_by_hand(shared):
 def test_resamples_of_documents_are_the_same_from_sums_and_from_predictions(tmp_path):
     documents = np.arange(N) % 37 % 29  # of 10 to 22 sentences
     put(tmp_path / "results", "m", "pos", 20, documents=documents)
-    bundle = exported(tmp_path / "results", tmp_path / "b.zip")
-    assert main(["import", str(bundle), "--output", str(tmp_path / "shared")]) == 0
+    exported(tmp_path / "results", tmp_path / "shared")
     found = []
     for folder in ("results", "shared"):
         (path,) = (tmp_path / folder).glob("m*/c/*-scores-*.json")
@@ -90,28 +87,22 @@ def test_models_are_compared_as_from_predictions(results, shared, capsys, comman
         assert "| .001 |" in said[0]
 
 
-def test_predictions_and_labels_are_not_in_the_bundle(results, tmp_path):
-    with zipfile.ZipFile(exported(results, tmp_path / "b.zip")) as bundle:
-        arrays = [name for name in bundle.namelist() if name.endswith(".npz")]
-        held = [zipfile.ZipFile(bundle.open(name)).namelist() for name in arrays]
-    assert len(arrays) == 3
+def test_predictions_and_labels_are_not_in_the_folder(shared):
+    held = [zipfile.ZipFile(path).namelist() for path in shared.rglob("*.npz")]
+    assert len(held) == 3
     assert {name for names in held for name in names} == {
         "layers.npy",
         "sums.npy",
     }
 
 
-def test_what_was_shared_can_be_passed_on(results, shared, tmp_path):
-    first = exported(results, tmp_path / "one.zip").read_bytes()
-    assert exported(shared, tmp_path / "two.zip").read_bytes() == first
-
-
-def test_sums_do_not_replace_predictions_that_are_there(results, tmp_path, capsys):
-    before = {path: path.read_bytes() for path in results.rglob("*-scores-*")}
-    bundle = exported(results, tmp_path / "b.zip")
-    assert main(["import", str(bundle), "--output", str(results)]) == 0
-    assert "6 existed already" in capsys.readouterr().err
-    assert {path: path.read_bytes() for path in results.rglob("*-scores-*")} == before
+def test_what_was_shared_can_be_passed_on(shared, tmp_path):
+    again = exported(shared, tmp_path / "again")
+    first, second = (
+        {x.relative_to(folder): x.read_bytes() for x in folder.rglob("*.*")}
+        for folder in (shared, again)
+    )
+    assert first == second
 
 
 @pytest.mark.parametrize(

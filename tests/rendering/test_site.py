@@ -34,7 +34,7 @@ def site(tmp_path_factory):
             changes = {"name": EVIL, "random_seed": None}
             model = result.model.model_copy(update=changes)
             found[copy] = result.model_copy(update={"model": model})
-    return write_site(Submission(found, (), frozenset(), 0), folder / "site")
+    return write_site(Submission(found, ()), folder / "site")
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from probes.boards.submissions import (
     Submission,
-    naming_bundles,
     read_submission,
     require_follows,
     require_unchanged,
@@ -18,6 +17,7 @@ from probes.cli.arguments import place
 from probes.cli.load_results import no_results
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.records.result import Result
 
 SUMMARY = "Check that results follow from their sums, and show them as a static site."
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=place,
         metavar="RESULTS",
-        help="folders of results, and bundles that export wrote, there or named themselves",
+        help="folders of results",
     )
     add("--site", type=place, metavar="DIR", help="write the site; without it, only check")
     add(
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=place,
         default=[],
         metavar="RESULTS",
-        help="what is on the board: its bundles are not checked again, its scores must not change",
+        help="what is on the board: it is not checked again, and its scores must not change",
     )
 
 
@@ -55,29 +55,26 @@ def run(options: argparse.Namespace) -> int:
         from probes.rendering.site.site import require_free, write_site
 
         require_free(options.site)
-    with tempfile.TemporaryDirectory(prefix="probes-board-") as name:
-        staging = Path(name)
-        with naming_bundles(staging):
-            board = read_submission(options.against, staging)
-            given = read_submission(options.results, staging, board.bundles)
-            require_follows(given)
-            require_unchanged(given, board)
-        _report(given)
-        if not given.results and (options.site or not given.known):
-            raise no_results(options.results)
-        if options.site:
-            print(write_site(given, options.site))
+    board = read_submission(options.against)
+    given = read_submission(options.results)
+    again = require_follows(given, board)
+    require_unchanged(given, board)
+    _report(given, again)
+    if not given.results:
+        raise no_results(options.results)
+    if options.site:
+        print(write_site(given, options.site))
     return 0
 
 
-def _report(given: Submission) -> None:
-    if given.known:
-        progress.say(f"on the board already: {counted(given.known, 'bundle')}")
-    if given.results:
-        models = {result.model.name for result in given.results.values()}
+def _report(given: Submission, again: Mapping[Path, Result]) -> None:
+    if n_known := len(given.results) - len(again):
+        progress.say(f"on the board already: {counted(n_known, 'result')}")
+    if again:
+        models = {result.model.name for result in again.values()}
         progress.say(
-            f"recomputed {counted(len(given.results), 'result')} of "
-            f"{counted(len(models), 'model')}: scores, intervals and tests follow from their sums"
+            f"recomputed {counted(len(again), 'result')} of {counted(len(models), 'model')}: "
+            "scores, intervals and tests follow from their sums"
         )
     reasons = Counter((x.record.measurement, x.why) for x in given.left_off)
     for (measurement, why), n in sorted(reasons.items()):

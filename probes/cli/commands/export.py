@@ -1,4 +1,4 @@
-"""`python -m probes export`: packs results, predictions and provenance into one file."""
+"""`python -m probes export --sums`: results as a folder that a licence lets pass on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.shareable import with_sums
 from probes.measurements.soundness import require_sound
-from probes.records.bundles import write_bundle
+from probes.records.files import place_of, write_record
 from probes.records.record import Record
 
-SUMMARY = "Pack results into one file to share."
+SUMMARY = "Write results into a folder to share, without labels and predictions."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "results", type=place, help="a folder of results, or the folder of one model in it"
     )
-    parser.add_argument("file", type=place, metavar="FILE.zip", help="the file to write")
+    parser.add_argument("folder", type=place, metavar="DIR", help="the folder to write")
     parser.add_argument(
         "--sums",
         action="store_true",
@@ -34,34 +34,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the bundle.
+    """Write the folder.
 
     Raises:
-        UserError: there are no results, or the file exists already or is not called .zip.
+        UserError: `--sums` is missing, there are no results, or the folder cannot be written or is
+            not empty.
     """
-    if options.file.suffix.lower() != ".zip":
-        raise UserError(f"{options.file}: the name must end in .zip.")
-    if options.file.exists():
-        raise UserError(f"{options.file} exists already; name another file.")
-    records = {
-        path: record
-        for path, record in records_below([options.results]).items()
-        if _is_sound(record, path)
-    }
-    changed = with_sums(records) if options.sums else None
-    if changed is not None:
-        records = {path: records[path] for path in changed}
-    if not records:
+    folder: Path = options.folder
+    if not options.sums:
+        raise UserError(
+            "--sums is missing. To share results with labels and predictions, copy their folder."
+        )
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UserError(f"{folder} exists and is not an empty folder; name another one.")
+    records = records_below([options.results])
+    shared = with_sums(
+        {path: record for path, record in records.items() if _is_sound(record, path)}
+    )
+    if not shared:
         raise no_results([options.results])
-    files = write_bundle(options.file, records, changed)
-    size = options.file.stat().st_size / 1e6
-    contents = f"{counted(len(records), 'record')}, {counted(files, 'file')}"
-    progress.say(f"wrote   {options.file}: {contents}, {size:.1f} MB")
+    targets: dict[Path, Path] = {}
+    for path in shared:
+        other = targets.setdefault(folder / place_of(path), path)
+        if other != path:
+            raise UserError(f"{path}: has the name of {other}; export their folders one by one.")
+    for target, path in targets.items():
+        write_record(target, *shared[path])
+    progress.say(f"wrote   {folder}: {counted(len(targets), 'record')}")
     return 0
 
 
 def _is_sound(record: Record, path: Path) -> bool:
-    """Whether import would take the record; if not, it is named."""
+    """Whether a record can be used; if not, it is named."""
     try:
         require_sound(record, path)
     except UserError as error:

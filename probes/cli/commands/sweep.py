@@ -1,94 +1,180 @@
-"""`python -m probes sweep`: models × corpora × settings, from a TOML file."""
+"""`python -m probes sweep`: the runs that a TOML file lists, one after the other."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from probes.cli.arguments import add_format, place
+from probes.cli.main import LISTS, build_parser, measure, parse
 from probes.common.errors import UserError
-from probes.common.terminal import progress
-from probes.engines.slurm import script, submit
-from probes.engines.sweep_file import Sweep, read_sweep
+from probes.common.files import read_text
+from probes.common.terminal import progress, tolerate_broken_output
+from probes.common.wording import counted, quoted
+from probes.engines.config import RunConfig
+from probes.engines.settings import validate
+from probes.measurements.measurement import get_measurement
+from probes.records.table import Table, TableRow
+from probes.rendering.printing import printer
 
-SUMMARY = "Run what a TOML file asks for: models × corpora × settings."
+SUMMARY = "Run what a TOML file lists: models, corpora and settings."
 
-OVERRIDING = ("engine", "address", "workers", "output", "cache_dir", "data_dir", "offline")
-"""Flags of `run_probes.py` that count for all runs, whatever the file says."""
+OVERRIDING = (
+    *("engine", "address", "workers", "output", "cache_dir", "data_dir", "offline", "dry_run"),
+)
+"""Flags of `run_probes.py` that this command has too; they count for all runs."""
+
+NOT_OF_RUNS = {"format", "help", "quiet", "verbose", "version", *(f"list-{name}" for name in LISTS)}
+"""Flags of `run_probes.py` that a run of a sweep cannot have."""
+
+SEVERAL = ("model", "vectors", "corpus")
+"""Flags whose values are separated by blanks, not by commas."""
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """One run of a sweep.
+
+    Attributes:
+        models: as `--model` takes them, without the twins that the configuration adds.
+        command: the command line that does the same.
+    """
+
+    config: RunConfig
+    models: tuple[str, ...]
+    command: str
+
+    @property
+    def corpus(self) -> str:
+        """The corpus as the file names it."""
+        return " ".join(self.config.corpus)
+
+    @property
+    def compares(self) -> bool:
+        """Whether a measurement compares the other models with the first one."""
+        named = map(get_measurement, self.config.about_corpus)
+        return any(its.of_two_models or its.of_pairs for its in named)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command; those that are not given leave the file's values."""
-    add = parser.add_argument
-    add("file", type=place, metavar="FILE", help="a .toml file; see docs/sweeps.md")
-    add("--dry-run", action="store_true", help="say what would be computed")
-    add("--model", metavar="M", help="run only this one of the file's models")
-    given = argparse.SUPPRESS
-    add("--engine", default=given, choices=("local", "ray", "slurm"), help="where it runs")
-    add("--address", default=given, metavar="A", help="of a Ray cluster, or auto")
-    add("--workers", default=given, metavar="N", help="processes that measure side by side")
-    add("--output", default=given, metavar="DIR", help="where results go")
-    add("--data-dir", default=given, metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
-    add("--cache-dir", default=given, metavar="DIR", help="where vectors are kept")
-    add("--offline", default=given, action="store_true", help="never use the network")
+    parser.add_argument("file", type=place, metavar="FILE", help="a .toml file; see docs/sweeps.md")
+    for action in build_parser()._actions:
+        if action.dest in OVERRIDING:
+            parser._add_action(action)
     add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run or plan the sweep, or submit it.
+    """Run the sweep, or say what it would compute.
 
     Raises:
         UserError: the file, or one of its values, cannot be used; nothing has run then.
     """
-    overriding = {name: getattr(options, name) for name in OVERRIDING if hasattr(options, name)}
-    asked = overriding.get("engine")
-    if asked == "slurm":
-        del overriding["engine"]
-    sweep = read_sweep(options.file, overriding)
-    if options.model:
-        sweep = sweep.of_model(options.model)
-    if (asked or sweep.file.engine) == "slurm":
-        return _on_slurm(options, sweep, overriding)
-    runs = sweep.runs
+    overriding = {
+        name.replace("_", "-"): value for name, value in vars(options).items() if name in OVERRIDING
+    }
+    runs = read_sweep(options.file, overriding)
     if all(each.config.offline for each in runs):
         os.environ["HF_HUB_OFFLINE"] = "1"
-
-    from probes.cli.sweeping import measure_all, plan_all
-
-    if options.dry_run:
-        missing = plan_all(runs)
-    else:
-        missing = measure_all(
-            runs, shlex.join(["python", "-m", "probes", "sweep", str(options.file)])
+    rows, missing = [], {}
+    for number, each in enumerate(runs, start=1):
+        n_models = counted(len(each.models), "model")
+        progress.say(
+            f"run     {number} of {len(runs)} · {each.corpus} · {n_models}", "run of a sweep"
         )
+        lacking = _measured(each)
+        missing |= {f"{what} (run {number})": why for what, why in lacking.items()}
+        state = f"{counted(len(lacking), 'thing')} missing" if lacking else "done"
+        rows.append(TableRow.of(str(number), each.corpus, n_models, state))
+    if not runs[0].config.dry_run:
+        table = Table("sweep", ("run", "corpus", "models", "state"), tuple(rows), left=4)
+        with tolerate_broken_output():
+            if printer.immediate:
+                printer.show([table], quiet=progress.quiet)
     for what, why in missing.items():
         progress.warn(f"missing {what}: {why}")
-    if missing and not options.dry_run:
+    if missing and not runs[0].config.dry_run:
         progress.say("next    the same command goes on with what is missing", "next")
     return 1 if missing else 0
 
 
-def _on_slurm(options: argparse.Namespace, sweep: Sweep, overriding: Mapping[str, object]) -> int:
-    """Submit a job that runs the sweep; with --dry-run print its script.
+def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
+    """Read a sweep, and check all of its runs.
+
+    Args:
+        overriding: flags and their values, which count for all runs.
 
     Raises:
-        UserError: an address is given, which the job has of its own; or the job is refused.
+        UserError: the file cannot be read; or a value of a run cannot be used.
     """
-    if "address" in overriding:
-        raise UserError(
-            f"--address {overriding['address']}: a job of SLURM starts Ray itself; leave it out."
-        )
-    arguments = []
-    for name, value in overriding.items():
-        arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-    models = [options.model] if options.model else sweep.models
-    if options.model and sweep.file.slurm.ray:
-        arguments += ["--model", options.model]
-    text = script(options.file, sweep.file.slurm, models, arguments)
-    if options.dry_run:
-        print(text, end="")
-    else:
-        print(f"submitted as job {submit(text)}")
-    return 0
+    try:
+        shared = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not TOML ({error}); correct it.") from error
+    tables = shared.pop("run", None)
+    if not (isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)):
+        raise UserError(f"{path}: it lists no runs; give each a table [[run]].")
+    found = []
+    for number, table in enumerate(tables, start=1):
+        try:
+            arguments = list(_arguments({**shared, **table, **overriding}))
+            given, models = parse(arguments)
+            if not models:
+                raise UserError("it has no model; give model, or vectors.")
+            given.pop("format")
+            command = shlex.join(["python", "run_probes.py", *arguments])
+            found.append(SweepRun(validate(given), tuple(models), command))
+        except UserError as error:
+            raise UserError(f"{path}, run {number}: {error}") from error
+    return found
+
+
+def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
+    """The command line of a run.
+
+    Raises:
+        UserError: a key or a value that no command line has.
+    """
+    for name, value in table.items():
+        if name in NOT_OF_RUNS:
+            raise UserError(f"{name}: not of a single run; give it on the command line.")
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, (str, int, float)) for each in values):
+            raise UserError(f"{name} = {quoted(value)}: give text, a number, true or false.")
+        if value is True:
+            yield f"--{name}"
+        elif value is not False and name in SEVERAL:
+            yield from (f"--{name}", *map(str, values))
+        elif value is not False:
+            yield f"--{name}={','.join(map(str, values))}"
+
+
+def _measured(run: SweepRun) -> dict[str, str]:
+    """Measure the models of a run, one by one if they are refused together.
+
+    Where models are compared with the first one, each is measured beside it.
+
+    Returns:
+        what is missing, with the reason.
+    """
+    try:
+        return dict(measure(run.config, run.models, run.command).failed)
+    except UserError as error:
+        if len(run.models) == 1:
+            return {f"{run.models[0]} on {run.corpus}": str(error)}
+        progress.warn(f"the models of this run are taken one by one, since together: {error}")
+    missing: dict[str, str] = {}
+    first = run.models[: run.compares]
+    for name in run.models[run.compares :]:
+        try:
+            missing |= measure(run.config, (*first, name), run.command).failed
+        except UserError as error:
+            missing[f"{name} on {run.corpus}"] = str(error)
+    return missing

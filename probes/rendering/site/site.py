@@ -18,7 +18,7 @@ from probes.boards.submissions import LeftOff, Submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
 from probes.extraction.model_names import is_twin_name
-from probes.records.bundles import bundle_name
+from probes.records.files import place_of
 from probes.records.record import SCHEMA_VERSION
 from probes.records.table import Table, TableRow
 from probes.rendering.page.page import templates, write_page
@@ -98,7 +98,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
         "schema_version": SCHEMA_VERSION,
         "rankings": [row for section in sections for row in section.rows],
         "left_off": [
-            {"file": bundle_name(x.path), "measurement": x.record.measurement, "why": x.why}
+            {"file": place_of(x.path).as_posix(), "measurement": x.record.measurement, "why": x.why}
             for x in submission.left_off
         ],
     }

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from probes.__main__ import main
-from probes.records.bundles import write_bundle
-from probes.records.files import find_records, read_arrays, read_record, write_record
+from probes.measurements.recomputed import require_recomputed
+from probes.records.files import read_arrays, read_record, write_record
 from probes.records.row import Rows
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
@@ -63,12 +63,6 @@ def change_sums(path, give):
     write_record(path, read_record(path), arrays)
 
 
-def bundled(folder, path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_bundle(path, find_records(folder))
-    return path
-
-
 def refused(capsys, *arguments):
     """The one line that the command refuses with."""
     assert main(["board", *map(str, arguments)]) == 2
@@ -82,6 +76,15 @@ def test_everything_published_follows_from_its_sums(capsys):
     said = capsys.readouterr().err
     assert "recomputed 104 results of 6 models" in said
     assert "left off 10 records of selectivity: what it stores does not give its numbers" in said
+
+
+def test_the_same_record_in_two_folders_counts_once(folder, tmp_path, capsys):
+    shutil.copytree(folder, tmp_path / "copy")
+    shutil.copytree(folder, folder / "theirs")
+    assert main(["board", str(folder), str(tmp_path / "copy")]) == 0
+    said = capsys.readouterr().err
+    assert "recomputed 3 results of 2 models" in said
+    assert "left o" not in said
 
 
 def swapped(sums):
@@ -175,21 +178,14 @@ def test_what_does_not_follow_from_the_sums_is_refused_with_its_cell(folder, cap
     assert said in line
 
 
-def test_so_is_a_bundle_which_is_named(folder, tmp_path, capsys, monkeypatch):
-    bundle = bundled(folder, tmp_path / "m.zip")
-    assert main(["board", str(bundle)]) == 0
-    assert "recomputed 3 results of 2 models" in capsys.readouterr().err
-    change(the(folder, "pos-linear-scores"), "accuracy", 3, value=lambda x: x + 0.001)
-    changed = bundled(folder, tmp_path / "changed.zip")
-    line = refused(capsys, changed)
-    place = f"{changed}/{MODEL}/ewt/{the(folder, 'pos-linear-scores').name}"
-    assert line.startswith(f"{place}: pos, layer 3, accuracy: ")
-    assert "probes-board-" not in line
-    damaged = tmp_path / "damaged.zip"
-    damaged.write_bytes(bundle.read_bytes()[:-100])
-    assert str(damaged) in refused(capsys, damaged)
-    monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", 10_000)
-    assert "more than 10,000 bytes; export with --sums" in refused(capsys, bundle)
+def test_so_is_a_file_that_is_too_large(folder, capsys, monkeypatch):
+    path = the(folder, "pos-linear-scores")
+    size = path.with_suffix(".npz").stat().st_size
+    others = [x.stat().st_size for x in folder.rglob("*") if x.is_file()]
+    monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", max(others))
+    assert main(["board", str(folder)]) == 0
+    monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", size - 1)
+    assert f"more than {size - 1:,} bytes; export with --sums" in refused(capsys, path.parent)
 
 
 def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
@@ -204,17 +200,34 @@ def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
     assert {row["task"] for row in content["rankings"]} == {"pos"}
 
 
-def test_against_a_board_only_new_bundles_are_read(folder, tmp_path, capsys):
+def test_against_a_board_only_what_is_new_is_computed_again(folder, tmp_path, capsys, monkeypatch):
     there, here = tmp_path / "there", tmp_path / "here"
-    bundled(folder / MODEL, there / "M" / "r" / "ewt.zip")
-    shutil.copytree(there, here)
+    shutil.copytree(folder / MODEL, there / MODEL)
+    shutil.copytree(there / MODEL, here / "M" / "r" / MODEL)
+    computed = []
+    monkeypatch.setattr(
+        "probes.boards.submissions.require_recomputed",
+        lambda result, path: computed.append(path) or require_recomputed(result, path),
+    )
     assert main(["board", str(here), "--against", str(there)]) == 0
     said = capsys.readouterr().err
-    assert "on the board already: 1 bundle" in said
+    assert "on the board already: 2 results" in said
     assert "recomputed" not in said
-    bundled(folder / TWIN, here / "random" / "r" / "ewt.zip")
+    assert computed == []
+    shutil.copytree(folder / TWIN, here / TWIN)
     assert main(["board", str(here), "--against", str(there)]) == 0
     assert "recomputed 1 result of 1 model" in capsys.readouterr().err
+    # Other evidence, or other sums, behind the same scores are new.
+    change(
+        the(here / "M" / "r", "srl-linear-training_variance"),
+        "training_sd",
+        None,
+        value=lambda x: 2,
+    )
+    assert "srl, training_sd" in refused(capsys, here, "--against", there)
+    shutil.copytree(there / MODEL, here / "M" / "r" / MODEL, dirs_exist_ok=True)
+    change_sums(the(here / "M" / "r", "pos-linear-scores"), swapped)
+    assert "pos, layer 3, accuracy, " in refused(capsys, here, "--against", there)
 
 
 @pytest.mark.parametrize(
@@ -332,17 +345,20 @@ def test_the_workflows_check_a_submission_and_build_the_board(
     monkeypatch.chdir(tmp_path)
     for place in ("board", "submission"):
         shutil.copytree(REPOSITORY, place)
-        bundled(folder / TWIN, Path(place, "results", "random", "r", "ewt.zip"))
-    bundle = Path("submission", "results", "M", "r", "ewt.zip")
-    bundled(folder / MODEL, bundle)
+        shutil.copytree(folder / TWIN, Path(place, "results", TWIN))
+    export = ["export", str(folder / MODEL), "mine", "--sums"]
+    assert main(export) == 0
+    shutil.copytree("mine", "submission/results", dirs_exist_ok=True)
     assert main(command_of("check")) == 0
-    assert "recomputed 2 results of 1 model" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "on the board already: 1 result" in said
+    assert "recomputed 2 results of 1 model" in said
     # Merged, it is on the board, and a later submission cannot change it.
     shutil.copytree("submission/results", "board/results", dirs_exist_ok=True)
     shutil.copytree("submission/results", "results")
     assert main(command_of("board")) == 0
     assert Path("site", "index.html").exists()
     change(the(folder, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01)
-    bundled(folder / MODEL, bundle)
+    shutil.copytree(folder / MODEL, Path("submission", "results", MODEL), dirs_exist_ok=True)
     assert main(command_of("check")) == 2
     assert "on the board for the same revision" in capsys.readouterr().err

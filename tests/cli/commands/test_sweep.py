@@ -2,14 +2,135 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from tiny_runs import files_of
 
 from probes.__main__ import main
+from probes.cli.commands.sweep import read_sweep
+from probes.common.errors import UserError
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("short_schedule")]
+
+ROOT = Path(__file__).parents[3]
+
+MODELS = 'model = ["c/checkpoint-900", "c/checkpoint-1000"]'
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Reads a file of this text, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def runs(text, **overriding):
+        path = Path("s.toml")
+        path.write_text(text)
+        return read_sweep(path, overriding)
+
+    return runs
+
+
+def test_a_run_has_the_options_of_the_command_line(runs):
+    first, second = runs(
+        """
+output = "out"
+model = ["a", "b"]
+evidence = "standard"
+seeds = 2
+threads = 1
+[[run]]
+corpus = ["sample"]
+tasks = ["pos", "depth"]
+offline = true
+[[run]]
+corpus = "conll2000"
+model = "random:c"
+seeds = 3
+offline = false
+quick = true
+evidence = "none"
+measurements = ["probes", "structure"]
+structure-ranks = [1, 2]
+""",
+        workers="2",
+    )
+    assert (first.models, second.models) == (("a", "b"), ("random:c",))
+    assert (first.config.corpus, second.config.corpus) == (("sample",), ("conll2000",))
+    assert (first.config.tasks, second.config.tasks) == (("pos", "depth"), ())
+    assert (first.config.offline, second.config.offline) == (True, False)
+    assert (first.config.seeds, second.config.seeds) == (2, 3)
+    assert (first.config.twins, second.config.twins) == (1, 0)
+    assert second.config.evidence == ("none",)
+    assert second.config.options == {"structure": {"ranks": "1,2"}}
+    for run in (first, second):
+        shared = run.config.output, run.config.threads, run.config.workers
+        assert shared == (Path("out"), 1, 2)
+    assert first.command == (
+        "python run_probes.py --output=out --model a b --evidence=standard --seeds=2 --threads=1 "
+        "--corpus sample --tasks=pos,depth --offline --workers=2"
+    )
+
+
+def test_several_files_are_one_corpus(runs, tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text("{}")
+    (run,) = runs('[[run]]\nmodel = "m"\ncorpus = ["a.jsonl", "b.jsonl"]\ntask-from = "y"\n')
+    assert run.config.corpus == ("a.jsonl", "b.jsonl")
+
+
+def test_options_given_to_the_command_come_before_the_files(runs):
+    text = 'output = "a"\nengine = "ray"\naddress = "auto"\n[[run]]\nmodel = "m"\n'
+    (run,) = runs(text)
+    assert (run.config.output, run.config.engine, run.config.address) == (Path("a"), "ray", "auto")
+    (run,) = runs(text, output="b", address="ray://host:1")
+    assert (run.config.output, run.config.address) == (Path("b"), "ray://host:1")
+
+
+GOOD = '[[run]]\nmodel = "m"\n'
+
+REFUSED = [
+    ("[[run]\n", ": not TOML (Expected ']]' at the end of an array declaration (at line 1, column 6)); correct it."),
+    ('model = "m"\n', ": it lists no runs; give each a table [[run]]."),
+    ('run = "m"\n', ": it lists no runs; give each a table [[run]]."),
+    (GOOD + '[[run]]\ncorpus = "sample"\n', ", run 2: it has no model; give model, or vectors."),
+    (GOOD + "task = 1\n", ", run 1: unknown argument '--task=1'. Did you mean '--tasks'?"),
+    (GOOD + "task_from = 'y'\n", ", run 1: unknown argument '--task_from=y'. Did you mean '--task-from'?"),
+    (GOOD + 'tasks = ["pos", "deptth"]\n', ", run 1: Unknown task 'deptth'. Did you mean 'depth'?"),
+    (GOOD + GOOD + "seeds = 0\n", ", run 2: --seeds 0: give a number of at least 1."),
+    ("seeds = 0\n" + GOOD, ", run 1: --seeds 0: give a number of at least 1."),
+    (GOOD + 'engine = "rya"\n', ", run 1: --engine rya: give local or ray."),
+    (GOOD + 'address = "auto"\n', ", run 1: --address auto: of a Ray cluster; add --engine ray."),
+    (GOOD + 'corpus = "smaple"\n', ", run 1: Unknown corpus 'smaple'. Did you mean 'sample'? Give a file or folder by its path; a dataset on the hub needs --task-from, or --text and --label."),
+    (GOOD + 'corpus = "./nowhere"\n', ", run 1: --corpus ./nowhere: there is no such file or folder."),
+    (GOOD + "corpus = []\n", ", run 1: --corpus: expected at least one argument"),
+    (GOOD + 'offline = "yes"\n', ", run 1: --offline: ignored explicit argument 'yes'"),
+    (GOOD + 'measurements = "structure"\nstructure-ranks = 0\n', ", run 1: --structure-ranks 0: give whole numbers from 1 on, separated by commas."),
+    (GOOD + "structure.steps = 0\n", ", run 1: structure = {'steps': 0}: give text, a number, true or false."),
+    (GOOD + "version = true\n", ", run 1: version: not of a single run; give it on the command line."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_a_mistake_is_answered_with_its_run_and_what_to_do(runs, text, said):
+    with pytest.raises(UserError) as refused:
+        runs(text)
+    assert str(refused.value) == f"s.toml{said}"
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(UserError, match="cannot be read"):
+        read_sweep(tmp_path / "s.toml", {})
+
+
+def test_the_sweep_of_the_literature_is_valid():
+    runs = read_sweep(ROOT / "sweeps" / "bertology.toml", {})
+    assert [run.config.corpus for run in runs] == [("ewt",), ("gum",), ("sample",), ("blimp",)]
+    assert [run.config.evidence for run in runs] == [("standard",)] * 4
+    for run in runs:
+        assert len(run.models) == len({name.lower() for name in run.models}) == 10
+        assert all(name.count("/") == 1 for name in run.models)
 
 
 @pytest.fixture
@@ -21,21 +142,19 @@ def sweep(tiny_bert, tmp_path, monkeypatch, capsys):
         with (tmp_path / "c" / f"checkpoint-{step}" / "vocab.txt").open("a") as file:
             file.write(f"[unused{step}]\n")
 
-    def sweep(*arguments, head='models = ["c/*/"]', defaults="", runs=""):
+    def sweep(*arguments, shared=MODELS, runs=""):
         (tmp_path / "s.toml").write_text(
             f"""
-{head}
-[defaults]
 tasks = ["pos"]
 probes = "linear"
 evidence = "none"
 limit = 30
 twins = 0
 device = "cpu"
-cache_dir = "cache"
-{defaults}
-[[runs]]
-corpora = ["sample"]
+cache-dir = "cache"
+{shared}
+[[run]]
+corpus = "sample"
 {runs}
 """
         )
@@ -46,42 +165,46 @@ corpora = ["sample"]
     return sweep
 
 
-def progress(out):
-    """Done, failed, waiting of each table of progress."""
-    rows = re.findall(r"^ *(\d+) +(\d+) +(\d+) *$", out, re.MULTILINE)
-    return [tuple(map(int, row)) for row in rows]
+def states(out):
+    """The last column of the table at the end."""
+    return re.findall(r"^ *\d+  +\S+ +\d models? +(done|\d things? missing)", out, re.MULTILINE)
+
+
+def board(tmp_path):
+    return pd.read_csv(tmp_path / "results" / "leaderboard.csv")
 
 
 def test_each_run_is_made_and_nothing_twice(sweep, tmp_path):
-    runs = '[[runs]]\ncorpora = ["sample"]\nmodels = ["c/checkpoint-900"]\ntasks = ["depth"]\n'
+    runs = '[[run]]\ncorpus = "sample"\nmodel = "c/checkpoint-900"\ntasks = "depth"\n'
     status, out, err = sweep(runs=runs)
     assert status == 0
     assert "run     1 of 2 · sample · 2 models" in err
     assert "run     2 of 2 · sample · 1 model" in err
-    assert progress(out) == [(1, 0, 1), (2, 0, 0)]
-    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
-    made = set(zip(board.model, board.task, strict=True))
-    assert made == {
+    assert states(out) == ["done", "done"]
+    assert set(zip(board(tmp_path).model, board(tmp_path).task, strict=True)) == {
         ("checkpoint-900", "pos"),
         ("checkpoint-1000", "pos"),
         ("checkpoint-900", "depth"),
     }
     before = files_of(tmp_path)
     status, out, _ = sweep(runs=runs)
-    assert (status, progress(out)) == (0, [(1, 0, 1), (2, 0, 0)])
+    assert (status, states(out)) == (0, ["done", "done"])
     assert files_of(tmp_path) == before
 
 
 def test_a_model_that_is_not_found_costs_that_model_alone(sweep, hub_cache, tmp_path):
-    head = 'models = ["nowhere@{1,2}", "c/*/"]'
-    status, out, err = sweep("--offline", head=head, runs='[[runs]]\ncorpora = ["sample"]\n')
+    shared = 'model = ["nowhere@1", "nowhere@2", "c/checkpoint-900", "c/checkpoint-1000"]'
+    runs = '[[run]]\nmodel = "c/checkpoint-900"\n'
+    status, out, err = sweep("--offline", shared=shared, runs=runs)
     assert status == 1
-    assert progress(out) == [(0, 1, 1), (0, 2, 0)]
-    assert "missing nowhere@1 on sample: --model nowhere@1: not in the local hub cache" in err
-    assert "missing nowhere@2 on sample: " in err
+    assert states(out) == ["2 things missing", "done"]
+    assert "the models of this run are taken one by one, since together: " in err
+    assert (
+        "missing nowhere@1 on sample (run 1): --model nowhere@1: not in the local hub cache" in err
+    )
+    assert "missing nowhere@2 on sample (run 1): " in err
     assert "the same command goes on with what is missing" in err
-    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
-    assert set(board.model) == {"checkpoint-900", "checkpoint-1000"}
+    assert set(board(tmp_path).model) == {"checkpoint-900", "checkpoint-1000"}
 
 
 def test_a_model_that_cannot_be_loaded_costs_that_model_alone(sweep, tmp_path):
@@ -89,45 +212,52 @@ def test_a_model_that_cannot_be_loaded_costs_that_model_alone(sweep, tmp_path):
     whole = broken.read_bytes()
     broken.write_bytes(whole[:2000])
     status, out, err = sweep()
-    assert (status, progress(out)) == (1, [(0, 1, 0)])
-    assert "the models of this run are taken one by one, since together: " in err
+    assert (status, states(out)) == (1, ["1 thing missing"])
     (line,) = [x for x in err.splitlines() if x.startswith("missing ")]
-    assert line.startswith("missing c/checkpoint-900/ on sample: ")
-    assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").model) == {"checkpoint-1000"}
+    assert line.startswith("missing c/checkpoint-900 on sample (run 1): ")
+    assert set(board(tmp_path).model) == {"checkpoint-1000"}
     before = files_of(tmp_path)
     broken.write_bytes(whole)
     status, out, _ = sweep()
-    assert (status, progress(out)) == (0, [(1, 0, 0)])
+    assert (status, states(out)) == (0, ["done"])
     after = files_of(tmp_path)
     assert len(after) == 2 * len(before) == 2
     assert before.items() <= after.items()
 
 
 def test_models_are_compared_with_the_first_one_or_not_at_all(sweep, tmp_path):
-    measured = 'measurements = ["model_similarity"]'
+    measured = '\nmeasurements = "model_similarity"'
     shutil.copytree(tmp_path / "c" / "checkpoint-900", tmp_path / "base")
-    head = 'models = ["base", "./none", "c/checkpoint-900"]'
-    status, _, err = sweep(head=head, defaults=measured)
+    shared = 'model = ["base", "./none", "c/checkpoint-900"]' + measured
+    status, _, err = sweep(shared=shared)
     assert status == 1
-    assert "missing ./none on sample: " in err
+    assert "missing ./none on sample (run 1): " in err
     records = list((tmp_path / "results").glob("*/sample/model_similarity-*.json"))
     assert [path.parts[-3].startswith("checkpoint-900") for path in records] == [True]
-    head = 'models = ["./none", "base", "c/checkpoint-900"]'
-    status, _, err = sweep("--output", "other", head=head, defaults=measured)
+    shared = 'model = ["./none", "base", "c/checkpoint-900"]' + measured
+    status, _, err = sweep("--output", "other", shared=shared)
     assert status == 1
-    assert "missing base on sample: ./none, with which it is compared, is missing" in err
+    for name in ("base", "c/checkpoint-900"):
+        assert f"missing {name} on sample (run 1): --model ./none: there is no such folder." in err
     assert not list((tmp_path / "other").glob("*/sample/*.json"))
 
 
 def test_a_corpus_that_fails_does_not_stop_the_next_run(sweep, tmp_path):
     (tmp_path / "bad.conllu").write_text("1\tone\n\n")
-    runs = '[[runs]]\ncorpora = ["bad.conllu", "sample"]\nmodels = ["c/checkpoint-900"]\n'
-    status, out, err = sweep(runs=runs)
-    assert status == 1
-    assert progress(out) == [(1, 0, 2), (1, 1, 1), (2, 1, 0)]
-    assert re.search(
-        r"missing c/checkpoint-900 on bad.conllu: |missing bad.conllu · 1 model: ", err
+    one = 'model = "c/checkpoint-900"'
+    status, out, err = sweep(
+        shared=one, runs='[[run]]\ncorpus = "bad.conllu"\n[[run]]\ncorpus = "sample"\n'
     )
+    assert status == 1
+    assert states(out) == ["done", "1 thing missing", "done"]
+    assert "missing c/checkpoint-900 on bad.conllu (run 2): " in err
+
+
+def test_nothing_is_computed_before_all_runs_are_checked(sweep, tmp_path):
+    status, _, err = sweep(runs='[[run]]\ncorpus = "sample"\nlayers = "x"\n')
+    assert status == 2
+    assert err.startswith("error: s.toml, run 2: --layers x: give all, every:N, or numbers")
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_dry_run_says_what_remains_and_writes_nothing(sweep, tmp_path):
@@ -138,7 +268,7 @@ def test_a_dry_run_says_what_remains_and_writes_nothing(sweep, tmp_path):
     assert not (tmp_path / "results").exists()
     sweep()
     status, out, err = sweep("--dry-run")
-    assert status == 0
+    assert (status, states(out)) == (0, [])
     assert "checkpoint-900: nothing remains to be computed; 1 record exists already" in err
 
 
@@ -154,48 +284,20 @@ def test_ctrl_c_stops_everything(sweep, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("probes.cli.sweeping.run_models", stop)
-    status, out, err = sweep(runs='[[runs]]\ncorpora = ["sample"]\n')
-    assert (status, progress(out)) == (130, [])
+    monkeypatch.setattr("probes.cli.run.run_models", stop)
+    status, out, err = sweep(runs='[[run]]\ncorpus = "sample"\n')
+    assert (status, states(out)) == (130, [])
     assert "the same command continues from them" in err
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--workers", "0"), "error: --workers 0: give a number of at least 1."),
-        (("--engine", "rya"), "error: --engine rya: give local, ray or slurm."),
-        (("--address", "auto"), "error: --address auto: of a Ray cluster; add --engine ray."),
+        (("--workers", "0"), "s.toml, run 1: --workers 0: give a number of at least 1."),
+        (("--engine", "rya"), "--engine rya: give local or ray."),
+        (("--address", "auto"), "s.toml, run 1: --address auto: of a Ray cluster; add --engine ray."),
     ],
-)
+)  # fmt: skip
 def test_flags_are_refused_in_the_words_of_the_command_line(sweep, arguments, said):
     status, _, err = sweep(*arguments)
-    assert (status, err.strip()) == (2, said)
-
-
-def test_a_job_of_slurm_runs_the_same_sweep(sweep, tmp_path, monkeypatch):
-    head = 'models = ["c/*/"]\nengine = "slurm"\nslurm.nodes = 3'
-    status, out, _ = sweep("--dry-run", "--output", "o", "--offline", head=head)
-    assert status == 0
-    assert "#SBATCH --nodes=3" in out
-    assert f"-m probes sweep {tmp_path}/s.toml --output o --offline" in out
-    assert sweep("--engine", "slurm", "--dry-run")[1].startswith("#!")
-    given = []
-    monkeypatch.setattr("probes.cli.commands.sweep.submit", lambda text: given.append(text) or "17")
-    status, said, _ = sweep("--output", "o", "--offline", head=head)
-    assert (status, said, given) == (0, "submitted as job 17\n", [out])
-    assert not (tmp_path / "o").exists()
-
-
-def test_a_job_of_slurm_has_no_address(sweep):
-    status, _, err = sweep("--engine", "slurm", "--address", "auto")
-    assert status == 2
-    assert err.startswith("error: --address auto: ")
-
-
-def test_the_job_runs_on_ray_though_the_file_says_slurm(sweep, monkeypatch):
-    seen = []
-    monkeypatch.setattr("probes.cli.sweeping.measure_all", lambda runs, _: seen.extend(runs) or {})
-    head = 'models = ["c/*/"]\nengine = "slurm"'
-    assert sweep("--engine", "ray", "--address", "auto", head=head)[0] == 0
-    assert [(run.config.engine, run.config.address) for run in seen] == [("ray", "auto")]
+    assert (status, err.strip()) == (2, f"error: {said}")
