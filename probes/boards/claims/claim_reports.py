@@ -112,8 +112,8 @@ def _grouped(
     """What claims relate: results by `SAME_CLAIM`, with records of a corpus by `SAME_VECTORS`.
 
     Outdated records are left out with a message. Of several results of a task the first counts; of
-    several records of a measurement of the corpus, that with default options. A pair belongs to its
-    other model, and is compared with one base; pairs with a random twin are of no claim.
+    several records of a measurement of the corpus, that with default options. A comparison of two
+    models belongs to the other one; claims use none with a random twin.
     """
     usable: Group = {path: x for path, x in found.items() if x.probe.family == family}
     usable |= {
@@ -128,10 +128,9 @@ def _grouped(
             del usable[path]
     groups = []
     for every in alike(usable, SAME_VECTORS):
-        of_corpus: Group = {}
-        for path, record in every.items():
-            if record.task is None:
-                _add(of_corpus, path, record)
+        by_default = sorted(every.items(), key=lambda item: not _has_defaults(item[1]))
+        first = {x.measurement: path for path, x in reversed(by_default) if x.task is None}
+        of_corpus = {path: x for path, x in every.items() if path in first.values()}
         for run in alike({path: x for path, x in every.items() if x.task}, SAME_CLAIM) or [{}]:
             first = {x.task.name: path for path, x in reversed(run.items()) if x.task}
             groups.append(
@@ -140,16 +139,9 @@ def _grouped(
     return groups
 
 
-def _add(group: Group, path: Path, record: Record) -> None:
-    """Add a record of a corpus, unless another one of its measurement counts."""
-    before = next((x for x in group.items() if x[1].measurement == record.measurement), None)
-    if before and before[1].base and record.base and before[1].base.digest != record.base.digest:
-        progress.say(f"left out {path}: claims use the comparison with {before[1].base.name}")
-        return
-    defaults = get_measurement(record.measurement).options().model_dump(mode="json")
-    if before is None or record.settings == defaults:
-        group.pop(before[0] if before else path, None)
-        group[path] = record
+def _has_defaults(record: Record) -> bool:
+    options = get_measurement(record.measurement).options()
+    return bool(record.settings == options.model_dump(mode="json"))
 
 
 def _report(group: Group) -> Report:

@@ -28,7 +28,7 @@ _Z = 1.959964
 
 _NEEDS = {"attention_change": "--model BASE TUNED --measurements attention"}
 
-_OF = "feature", "labels", "group", "paradigm", "phenomenon", "baseline", "predicts"
+_OF = "feature", "labels", "group", "paradigm", "phenomenon", "baseline", "base", "predicts"
 """Axes that say what a number is of."""
 
 
@@ -243,7 +243,7 @@ def greater(
                 found = model.intervals(side)
                 ends.append([each for _, each in found])
                 said.append(_said(side, [row for row, _ in found]))
-                numbers += [_number(row) for row, _ in found]
+                numbers += [row._asdict() for row, _ in found]
             else:
                 ends.append([(side, side)])
                 said.append(f"limit: {side:g}")
@@ -271,7 +271,7 @@ def somewhere(side: Literal["above 0", "below 0"], what: Reads, *, model: ModelR
     farthest = max(rows, key=lambda row: sign * (row.value or 0.0))
     why = f"{n} of {len(rows)} are {side}; farthest: {_said(what, [farthest])}"
     p_for = any_of(min(each) for each in p_values.values())
-    return decided(p_for, max(against), why, [_number(row) for row in rows])
+    return decided(p_for, max(against), why, [row._asdict() for row in rows])
 
 
 def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
@@ -324,11 +324,12 @@ def beside_twin(outcome: Outcome, twin: Outcome) -> Outcome:
 def _said(what: Reads, rows: Sequence[Row]) -> str:
     """``anisotropy at lower layers: 0.061 to 0.183 [0.059, 0.185]``: the least and the greatest."""
     first = rows[0]
-    of = [what.task, *(str(first.axes[x]) for x in _OF if x in first.axes and len(rows) == 1)]
+    shared = {axis: {str(row.axes.get(axis)) for row in rows} for axis in _OF if axis in first.axes}
+    of = [what.task, *(min(places) for places in shared.values() if len(places) == 1)]
     text = " of ".join(filter(None, [label_of(first.metric), ", ".join(filter(None, of))]))
-    if len(rows) > 1:
-        text += f" at {what.layers} layers" if what.layers else ""
-    elif first.layer is not None:
+    if what.layers and len(rows) > 1:
+        text += f" at layers {first.layer}–{rows[-1].layer}"
+    elif first.layer is not None and len(rows) == 1:
         text += f" at layer {first.layer}"
         text += f", head {first.axes['head']}" if "head" in first.axes else ""
     values = sorted({row.value or 0.0 for row in rows})
@@ -336,8 +337,3 @@ def _said(what: Reads, rows: Sequence[Row]) -> str:
     if ends := list(chain(*(row.interval or () for row in rows))):
         text += f" [{min(ends):.3f}, {max(ends):.3f}]"
     return text.replace(" -", " −").replace("[-", "[−")
-
-
-def _number(row: Row) -> dict[str, Any]:
-    number = {"metric": row.metric, "layer": row.layer, "value": row.value}
-    return {**number, "interval": row.interval, "p": row.p, **row.axes}
