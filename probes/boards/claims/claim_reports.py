@@ -35,19 +35,13 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Report:
-    """The outcomes of all claims on one model and corpus.
-
-    Attributes:
-        marks: what a reader has to know about the model or the data.
-        outcomes: by name of the claim.
-        scored: whether there are scores among what they were tested on.
-    """
+    """The outcomes of all claims on one model and corpus, and whether there were scores."""
 
     model: str
     corpus: str
     marks: tuple[str, ...]
     outcomes: Mapping[str, Outcome]
-    scored: bool = True
+    scored: bool
 
     @property
     def title(self) -> str:
@@ -76,11 +70,7 @@ def make_reports(
     """Test the claims on every model and corpus, beside the model's random twin if there is one.
 
     The twin is among these records, or in the folder beside that of the model. Of several twins,
-    that of the first seed counts.
-
-    Args:
-        found: results by their paths; those of other probe families are not used.
-        others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
+    that of the first seed counts. Results of other probe families are not used.
     """
     groups = _grouped(found, family, others)
     return [_with_twin(group, groups, family) for group in groups]
@@ -91,8 +81,7 @@ def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
     report, (path, record) = _report(group), next(iter(group.items()))
     if record.model.random_seed is not None:
         return report
-    firsts = {place: _first(each) for place, each in enumerate(among)}
-    twins = [among[place] for place in twins_of(record, firsts)]
+    twins = [among[i] for i in twins_of(record, dict(enumerate(map(_first, among))))]
     if not twins:
         beside = twins_beside(record, path)
         try:
@@ -115,33 +104,31 @@ def _grouped(
     several records of a measurement of the corpus, that with default options. A comparison of two
     models belongs to the other one; claims use none with a random twin.
     """
-    usable: Group = {path: x for path, x in found.items() if x.probe.family == family}
-    usable |= {
-        path: x
-        for path, x in others.items()
-        if not (x.base and {x.base.random_seed, x.model.random_seed} - {None})
-    }
-    for path, record in list(usable.items()):
-        if not is_current(record):
+    usable: Group = {}
+    for path, record in {**found, **others}.items():
+        with_twin = record.base and {record.base.random_seed, record.model.random_seed} - {None}
+        if with_twin or (record.probe and record.probe.family != family):
+            continue
+        if is_current(record):
+            usable[path] = record
+        else:
             what = "task or probe" if record.task else "measurement"
             progress.say(f"left out {path}: made by another version of its {what}")
-            del usable[path]
     groups = []
     for every in alike(usable, SAME_VECTORS):
-        by_default = sorted(every.items(), key=lambda item: not _has_defaults(item[1]))
-        first = {x.measurement: path for path, x in reversed(by_default) if x.task is None}
-        of_corpus = {path: x for path, x in every.items() if path in first.values()}
+        chosen: dict[str, Path] = {}
+        for path, record in every.items():
+            name = record.measurement
+            defaults = get_measurement(name).options().model_dump(mode="json")
+            if record.task is None and (record.settings == defaults or name not in chosen):
+                chosen[name] = path
+        of_corpus = {path: every[path] for path in chosen.values()}
         for run in alike({path: x for path, x in every.items() if x.task}, SAME_CLAIM) or [{}]:
             first = {x.task.name: path for path, x in reversed(run.items()) if x.task}
             groups.append(
                 {path: x for path, x in run.items() if path in first.values()} | of_corpus
             )
     return groups
-
-
-def _has_defaults(record: Record) -> bool:
-    options = get_measurement(record.measurement).options()
-    return bool(record.settings == options.model_dump(mode="json"))
 
 
 def _report(group: Group) -> Report:

@@ -12,7 +12,7 @@ import numpy as np
 
 from probes.records.record import Record
 from probes.records.result import Result
-from probes.records.row import Place, Row
+from probes.records.row import Row
 from probes.statistics.metrics import label_of
 from probes.statistics.significance import ALPHA, borderline, holm
 
@@ -22,9 +22,6 @@ Verdict = Literal[
 
 Ends = tuple[float, float]
 """The ends of a 95 % interval. Those of a constant are equal."""
-
-_Z = 1.959964
-"""Standard errors in half a 95 % interval."""
 
 _NEEDS = {"attention_change": "--model BASE TUNED --measurements attention"}
 
@@ -37,15 +34,14 @@ class MissingError(Exception):
 
 
 class Reads:
-    """The rows that a claim reads.
+    """The rows that a claim reads: of a task, or of a measurement of the corpus.
 
-    Attributes:
-        metric: empty for the headline metric of the task.
-        task: empty for a measurement of the corpus.
+    Args:
         layers: a part of the model, see `part_of`, every layer of which must be there. Empty for
             rows that are not compared by layer.
         keep: a further condition on a row.
-        axes: the place of a row on each of its axes: one, several, or `...` for any.
+        axes: the place of a row on each of its axes: one, several, or `...` for any; "@rank" is the
+            reported rank and "@n_layers" the last layer.
     """
 
     def __init__(
@@ -77,18 +73,15 @@ class ModelRows:
         Raises:
             MissingError: there is none.
         """
-        result = self.results.get(what.task)
+        result, name = self.results.get(what.task), what.measurement
         if what.task and result is None:
             raise MissingError(f"{what.task} was not run")
-        every = {**result.evidence, "scores": result} if result else self.corpus
-        if what.measurement in every:
-            return every[what.measurement]
-        if what.task:
-            raise MissingError(
-                f"{what.task} has no {what.measurement} (--evidence {what.measurement})"
-            )
-        needs = _NEEDS.get(what.measurement, f"--measurements {what.measurement}")
-        raise MissingError(f"there is no record of {what.measurement} ({needs})")
+        every = result.evidence if result else self.corpus
+        if name in every:
+            return every[name]
+        missing = f"{what.task} has no" if what.task else "there is no record of"
+        needs = f"--evidence {name}" if what.task else _NEEDS.get(name, f"--measurements {name}")
+        raise MissingError(f"{missing} {name} ({needs})")
 
     def read(self, what: Reads) -> list[Row]:
         """The rows that a claim reads.
@@ -97,18 +90,22 @@ class ModelRows:
             MissingError: there are none, or some layers are missing.
         """
         record = self.record(what)
-        metric = what.metric or self.results[what.task].task.metric
+        facts = {"@rank": record.facts.get("rank"), "@n_layers": self.n_layers}
+        places = {axis: facts.get(x, x) for axis, x in what.axes.items()}
         rows = [
             row
             for row in record.rows
-            if row.metric == metric
+            if row.metric == what.metric
             and row.split in ("test", "all")
-            and row.axes.keys() == what.axes.keys()
-            and all(_fits(row.axes[axis], place) for axis, place in what.axes.items())
+            and row.axes.keys() == places.keys()
+            and all(
+                row.axes[axis] in (x if isinstance(x, tuple) else (x,)) or x is ...
+                for axis, x in places.items()
+            )
             and what.keep(self, row)
         ]
         if not rows:
-            raise MissingError(f"{what.name} has no {metric} of this kind")
+            raise MissingError(f"{what.name} has no {what.metric} of this kind")
         if what.layers or what.measurement == "attention":  # whose heads are chosen among all
             part = part_of(what.layers or "above 0", self.n_layers)
             rows = [row for row in rows if row.layer in part]
@@ -126,25 +123,20 @@ class ModelRows:
         rows = self.read(what)
         found = [(row, ends) for row in rows if (ends := _ends(row))]
         if len(found) < len(rows):
-            raise MissingError(f"{rows[0].metric} of {what.name} has no interval")
+            raise MissingError(f"{what.metric} of {what.name} has no interval")
         return found
-
-
-def _fits(place: Place, wanted: Any) -> bool:
-    return wanted is ... or (place in wanted if isinstance(wanted, tuple) else place == wanted)
 
 
 def _ends(row: Row) -> Ends | None:
     """The interval of a number; that of a share of few items is exact (Clopper–Pearson)."""
+    from scipy.stats import binomtest  # slow to import
+
     if row.interval is None and row.value is not None:
         unchanged = (row.metric, row.value) == ("ablation_drop", 0)
         if unchanged or row.axes.get("baseline") == "uniform":
             return row.value, row.value
         if row.metric == "sensitivity" and row.n:
-            from scipy.stats import binomtest  # slow to import
-
-            exact = binomtest(round(row.value * row.n), row.n).proportion_ci()
-            return float(exact.low), float(exact.high)
+            return binomtest(round(row.value * row.n), row.n).proportion_ci()[:2]
     return row.interval
 
 
@@ -162,8 +154,6 @@ def part_of(name: str, n_layers: int) -> set[int]:
         "all": lambda layer: True,
         "above 0": lambda layer: layer > 0,
         "lower": lambda layer: 3 * layer <= n_layers,  # up to 4 of 12, where word order declines
-        "before layer 4": lambda layer: layer == n_layers // 4,
-        "after layer 4": lambda layer: layer == -(-5 * n_layers // 12),
         "middle": lambda layer: first <= layer / n_layers <= end,  # 6–9 of 12, 14–19 of 24
         "late middle": lambda layer: 7.5 * n_layers <= 12 * layer <= 9.5 * n_layers,  # 8–9 of 12
         "higher": lambda layer: layer / n_layers > end,
@@ -181,11 +171,7 @@ def _listed(layers: Iterable[int]) -> str:
 
 
 class Outcome(NamedTuple):
-    """A verdict, its reason in a line, and the numbers behind it.
-
-    Attributes:
-        p: of the claim or of its contrary, whichever is less; None without a test.
-    """
+    """A verdict, its reason, the numbers behind it, and p of the claim or its contrary."""
 
     verdict: Verdict
     why: str
@@ -214,22 +200,17 @@ def most_of(p_values: Iterable[float]) -> float:
 
 
 def p_above(high: Ends, low: Ends) -> float:
-    """The p-value of one number above another, from their 95 % intervals; 1 if it lies below.
+    """The p-value of one number above another, from their intervals, as if these were normal.
 
-    As if intervals were normal. It is below .05 where they do not overlap, which errs towards
-    undecided.
+    It is below .05 where they do not overlap, which errs towards undecided.
     """
     distance, width = sum(high) - sum(low), high[1] - high[0] + low[1] - low[0]
     if distance <= 0:
         return 1.0
-    return math.erfc(_Z * distance / width / math.sqrt(2)) if width > 0 else 0.0
+    return math.erfc(1.959964 * distance / width / math.sqrt(2)) if width > 0 else 0.0
 
 
-def greater(
-    *pairs: tuple[Reads | float, Reads | float],
-    model: ModelRows,
-    needed: Callable[[Iterable[float]], float] = max,
-) -> Outcome:
+def greater(*pairs: tuple[Any, Any], model: ModelRows, needed: Any = max) -> Outcome:
     """The first of each pair is greater than the second, at all layers that are read.
 
     Supported if all comparisons say so, or most if `needed` is `most_of`. Contradicted if in one
@@ -288,11 +269,9 @@ def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
         inside.append(max((p for layer, p in p_best.items() if layer in layers), default=0.0))
         outside.append(max((p for layer, p in p_best.items() if layer not in layers), default=0.0))
         best = _listed(layer for layer, p in p_best.items() if p >= ALPHA)
-        metric = "" if what.task else f" by {label_of(what.metric.removesuffix('_p_best'))}"
-        said.append(
-            f"{what.name}{metric} is best at {best} of {model.n_layers}; {part}: {_listed(layers)}"
-        )
-        numbers.append({"of": what.name, "metric": what.metric, "p_best": p_best})
+        name = what.task or label_of(what.metric.removesuffix("_p_best"))
+        said.append(f"{name} is best at {best} of {model.n_layers}; {part}: {_listed(layers)}")
+        numbers.append({"of": name, "p_best": p_best})
     return decided(max(outside), any_of(inside), "; ".join(said), numbers)
 
 
@@ -332,8 +311,8 @@ def _said(what: Reads, rows: Sequence[Row]) -> str:
     elif first.layer is not None and len(rows) == 1:
         text += f" at layer {first.layer}"
         text += f", head {first.axes['head']}" if "head" in first.axes else ""
-    values = sorted({row.value or 0.0 for row in rows})
-    text += ": " + " to ".join(f"{x:.3f}" for x in dict.fromkeys([values[0], values[-1]]))
+    values = [row.value or 0.0 for row in rows]
+    text += ": " + " to ".join(f"{x:.3f}" for x in dict.fromkeys([min(values), max(values)]))
     if ends := list(chain(*(row.interval or () for row in rows))):
         text += f" [{min(ends):.3f}, {max(ends):.3f}]"
     return text.replace(" -", " −").replace("[-", "[−")

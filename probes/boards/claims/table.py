@@ -18,22 +18,13 @@ from probes.records.row import Row
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, where the Primer reports it and the study that it goes back to.
-
-    Attributes:
-        differs: how the test differs from the study.
-    """
+    """A statement, its source, how the test differs from the study, and a rule with its rows."""
 
     name: str
     statement: str
     source: str
     differs: str
     rule: partial[Any]
-
-    @property
-    def note(self) -> str:
-        """What stands below the statement."""
-        return f"{self.source}. Differences: {self.differs}"
 
 
 def _is_tested(model: ModelRows, row: Row) -> bool:
@@ -45,27 +36,7 @@ def _is_core(model: ModelRows, row: Row) -> bool:
     """Whether the disabled head is the best for a core relation or role."""
     core = ("nsubj", "obj", "ARG0", "ARG1")
     best = model.read(_above(measure=("relation", "role"), feature=core))
-    heads = {(head.layer, head.axes["head"]) for head in best}
-    return _is_last(model, row) and (row.layer, row.axes["head"]) in heads
-
-
-def _is_last(model: ModelRows, row: Row) -> bool:
-    return row.axes["at"] == model.n_layers
-
-
-def _is_reported(model: ModelRows, row: Row) -> bool:
-    return row.axes["rank"] == model.corpus["structure"].facts["rank"]
-
-
-def _step(task: str) -> tuple[Reads, Reads]:
-    return (
-        Reads("scores", "", task, "after layer 4"),
-        Reads("scores", "", task, "before layer 4"),
-    )
-
-
-def _item(which: str) -> Reads:
-    return _preferred(paradigm=f"NEG-136-SIMP, {which}", phenomenon=...)
+    return (row.layer, row.axes["head"]) in {(each.layer, each.axes["head"]) for each in best}
 
 
 _best = partial(Reads, "training_variance", "p_best", layers="all")
@@ -74,15 +45,16 @@ _mix = partial(Reads, "localisation", "kl")
 _filled = partial(Reads, "cloze", "cloze_accuracy", "agreement")
 _guessed = partial(_filled, baseline="majority")
 _FAR = "1+ attractors"
-_preferred = partial(Reads, "completion", "sensitivity", threshold=0.0)
+_negation = partial(Reads, "completion", "sensitivity", threshold=0.0, phenomenon=...)
+_PLAIN, _NEGATED = "NEG-136-SIMP, affirmative", "NEG-136-SIMP, negative"
 _cosine = partial(Reads, "geometry", "anisotropy")
 _own = partial(Reads, "geometry", "self_similarity_adjusted")
-_trees = partial(Reads, "structure", layers="all", rank=..., keep=_is_reported)
+_trees = partial(Reads, "structure", layers="all", rank="@rank")
 _special = partial(Reads, "attention", "special")
 _uniform = _special(layers="last", baseline="uniform")
 _head = partial(Reads, "attention", chosen=..., head=..., direction=...)
 _above = partial(_head, "above_baseline")
-_drop = partial(Reads, "ablation", "ablation_drop", keep=_is_last, at=..., predicts=...)
+_drop = partial(Reads, "ablation", "ablation_drop", at="@n_layers", predicts=...)
 _changed = partial(Reads, "attention_change", "divergence", base=...)
 
 CLAIMS = (
@@ -133,7 +105,7 @@ CLAIMS = (
         "Negation is not understood: the same word stays likelier with *not* as without it",
         "Primer 4.1; Ettinger 2020",
         "more than half of NEG-136-SIMP right without *not*, fewer than half with it",
-        partial(greater, (_item("affirmative"), 0.5), (0.5, _item("negative"))),
+        partial(greater, (_negation(paradigm=_PLAIN), 0.5), (0.5, _negation(paradigm=_NEGATED))),
     ),
     Claim(
         "decodable-not-used",
@@ -141,13 +113,6 @@ CLAIMS = (
         "Primer 4.1; Ettinger 2020",
         "at some layer a probe knows more hidden verbs than the model; theirs changes the input",
         partial(somewhere, "above 0", Reads("cloze", "decodable_less_used", "agreement")),
-    ),
-    Claim(
-        "roles-known",
-        "There is some knowledge of semantic roles",
-        "Primer 4.2; Ettinger 2020",
-        "ROLE-88: the better word above that of the reversed roles in more than half of contexts",
-        partial(greater, (_preferred(phenomenon="ROLE-88"), 0.5)),
     ),
     Claim(
         "special-tokens-attended",
@@ -197,13 +162,6 @@ CLAIMS = (
         "Primer 5.2; Lin et al. 2019",
         "indices in real text by regression, theirs as classes in generated sentences",
         partial(peak_in, (_best("position"), "lower")),
-    ),
-    Claim(
-        "hierarchy-replaces-order",
-        "Around layer 4 of 12 word order comes to be known less, main verb and subject better",
-        "Primer 5.2; Lin et al. 2019",
-        "from layer 3 to 5, by intervals; the main verb among verbs, the subject among nouns",
-        partial(greater, _step("position")[::-1], _step("main-verb"), _step("subject-noun")),
     ),
     Claim(
         "syntax-middle",

@@ -68,7 +68,7 @@ def _table(report: Report, family: str) -> Table:
         ("claim", "verdict", "numbers"),
         tuple(
             TableRow.of(
-                Cell(claim.statement, note=claim.note),
+                Cell(claim.statement, note=f"{claim.source}. Differences: {claim.differs}"),
                 Cell(report.outcomes[claim.name].verdict, verdict=True),
                 report.outcomes[claim.name].why,
                 ends_section=True,
