@@ -7,9 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from probes.boards.board import Board, Candidate
-from probes.boards.claims.claim import CAVEAT
-from probes.boards.claims.claim_reports import make_reports
-from probes.boards.claims.literature import CLAIMS
+from probes.boards.claims.claim_reports import CAVEAT, make_reports
+from probes.boards.claims.table import CLAIMS
 from probes.boards.paired import (
     Difference,
     LayerScore,

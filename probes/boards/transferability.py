@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.common.arrays import Floats
 from probes.common.wording import counted
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import group_of
@@ -31,14 +30,6 @@ class Agreement(NamedTuple):
     other: str
     rho: float | None
     n: int
-
-
-def layer_ranks(scores: Floats) -> Floats:
-    """Ranks over the last axis, 1 for the highest score; ties share their mean rank."""
-    from scipy.stats import rankdata  # slow to import, and most runs rank nothing
-
-    ranks: Floats = np.asarray(rankdata(-scores, axis=-1), dtype=np.float64)
-    return ranks
 
 
 def complete(scores: pd.DataFrame) -> tuple[list[str], dict[str, str]]:

@@ -30,23 +30,6 @@ def expected_layer(scores: Floats) -> Floats:
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def gain_deviation(scores: Floats) -> Floats:
-    """Standard deviation of the layers of gains, √(Σ k² g_k − (Σ k g_k)²), k = 1 … L.
-
-    The gains g_k = (s_k − s_{k−1}) / (s_L − s_0) are the weights of `expected_layer`. Some may be
-    negative, and so may the variance, which then counts as 0. The measure is ours.
-
-    Args:
-        scores: cumulative scores s_0 … s_L along the first axis. Shape (L + 1, …).
-    """
-    steps = np.diff(scores, axis=0)
-    layers = np.arange(1, len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        second = (layers**2 * steps).sum(0) / (scores[-1] - scores[0])
-        found: Floats = np.sqrt(np.maximum(second - expected_layer(scores) ** 2, 0))
-    return np.where(np.isfinite(found), found, np.nan)
-
-
 def centre_of_gravity(weights: Floats) -> Floats:
     """Σ_j j · s_j of mix weights s (…, L + 1) (eq. 2)."""
     centre: Floats = weights @ np.arange(weights.shape[-1])

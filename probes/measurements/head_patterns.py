@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from itertools import chain
-from typing import Literal
 
 import numpy as np
 
@@ -63,16 +62,10 @@ def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
     return greatest if masses[greatest] >= clear else "heterogeneous"
 
 
-def classes(
-    found: HeadRows, clear: float = CLEAR, end: Literal["values", "low", "high"] = "values"
-) -> list[list[str]]:
-    """The class of every head, by layer, then by head.
-
-    Args:
-        end: of the intervals of masses, instead of the masses themselves.
-    """
+def classes(found: HeadRows, clear: float = CLEAR) -> list[list[str]]:
+    """The class of every head, by layer, then by head."""
     beyond = {
-        str(name): beyond_uniform(getattr(mass, end), mass.baseline)
+        str(name): beyond_uniform(mass.values, mass.baseline)
         for (name, _), mass in found.each("pattern").items()
     }
     return [

@@ -1,45 +1,16 @@
-"""Test scores of stored probes on mixes of layers in bootstrap resamples."""
+"""What clusters of the test split contribute to the scores of stored probes on mixes of layers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from probes.common.arrays import Floats
 from probes.measurements.localisation import Localisation
-from probes.measurements.resampled import replicates_of, sums_of
+from probes.measurements.resampled import sums_of
 from probes.measurements.scores import SUMS, gold_of, read_predictions
 from probes.records.files import has_arrays, name_of, read_arrays
 from probes.records.result import Result
 from probes.statistics.metrics import metrics
-from probes.statistics.replicates import Replicates
-
-
-def resampled_mixes(result: Result, path: Path) -> Replicates | None:
-    """The headline test scores on the mixes of layers 0 to k in every resample.
-
-    What other trainings would change is taken to be the same for probes on mixes as for those on
-    single layers.
-
-    Args:
-        path: the result's JSON file; the record of the localisation and the arrays of both are
-            beside it.
-
-    Returns:
-        None if there is no localisation, if arrays are missing or cover too few clusters, or if the
-        metric comes from a plug-in that is not loaded.
-
-    Raises:
-        UserError: the arrays cannot be read, or do not give the recorded scores.
-    """
-    found, sums = result.evidence.get(Localisation.name), stored_mix_sums(result, path)
-    if found is None or sums is None:
-        return None
-    scores = [found.rows.at("mix_score", layer) for layer in found.extent]
-    known = np.array([row.value for row in scores if row], dtype=np.float64)
-    beside = path.with_name(name_of(found))
-    return replicates_of(result, found.key, sums, known, range(len(known)), beside)
 
 
 def stored_mix_sums(result: Result, path: Path) -> Floats | None:

@@ -31,7 +31,6 @@ class Replicates:
         sd: standard deviation of scores over trainings; None if that is not known, and then there
             are no tests.
         df: degrees of freedom of `sd`.
-        weights: of linear combinations of the layers, which the scores then are. Shape (n, layers).
     """
 
     scores: Floats
@@ -41,20 +40,13 @@ class Replicates:
     name: str
     sd: float | None = None
     df: int = 0
-    weights: Floats | None = None
 
     def row(self, place: int) -> Replicates:
-        """Those of one layer, or of one combination."""
+        """Those of one layer."""
         at = slice(place, place + 1)
-        if self.weights is not None:
-            return replace(self, scores=self.scores[at], weights=self.weights[at])
         return replace(
             self, scores=self.scores[at], sums=self.sums[at], layers=list(self.layers)[at]
         )
-
-    def combined(self, weights: Floats) -> Replicates:
-        """Linear combinations of the scores. (n, layers) to rows of n."""
-        return replace(self, scores=weights @ self.scores, weights=weights)
 
     @property
     def n_clusters(self) -> int:
@@ -87,27 +79,20 @@ class Replicates:
     @cached_property
     def influence(self) -> Floats:
         """See `probes.statistics.bootstrap.influence`. Shape (layers, clusters)."""
-        return self._weighted([influence(self.metric, each) for each in self.sums])
+        return np.asarray([influence(self.metric, each) for each in self.sums])
 
     @property
     def training(self) -> Floats:
         """Variance of each score over trainings; 0 if it is not known. Shape (layers,)."""
-        each = np.full(len(self.sums), (self.sd or 0.0) ** 2)
-        return each if self.weights is None else self.weights**2 @ each
+        return np.full(len(self.sums), (self.sd or 0.0) ** 2)
 
     def _values(self, draws: Draws) -> Floats:
-        return self._weighted(
-            [self.metric.value(resampled_sums(each, draws)) for each in self.sums]
-        )
+        return np.asarray([self.metric.value(resampled_sums(each, draws)) for each in self.sums])
 
     def _noise(self, n: int, block: int) -> Floats | None:
         if self.sd is None:
             return None
-        return self._weighted(training_noise(self.name, self.layers, self.sd, self.df, n, block))
-
-    def _weighted(self, rows: Sequence[Floats] | Floats) -> Floats:
-        each = np.asarray(rows)
-        return each if self.weights is None else self.weights @ each
+        return training_noise(self.name, self.layers, self.sd, self.df, n, block)
 
 
 def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[float]:

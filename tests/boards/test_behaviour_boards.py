@@ -1,25 +1,17 @@
-"""Models compared by their own answers, and claims about these, on records made for them."""
-
-import json
+"""Models compared by their own answers, on records made for them."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from corpus_records import corpus_record
-from results_by_hand import evidence_record, make_result
-from scipy.stats import binomtest
 
 from probes.__main__ import main
 from probes.boards.behaviour_tables import behaviour_tables, paired_tables
-from probes.boards.claims.claim import beside_twin, p_above
-from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.model_rows import ModelRows
 from probes.boards.leaderboard_csv import write_leaderboard
 from probes.records.files import write_record
 from probes.records.row import Row
 from probes.statistics.strata import Strata
 
-BY_NAME = {claim.name: claim for claim in CLAIMS}
 AXES = {"scoring": "within-word l2r", "per": "text"}
 CAUSAL = {"scoring": "left to right", "per": "text"}
 
@@ -168,147 +160,3 @@ def test_commands_and_the_csv_file(tmp_path, capsys):
     assert "| 1 | two | 81.7 ± 10.0 | 81.7 ± 10.0 |" in capsys.readouterr().out
     assert main(["compare", "two", "one", "--results", str(tmp_path), "--format", "md"]) == 0
     assert "| agreement | 60 | 83.3 | 33.3 | −50.0 [" in capsys.readouterr().out
-
-
-# Claims.
-
-
-def row(metric, value, half=0.05, layer=None, n=100, p=None, **axes):
-    ends = (None, None) if half is None else (value - half, value + half)
-    return Row(metric, value, layer, *ends, n=n, p=p, axes=axes)
-
-
-def on_corpus(name, measurement, *rows, corpus="blimp"):
-    record = corpus_record(measurement, rows, 2)
-    named = record.corpus.model_copy(update={"name": corpus})
-    return BY_NAME[name].on(ModelRows([record.model_copy(update={"corpus": named})]))
-
-
-def on_task(name, measurement, *rows):
-    result = make_result("agreement", (0.1, 0.2, 0.3))
-    evidence = evidence_record(result, measurement, rows)
-    return BY_NAME[name].on(ModelRows([result.with_evidence(evidence)]))
-
-
-@pytest.mark.parametrize(
-    ("own", "baseline", "verdict"),
-    [(0.9, 0.7, "supported"), (0.75, 0.7, "undecided"), (0.5, 0.7, "contradicted")],
-)
-def test_agreement_is_filled_in(own, baseline, verdict):
-    rows = [
-        row("cloze_accuracy", value, **group, **rule)
-        for group in ({}, {"group": "1+ attractors"})
-        for value, rule in ((own, {}), (baseline, {"baseline": "majority"}))
-    ]
-    for name in ("agreement-filled-in", "agreement-across-attractors"):
-        found = on_task(name, "cloze", *rows)
-        assert found.verdict == verdict
-    lower, upper = sorted((own, baseline))
-    assert found.p == pytest.approx(
-        p_above((lower - 0.05, lower + 0.05), (upper - 0.05, upper + 0.05))
-    )
-    few = [x._replace(low=None, high=None) for x in rows]
-    assert on_task("agreement-across-attractors", "cloze", *few).verdict == "not tested"
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ((0.9, 0.5, 0.9, 0.5), "supported"),
-        ((0.9, 0.5, 0.55, 0.5), "undecided"),
-        ((0.9, 0.5, 0.3, 0.5), "contradicted"),
-    ],
-)
-def test_scope_of_polarity_items(values, verdict):
-    names = [
-        f"{x}_npi_{y}"
-        for x in ("only", "sentential_negation")
-        for y in ("licensor_present", "scope")
-    ]
-    rows = [
-        row("pair_accuracy", x, paradigm=name, phenomenon="npi_licensing", **AXES)
-        for name, x in zip(names, values, strict=True)
-    ]
-    assert on_corpus("npi-scope-harder", "pairs", *rows).verdict == verdict
-
-
-def test_acceptable_sentences_of_blimp():
-    for value, verdict in ((0.6, "supported"), (0.52, "undecided"), (0.4, "contradicted")):
-        for axes in (AXES, CAUSAL):
-            found = on_corpus("acceptable-likelier", "pairs", row("pair_accuracy", value, **axes))
-            assert found.verdict == verdict
-    given = row("pair_accuracy", 0.6, **AXES)
-    other = on_corpus("acceptable-likelier", "pairs", given, corpus="syntaxgym")
-    assert (other.verdict, other.why) == ("not tested", "the corpus is not blimp")
-    found = on_corpus("acceptable-likelier", "pairs", given)
-    assert beside_twin(found, found).verdict == "not specific to training"
-
-
-@pytest.mark.parametrize(
-    ("right", "verdict", "p"),
-    [
-        ((18, 0), "supported", 2 * 0.5**18),
-        ((18, 18), "contradicted", 2 * 0.5**18),
-        ((18, 4), "supported", binomtest(4, 18).pvalue),
-        ((18, 5), "undecided", binomtest(5, 18).pvalue),
-        ((9, 0), "undecided", 1.0),
-    ],
-)
-def test_negation(right, verdict, p):
-    rows = [
-        row(
-            "sensitivity",
-            k / 18,
-            None,
-            n=18,
-            threshold=0.0,
-            phenomenon="NEG-136-SIMP",
-            paradigm=f"NEG-136-SIMP, {x}",
-        )
-        for k, x in zip(right, ("affirmative", "negative"), strict=True)
-    ]
-    found = on_corpus("negation-ignored", "completion", *rows)
-    assert (found.verdict, found.p) == (verdict, pytest.approx(p))
-    assert len(json.loads(json.dumps(found.numbers))) == 2
-
-
-def test_roles():
-    for value, verdict in ((0.8, "supported"), (0.5, "undecided"), (0.2, "contradicted")):
-        given = row("sensitivity", value, 0.1, threshold=0.0, phenomenon="ROLE-88")
-        assert on_corpus("roles-known", "completion", given).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("differences", "p_values", "verdict"),
-    [
-        ((-0.3, 0.1, 0.2), (0.001, 0.2, 0.01), "supported"),
-        ((-0.3, 0.1, 0.2), (0.001, 0.2, None), "undecided"),
-        ((-0.3, -0.1, -0.2), (0.001, 0.01, 0.001), "contradicted"),
-    ],
-)
-def test_decodable_is_not_used(differences, p_values, verdict):
-    rows = [
-        row("decodable_less_used", x, layer=layer, p=p)
-        for layer, (x, p) in enumerate(zip(differences, p_values, strict=True))
-    ]
-    assert on_task("decodable-not-used", "cloze", *rows).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("decodable", "readable", "verdict"),
-    [
-        ((0.5, 0.9, 0.9), (0.5, 0.5, 0.9), "supported"),
-        # The last layer has none above it.
-        ((0.5, 0.5, 0.9), (0.5, 0.5, 0.5), "undecided"),
-        # Nothing becomes readable.
-        ((0.5, 0.9, 0.9), (0.5, 0.5, 0.5), "undecided"),
-        ((0.5, 0.5, 0.5), (0.7, 0.8, 0.9), "contradicted"),
-    ],
-)
-def test_readable_later(decodable, readable, verdict):
-    rows = [
-        row(name, x, layer=layer)
-        for name, values in (("decodable", decodable), ("readable", readable))
-        for layer, x in enumerate(values)
-    ]
-    assert on_task("readable-later", "lens", *rows).verdict == verdict

@@ -1,495 +1,449 @@
-"""Each claim in each of its outcomes, on results made for it."""
+"""Each rule in each of its outcomes, on rows made for it, and the claims of the table."""
 
 import json
-import re
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pytest
-from replicates_by_hand import of_means
-from results_by_hand import evidence_record, make_result, with_intervals
-from scipy.sparse import csr_array
-from scipy.stats import rankdata
+from corpus_records import corpus_record, geometry, store_record
+from heads_by_hand import attention, choice, numbers
+from results_by_hand import evidence_record, make_result
+from scipy.stats import binomtest, norm
 
-from probes.boards.claims.bands import (
-    around_layer_4,
-    higher,
-    late_middle,
-    lower,
-    middle,
-    within,
+from probes.boards.claims.claim_reports import NOTE, make_reports
+from probes.boards.claims.rules import (
+    MissingError,
+    ModelRows,
+    Outcome,
+    Reads,
+    any_of,
+    beside_twin,
+    corrected,
+    greater,
+    most_of,
+    p_above,
+    part_of,
+    peak_in,
+    somewhere,
 )
-from probes.boards.claims.claim import CAVEAT, FURTHER, NOTE, MissingError
-from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.model_rows import ModelRows
+from probes.boards.claims.table import CLAIMS
+from probes.cli.load_results import records_below
+from probes.measurements.measurement import get_measurement
 from probes.records.row import Row
-from probes.statistics.bootstrap import resample
-from probes.statistics.metrics import metrics
-from probes.statistics.replicates import Replicates
+from probes.statistics.quantities import quantities
 
-METHOD = Path(__file__).parents[2] / "docs" / "method.md"
 BY_NAME = {claim.name: claim for claim in CLAIMS}
-UP = (0.1, 0.3, 0.5, 0.7, 0.6, 0.4, 0.2)
-"""Six layers, best in the middle at 3."""
+PUBLISHED = Path(__file__).parents[2] / "results/published/all-MiniLM-L6-v2-07db4e1f/sample"
+N = 6
+"""Layers: 0 to 2 are lower, 3 and 4 in the middle, 5 and 6 higher."""
 
 
-def made(task, scores, p=None, **more):
-    """A result with intervals."""
-    result = make_result(task, scores, p, **more)
-    return with_intervals(result, (0.0, 1.0))
+@pytest.fixture
+def all_current(monkeypatch):
+    monkeypatch.setattr("probes.boards.claims.claim_reports.is_current", lambda _: True)
 
 
-def at(task, best, also=(), n=6):
-    """A result whose best layer is `best` and cannot be separated from the layers in `also`."""
-    scores = [1 - abs(layer - best) / 100 - (layer > best) / 1000 for layer in range(n + 1)]
-    p = [1.0 if x == best else 0.5 if x in also else 0.001 for x in range(n + 1)]
-    return made(task, scores, p)
+def on(name, *records):
+    return BY_NAME[name].rule(model=ModelRows(records))
 
 
-def model_rows(*results, noise=0.001, mixes=None):
-    """The rows of results with resamples of their scores, and of those of mixes by task."""
-    values = {
-        r.task.name: of_means([r.score(x) for x in r.layers], noise, seed=i)
-        for i, r in enumerate(results)
-    }
-    drawn = {"scores": values, "localisation": mixes or {}}
-    return ModelRows(results, lambda task, measurement: drawn[measurement].get(task))
+def row(metric, value, half=0.05, layer=None, n=100, p=None, **axes):
+    ends = (None, None) if half is None else (value - half, value + half)
+    return Row(metric, value, layer, *ends, n=n, p=p, axes=axes)
 
 
-def outcome(name, *results, **more):
-    return BY_NAME[name].on(model_rows(*results, **more))
+def with_evidence(task, measurement, *rows, n=N):
+    result = make_result(task, [0.1] * (n + 1))
+    return result.with_evidence(evidence_record(result, measurement, rows))
 
 
-def verdict(name, *results, **more):
-    return outcome(name, *results, **more).verdict
-
-
-def test_bands_are_those_of_the_primer():
-    assert within(12, middle) == {6, 7, 8, 9}
-    assert within(24, middle) == {14, 15, 16, 17, 18, 19}
-    assert within(6, middle) == {3, 4}
-    assert within(36, middle) == set(range(21, 29))
-    # Half-way between 12 and 24 layers: from 13/24 to 37/48.
-    assert within(18, middle) == {10, 11, 12, 13}
-    assert within(12, higher) == {10, 11, 12}
-    assert within(24, higher) == {20, 21, 22, 23, 24}
-    assert within(12, lower) == {0, 1, 2, 3, 4}
-    assert within(6, lower) == {0, 1, 2}
-    assert within(12, late_middle) == {8, 9}
-    assert within(24, late_middle) == {15, 16, 17, 18, 19}
-    assert within(6, late_middle) == {4}
-    assert [around_layer_4(n) for n in (1, 6, 12, 24)] == [(0, 1), (1, 3), (3, 5), (6, 10)]
+def best_at(task, *layers, n=N):
+    """A result whose best layer may be one of these."""
+    return make_result(task, [0.5] * (n + 1), [0.5 if x in layers else 0.001 for x in range(n + 1)])
 
 
 @pytest.mark.parametrize(
-    ("claim", "task", "supported", "contradicted", "undecided"),
+    ("n", "name", "layers"),
     [
-        ("word-order-low", "position", (1, (0, 2)), (3, (4,)), (2, (3,))),
-        ("syntax-middle", "depth", (3, (4,)), (5, (2, 6)), (4, (5,))),
-        ("agreement-late-middle", "agreement", (4, ()), (3, (2,)), (4, (3,))),
-        ("syntactic-probing-middle", "tree-depth", (4, (3,)), (2, ()), (3, (2,))),
-        ("chunks-middle", "chunking", (4, (3,)), (1, (0,)), (3, (2,))),
-        ("pos-middle", "pos", (3, ()), (6, ()), (3, (1,))),
+        (12, "middle", {6, 7, 8, 9}),
+        (24, "middle", {14, 15, 16, 17, 18, 19}),
+        (6, "middle", {3, 4}),
+        (18, "middle", {10, 11, 12, 13}),  # half-way: from 13/24 to 37/48
+        (36, "middle", set(range(21, 29))),
+        (12, "lower", {0, 1, 2, 3, 4}),
+        (12, "higher", {10, 11, 12}),
+        (24, "higher", {20, 21, 22, 23, 24}),
+        (12, "late middle", {8, 9}),
+        (6, "late middle", {4}),
+        (5, "last two", {4, 5}),
+        (5, "below the last two", {1, 2, 3}),
     ],
 )
-def test_peaks(claim, task, supported, contradicted, undecided):
-    assert verdict(claim, at(task, *supported)) == "supported"
-    assert verdict(claim, at(task, *contradicted)) == "contradicted"
-    assert verdict(claim, at(task, *undecided)) == "undecided"
-    assert verdict(claim, at("other", 3)) == "not tested"
+def test_parts_of_models(n, name, layers):
+    assert part_of(name, n) == layers
 
 
-def test_the_reason_gives_the_numbers():
-    result = with_intervals(at("depth", 3, (2, 4)), (0.95, 1.0))
-    found = outcome("syntax-middle", result)
+def test_a_model_may_lack_a_part():
+    with pytest.raises(MissingError, match="a model of 1 layers has none that counts as middle"):
+        part_of("middle", 1)
+
+
+def test_the_p_value_of_two_intervals_is_that_of_normal_ones():
+    """Of .3 ± .03 and .36 ± .02: .06 in units of .05 / 1.96."""
+    found = p_above((0.34, 0.38), (0.27, 0.33))
+    assert found == pytest.approx(2 * norm.sf(1.959964 * 0.06 / 0.05))
+    assert p_above((0.27, 0.33), (0.34, 0.38)) == 1
+    # It is .05 where they touch, and 0 or 1 without any width.
+    assert p_above((0.2, 0.5), (0.1, 0.2)) == pytest.approx(0.05, abs=1e-6)
+    assert (p_above((0.2, 0.2), (0.1, 0.1)), p_above((0.1, 0.1), (0.1, 0.1))) == (0, 1)
+
+
+def test_of_several_statements_one_or_most():
+    assert any_of([0.04, 0.3, 0.01]) == pytest.approx(0.03)
+    assert any_of([0.5, 0.6]) == 1
+    # Two of three: the second, of which two may be wrong.
+    assert most_of([0.04, 0.3, 0.01]) == pytest.approx(0.08)
+    # Three of four, and one of one.
+    assert most_of([0.01, 0.02, 0.03, 1]) == pytest.approx(0.06)
+    assert most_of([0.03]) == 0.03
+
+
+COSINES = Reads("geometry", "anisotropy", layers="above 0")
+
+
+@pytest.mark.parametrize(
+    ("values", "needed", "expected"),
+    [
+        ([0.2, 0.2, 0.2, 0.3, 0.4, 0.3], max, "supported"),
+        ([0.08, 0.2, 0.2, 0.3, 0.4, 0.3], max, "undecided"),  # one of six does not contradict
+        ([0.08, 0.08, 0.08, 0.3, 0.4, 0.3], max, "undecided"),
+        ([0.08, 0.08, 0.08, 0.08, 0.4, 0.3], max, "contradicted"),
+        ([0.2, 0.2, 0.2, 0.3, 0.4, 0.105], max, "undecided"),
+        ([0.08, 0.08, 0.2, 0.3, 0.4, 0.3], most_of, "supported"),
+        ([0.08, 0.08, 0.08, 0.3, 0.4, 0.3], most_of, "undecided"),
+        ([0.08, 0.08, 0.08, 0.08, 0.4, 0.3], most_of, "contradicted"),
+    ],
+)
+def test_greater_than_a_limit_at_all_layers_or_at_most(values, needed, expected):
+    model = ModelRows([geometry([0.0, *values], half=0.01)])
+    assert greater((COSINES, 0.1), model=model, needed=needed).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "rising", "falling"),
+    [
+        ([0.1, 0.2, 0.3, 0.0, 0.9, 0.4, 0.5], "supported", "contradicted"),
+        ([0.5, 0.4, 0.3, 0.0, 0.9, 0.2, 0.1], "contradicted", "supported"),
+        ([0.1, 0.2, 0.3, 0.0, 0.9, 0.31, 0.4], "undecided", "contradicted"),
+        ([0.3] * 7, "undecided", "undecided"),
+    ],
+)
+def test_higher_layers_are_compared_with_lower_ones(values, rising, falling):
+    found = geometry(values, self_similarity=values)
+    assert on("narrower-higher", found).verdict == rising
+    assert on("context-specific-higher", found).verdict == falling
+
+
+def test_the_reason_gives_the_least_and_the_greatest_numbers():
+    found = on("narrower-higher", geometry([0.1, 0.2, 0.3, 0.0, 0.9, 0.4, 0.5]))
     assert found.why == (
-        "depth is best at 2, 3, 4 of 6; on dev at 3, 1.000 [0.950, 1.000]; middle: 3, 4"
+        "anisotropy at layers 5–6: 0.400 to 0.500 [0.390, 0.510]; "
+        "anisotropy at layers 0–2: 0.100 to 0.300 [0.090, 0.310]"
     )
-    (numbers,) = found.numbers
-    assert numbers["p_best"] == {0: 0.001, 1: 0.001, 2: 0.5, 3: 1.0, 4: 0.5, 5: 0.001, 6: 0.001}
-    assert (numbers["best_layer"], numbers["peak_layers"]) == (3, [2, 3, 4])
-
-
-@pytest.mark.parametrize(
-    ("result", "why"),
-    [
-        (at("pos", 3), "depth was not run"),
-        (made("depth", UP[:3], n_layers=6), "depth was not run at layer 3, 4, 5, 6"),
-        (make_result("depth", UP), "depth has no intervals: fewer than 20 test sentences"),
-        (
-            made("depth", UP, False),
-            "depth has no training variance, which tests of layers need",
-        ),
-        (made("depth", (0.1, 0.2)), "a model of 1 layers has none that counts as middle"),
-    ],
-)
-def test_a_claim_that_lacks_results_is_not_tested(result, why):
-    found = outcome("syntax-middle", result)
-    assert found.verdict == "not tested"
-    assert why in found.why
-
-
-@pytest.mark.parametrize(
-    ("chunking", "depth", "expected"),
-    [
-        ((1, (2,)), (4, (3,)), "supported"),
-        ((1, (3,)), (4, (3,)), "undecided"),
-        ((3, (2,)), (3, (2,)), "undecided"),
-        ((3, ()), (3, ()), "contradicted"),
-        ((4, (5,)), (3, (2, 4)), "contradicted"),
-    ],
-)
-def test_chunking_before_parsing(chunking, depth, expected):
-    results = (at("chunking", *chunking), at("depth", *depth))
-    assert verdict("chunks-before-parsing", *results) == expected
-    assert verdict("chunks-before-parsing", results[0]) == "not tested"
-
-
-@pytest.mark.parametrize(
-    ("length", "tree_depth", "srl", "expected"),
-    [
-        ((0, (2,)), (3, (4,)), (6, (5,)), "supported"),
-        ((0, (3,)), (3, ()), (6, ()), "undecided"),
-        ((0, ()), (3, ()), (4, (3,)), "contradicted"),
-        ((4, ()), (3, (2,)), (6, ()), "contradicted"),
-    ],
-)
-def test_surface_syntax_and_semantics(length, tree_depth, srl, expected):
-    results = (at("length", *length), at("tree-depth", *tree_depth), at("srl", *srl))
-    assert verdict("surface-syntax-semantics", *results) == expected
-    assert verdict("surface-syntax-semantics", *results[:2]) == "not tested"
-
-
-def test_word_order_falls():
-    name = "word-order-falls"
-    rises = made("position", UP)
-    # From layer 1 to layer 3, in UP from .3 to .7.
-    bump = made("position", (0.1, 0.7, 0.8, 0.3, 0.9, 0.9, 0.9))
-    assert verdict(name, bump) == "supported"
-    assert verdict(name, rises) == "contradicted"
-    assert verdict(name, bump, noise=1) == "undecided"
-    assert verdict(name, made("position", UP, False)) == "not tested"
-    nothing = ModelRows([rises])
-    assert "predictions of position are not beside" in BY_NAME[name].on(nothing).why
-    found = outcome(name, rises)
-    assert found.why.startswith("position per layer: 0–1 +0.200 [+0.19")
-    assert [x["layers"] for x in found.numbers] == ["0–1", "1–3", "3–6"]
-    assert [x["change"] for x in found.numbers] == pytest.approx([0.2, 0.2, -0.5 / 3])
-    # In none of 2,000 resamples as large.
-    assert found.p == pytest.approx(1 / 2001)
-    assert outcome(name, made("position", UP[:4])).why == (
-        "a model of 3 layers has none before or after such a step"
-    )
-
-
-STEADY, FLAT = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3), (0.9,) * 7
-
-
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ((0.9, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4), "supported"),  # from there on
-        ((0.9, 0.9, 0.7, 0.5, 0.5, 0.5, 0.5), "supported"),  # only there
-        (STEADY, "undecided"),
-        ((0.9, 0.6, 0.55, 0.5, 0.5, 0.5, 0.5), "contradicted"),  # before
-        ((0.9, 0.9, 0.89, 0.88, 0.6, 0.5, 0.1), "contradicted"),  # afterwards
-        (FLAT, "undecided"),
-        ((0.9, 0.9, 0.9, 0.9, 0.6, 0.6, 0.6), "contradicted"),
-    ],
-)
-def test_word_order_falls_around_layer_4_and_nowhere_else(scores, expected):
-    assert verdict("word-order-falls", made("position", scores), noise=0.005) == expected
-    sure = verdict("word-order-falls", made("position", scores), noise=1e-5)
-    assert sure == expected or scores in (STEADY, FLAT)
-
-
-def test_linear_combinations_of_scores_are_those_of_their_resamples():
-    values = of_means(UP, 0.01, 0.02)
-    weights = np.array([[0, -0.5, 0, 0.5, 0, 0, 0], [1, 0, 0, 0, 0, 0, -1]])
-    found = values.combined(weights)
-    assert found.scores == pytest.approx([(UP[3] - UP[1]) / 2, UP[0] - UP[6]])
-    assert found.resampled == pytest.approx(weights @ values.resampled)
-    assert found.row(1).influence[0] == pytest.approx(values.influence[0] - values.influence[6])
-    assert found.training == pytest.approx(0.02**2 * np.array([0.5, 2]))
-
-
-def test_knowledge_of_hierarchy_rises():
-    name = "hierarchy-rises"
-    up, down, flat = UP, (0.9, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5), (0.5,) * 7
-
-    def results(verb, noun):
-        return made("main-verb", verb), made("subject-noun", noun)
-
-    assert verdict(name, *results(up, up)) == "supported"
-    assert verdict(name, *results(up, down)) == "contradicted"
-    assert verdict(name, *results(up, flat)) == "undecided"
-    assert verdict(name, *results(up, up)[:1]) == "not tested"
-
-
-def mixed(task, scores=(), expected_layer=None, kl=None):
-    """A result with a localisation; without a gain over layer 0 there is no expected layer."""
-    result = at(task, 3)
-    low, high = expected_layer or (None, None)
-    mixes = [
-        *(Row("mix_score", score, k) for k, score in enumerate(scores or (0.1,))),
-        Row("total_gain", None, why="no gain"),
-        Row("expected_layer", 1.0, None, low, high)
-        if expected_layer
-        else Row("expected_layer", None, why="no gain"),
-        Row("centre_of_gravity", None, why="no gain"),
-        Row("kl", 1.0, None, *(kl or (None, None))),
-    ]
-    return result.with_evidence(evidence_record(result, "localisation", mixes))
+    assert [x["layer"] for x in found.numbers] == [5, 6, 0, 1, 2]
 
 
 @pytest.mark.parametrize(
     ("pos", "deprel", "srl", "expected"),
     [
-        ((1.0, 1.2), (1.3, 1.5), (2.0, 2.2), "supported"),
-        ((1.0, 1.4), (1.3, 1.5), (2.0, 2.2), "undecided"),
-        ((1.0, 1.2), (2.3, 2.5), (2.0, 2.2), "contradicted"),
-        ((2.3, 2.5), (1.3, 2.4), (2.0, 2.2), "contradicted"),
-        ((1.0, 1.2), None, (2.0, 2.2), "not tested"),
+        (1.1, 1.4, 2.1, "supported"),
+        (1.1, 1.2, 2.1, "undecided"),
+        (1.1, 2.4, 2.1, "contradicted"),  # one pair is enough: layers are not compared
     ],
 )
-def test_pipeline(pos, deprel, srl, expected):
+def test_several_pairs(pos, deprel, srl, expected):
     given = {"pos": pos, "deprel": deprel, "srl": srl}
-    results = [mixed(name, expected_layer=each) for name, each in given.items()]
-    found = outcome("pipeline-order", *results)
-    assert found.verdict == expected
-    if expected == "supported":
-        assert (
-            found.why == "expected layer: pos [1.00, 1.20], deprel [1.30, 1.50], srl [2.00, 2.20]"
-        )
-    if expected == "not tested":
-        assert found.why == "deprel has no expected layer: no gain"
-
-
-def test_the_pipeline_is_not_tested_on_peaks():
-    found = outcome("pipeline-order", at("pos", 1), at("deprel", 3), at("srl", 5))
-    assert found.verdict == "not tested"
-    assert found.why == "pos has no localisation: there is no record of it"
-
-
-NARROW, WIDE = (0.1, 0.3, 0.6, 0.7, 0.7, 0.7, 0.7), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-"""Cumulative scores whose gains lie at layers 1 to 3, and at all."""
+    results = [
+        with_evidence(task, "localisation", row("expected_layer", x, 0.1))
+        for task, x in given.items()
+    ]
+    assert on("pipeline-order", *results).verdict == expected
 
 
 @pytest.mark.parametrize(
-    ("kl", "gains", "expected"),
+    ("right", "expected"),
+    [((18, 0), "supported"), ((18, 18), "contradicted"), ((18, 4), "supported"), ((18, 5), "undecided")],
+)  # fmt: skip
+def test_a_share_of_few_items_is_tested_exactly(right, expected):
+    names = [f"NEG-136-SIMP, {x}" for x in ("affirmative", "negative")]
+    rows = [
+        row("sensitivity", k / 18, None, n=18, threshold=0.0, paradigm=x, phenomenon="NEG-136-SIMP")
+        for k, x in zip(right, names, strict=True)
+    ]
+    assert on("negation-ignored", corpus_record("completion", rows, N)).verdict == expected
+    assert (binomtest(right[1], 18).pvalue < 0.05) == (expected != "undecided")
+
+
+@pytest.mark.parametrize(
+    ("values", "p_values", "expected"),
     [
-        ((0.1, 0.2), WIDE, "supported"),
-        ((0.1, 0.35), WIDE, "undecided"),
-        ((0.1, 0.2), NARROW, "undecided"),
-        ((0.65, 0.7), WIDE, "contradicted"),
-        ((0.1, 0.2), (0.1, *(0.7,) * 6), "contradicted"),
-        (None, WIDE, "not tested"),
+        ((-0.3, 0.1, 0.2), (0.001, 0.2, 0.01), "supported"),
+        ((-0.3, 0.1, 0.2), (0.001, 0.2, None), "undecided"),
+        ((-0.3, -0.1, -0.2), (0.001, 0.01, 0.001), "contradicted"),
     ],
 )
-def test_semantics_is_spread(kl, gains, expected):
-    given = {"srl": kl, "pos": (0.3, 0.4), "deprel": (0.5, 0.6)}
-    results = [mixed(name, expected_layer=(1, 2), kl=each) for name, each in given.items()]
-    curves = {"srl": gains, "pos": NARROW, "deprel": NARROW}
-    found = outcome(
-        "semantics-spread",
-        *results,
-        mixes={task: of_means(curve, 0.001) for task, curve in curves.items()},
-    )
-    assert found.verdict == expected
-    if expected == "supported":
-        # Of the layers 1 to 6: √(35 / 12). Of 1, 2 and 3 with weights 1/3, 1/2 and 1/6: √17 / 6.
-        means = {each["task"]: np.mean(each["gain_deviation"]) for each in found.numbers}
-        assert means == pytest.approx({"pos": 0.687, "deprel": 0.687, "srl": 1.708}, abs=0.01)
-    if expected == "not tested":
-        assert found.why == "no interval can be given for srl"
-
-
-@pytest.mark.parametrize("task", ["proto-roles", "coreference"])
-def test_each_semantic_task_has_its_own_claim(task):
-    given = {task: (0.1, 0.2), "pos": (0.3, 0.4), "deprel": (0.5, 0.6), "srl": (0.9, 1)}
-    results = [mixed(name, expected_layer=(1, 2), kl=each) for name, each in given.items()]
-    curves = {task: WIDE, "pos": NARROW, "deprel": NARROW, "srl": NARROW}
-    mixes = {name: of_means(curve, 0.001) for name, curve in curves.items()}
-    assert outcome(f"{task}-spread", *results, mixes=mixes).verdict == "supported"
-    assert outcome("semantics-spread", *results, mixes=mixes).verdict == "contradicted"
-
-
-def test_semantics_is_not_tested_without_predictions_on_mixes():
-    results = [
-        mixed(name, expected_layer=(1, 2), kl=(0.1, 0.2)) for name in ("pos", "deprel", "srl")
+def test_somewhere_above_or_below_0(values, p_values, expected):
+    of = list(enumerate(zip(values, p_values, strict=True)))
+    rows = [row("decodable_less_used", x, layer=layer, p=p) for layer, (x, p) in of]
+    assert on("decodable-not-used", with_evidence("agreement", "cloze", *rows)).verdict == expected
+    drops = [
+        row("ablation_drop", -x, 0.001, 1, p=p, at=N, predicts="pos", disabled="head", head=head)
+        for head, (x, p) in of
     ]
-    found = outcome("semantics-spread", *results)
-    assert found.why == "the predictions on mixes of pos are not beside them"
+    below = [x._replace(value=-1.0, p=1e-9, axes={**x.axes, "at": N - 1}) for x in drops]
+    assert on("some-heads-hurt", corpus_record("ablation", drops + below, N)).verdict == expected
 
 
-def test_final_layers_lower_cumulative_scores():
-    name = "final-layers-lower"
-    # Above the middle are layers 5 and 6.
-    curves = {
-        "fall": (0, 0, 0, 0, 0.5, 0.9, 0.6),
-        "rise": (0, 0.5, 0.4, 0.3, 0.2, 0.3, 0.4),
-        "flat": (0, 0, 0, 0, 0.5, 0.5, 0.9),
-    }
-
-    def found(*kinds, noise=0.001):
-        by_task = {f"{kind} {i}": curves[kind] for i, kind in enumerate(kinds)}
-        results = [mixed(task, scores) for task, scores in by_task.items()]
-        drawn = {task: of_means(scores, 0.001, noise) for task, scores in by_task.items()}
-        return outcome(name, *results, mixes=drawn)
-
-    assert found("fall", "fall", "rise").verdict == "supported"
-    assert found("fall", "fall", "rise", noise=1).verdict == "undecided"
-    assert found("rise", "rise", "fall", "flat").verdict == "contradicted"
-    assert found("fall", "fall", "flat", "flat").verdict == "undecided"
-    assert found("fall", "fall").verdict == "not tested"
-    one = found("fall", "flat", "rise")
-    assert one.why == (
-        "cumulative scores of 3 tasks at layers 5–6: one layer lowers fall 0; all raise rise 2"
-    )
-    gains = [each["gain"] for each in one.numbers]
-    assert gains == pytest.approx([0.4, -0.3, 0, 0.4, 0.1, 0.1])
-
-
-def three(scores):
-    return [made(task, scores) for task in ("pos", "depth", "srl")]
-
-
-def test_middle_transfers_best():
-    name = "middle-transfers-best"
-    assert verdict(name, *three(UP), noise=0.01) == "supported"
-    assert verdict(name, *three([0.8 - score for score in UP]), noise=0.01) == "contradicted"
-    assert verdict(name, *three(UP), noise=5) == "undecided"
-    assert verdict(name, *three(UP)[:2]) == "not tested"
-    found = outcome(name, *three(UP))
-    assert [numbers["mean_rank"] for numbers in found.numbers[1:]] == [7, 5, 3, 1, 2, 4, 6]
-    assert found.numbers[1 + 3]["interval"] == [1, 1]
-    partial = made("chunking", UP[:3], n_layers=6)
-    found = outcome(name, *three(UP), partial)
-    assert found.verdict == "supported"
-    assert "left out: chunking was not run at layer 3, 4, 5, 6" in found.why
-    nothing = ModelRows(three(UP))
-    assert "predictions of pos are not beside" in BY_NAME[name].on(nothing).why
-
-
-def leading(*layers):
-    """Six layers, of which these lead: by less and less, and by far above the others."""
-    return [0.8 - 0.0005 * layers.index(x) if x in layers else 0.1 * x / 6 for x in range(7)]
+def test_p_values_of_several_tasks_are_corrected():
+    rows = [
+        row("ablation_drop", -0.1, 0.001, 1, p=0.04, at=N, predicts=x, disabled="head", head=1)
+        for x in ("pos", "srl")
+    ]
+    assert on("some-heads-hurt", corpus_record("ablation", rows[:1], N)).verdict == "supported"
+    found = on("some-heads-hurt", corpus_record("ablation", rows, N))
+    assert (found.verdict, found.p) == ("undecided", pytest.approx(0.08))
 
 
 @pytest.mark.parametrize(
     ("layers", "expected"),
+    [((3, 4), "supported"), ((4,), "supported"), ((2, 3), "undecided"), ((2, 5), "contradicted")],
+)
+def test_peaks_in_a_part(layers, expected):
+    found = on("syntax-middle", best_at("depth", *layers))
+    assert found.verdict == expected
+    assert found.why == f"depth is best at {', '.join(map(str, layers))} of 6; middle: 3, 4"
+    ranked = {
+        name: [row(f"{name}_p_best", 0.5 if x in at else 0.001, None, x, rank=64) for x in range(7)]
+        for name, at in (("uuas", layers), ("nspr", (3,)))
+    }
+    record = corpus_record("structure", chain(*ranked.values()), N, facts={"rank": 64})
+    assert on("trees-middle", record).verdict == expected
+
+
+def test_two_peaks():
+    name = "chunks-before-parsing"
+    for chunking, depth, expected in (
+        ((1,), (3, 4), "supported"),
+        ((1, 3), (3,), "undecided"),
+        ((3,), (3,), "contradicted"),
+    ):
+        results = best_at("chunking", *chunking), best_at("depth", *depth)
+        assert on(name, *results).verdict == expected
+
+
+def with_heads(*choices, special=(0.4, 0.4, 0.1)):
+    shares = numbers("special", [special] * 2, (0.2, 0.2))
+    return attention(choices, [shares], n_heads=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "choices", "expected"),
     [
-        ((3, 4), "supported"),
-        ((3,), "supported"),
-        ((3, 5), "undecided"),
-        ((2, 4), "undecided"),
-        ((2, 5), "contradicted"),
-        ((0, 1, 6), "contradicted"),
+        ("heads-specialise", [choice("obj", test=0.7), choice("det", p=0.5)], "supported"),
+        ("heads-specialise", [choice("obj", test=0.1), choice("det", test=0.2)], "contradicted"),
+        ("heads-specialise", [choice("obj", test=0.1), choice("all", test=0.9)], "contradicted"),
+        ("heads-specialise", [choice("obj", test=0.32, p=0.4)], "undecided"),
+        ("semantic-heads", [choice("ARG0", measure="role", test=0.4)], "supported"),
+        ("no-head-has-trees", [choice("all but punct"), choice("", measure="uas")], "supported"),
+        (
+            "no-head-has-trees",
+            [choice("all but punct", test=0.95), choice("", measure="uas")],
+            "contradicted",
+        ),
     ],
 )
-def test_layers_whose_mean_rank_may_be_the_best(layers, expected):
-    found = outcome("middle-transfers-best", *three(leading(*layers)), noise=0.001)
-    assert found.verdict == expected
-    named = ", ".join(map(str, sorted(layers)))
-    assert found.why == (
-        f"mean rank over pos, depth, srl is best at {named}; middle: 3, 4; "
-        f"lowest: layer {layers[0]} with 1.0"
+def test_chosen_heads(name, choices, expected):
+    assert on(name, with_heads(*choices)).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("special", "expected"),
+    [
+        ((0.4, 0.4, 0.1), "supported"),
+        ((0.4, 0.205, 0.1), "undecided"),
+        ((0.4, 0.1, 0.1), "contradicted"),
+    ],
+)
+def test_most_heads(special, expected):
+    assert on("special-tokens-attended", with_heads(special=special)).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"), [(0.002, "supported"), (0.0105, "undecided"), (0.03, "contradicted")]
+)
+def test_heads_of_core_relations(cost, expected):
+    drops = [
+        row("ablation_drop", x, 0.001, 1, at=2, predicts="pos", disabled="head", head=head)
+        for head, x in ((1, 0.5), (2, cost))
+    ]
+    beside = attention([choice("nsubj", at=(1, 2)), choice("det", at=(1, 1))])
+    assert on("core-heads-unused", corpus_record("ablation", drops, 2), beside).verdict == expected
+
+
+def test_agreement_trees_and_fine_tuning():
+    filled = [
+        row("cloze_accuracy", x, **group, **rule)
+        for group in ({}, {"group": "1+ attractors"})
+        for x, rule in ((0.9, {}), (0.7, {"baseline": "majority"}))
+    ]
+    assert (
+        on("agreement-known", with_evidence("agreement", "cloze", *filled)).verdict == "supported"
     )
-    assert {x["layer"] for x in found.numbers[1:] if x["p_best"] >= 0.05} == set(layers)
+    trees = [row("uuas", x, 0.01, i, rank=64) for i, x in enumerate((0.1, 0.1, 0.1, 0.7, 0.6, 0.1, 0.1))]  # fmt: skip
+    chain_rows = [row("chain_uuas", 0.43, 0.01), row("uuas", 0.1, 0.01, 3, rank=1)]
+    record = corpus_record("structure", trees + chain_rows, N, facts={"rank": 64})
+    assert on("trees-recovered", record).verdict == "supported"
+    for values, expected in (
+        ([0.1, 0.1, 0.12, 0.3, 0.2], "supported"),
+        ([0.1, 0.1, 0.25, 0.3, 0.2], "undecided"),
+        ([0.3, 0.3, 0.3, 0.1, 0.1], "contradicted"),
+    ):
+        rows = [row("divergence", x, 0.01, i, base="b") for i, x in enumerate(values, 1)]
+        found = on("fine-tuning-changes-final", corpus_record("attention_change", rows, 5))
+        assert found.verdict == expected
 
 
-def test_the_p_value_of_two_mean_ranks_by_definition(monkeypatch):
-    """The difference of two layers that alone change places is tested by itself."""
-    monkeypatch.setattr("probes.boards.claims.layers.blocks", lambda n: [resample(n)])
-    results = three(leading(3, 5))
-    found = model_rows(*results, noise=0.001)
-    ranks = [rankdata(-found.tested(r.task.name).resampled, axis=0)[[3, 5]] for r in results]
-    above, below = np.mean(ranks, axis=0)
-    # 1 and 2 in the sample; 2 − 1 has to be exceeded, in either direction.
-    p = (np.sum(np.abs(below - above - 1) >= 1 - 1e-9) + 1) / 2001
-    numbers = BY_NAME["middle-transfers-best"].on(found).numbers[1:]
-    assert numbers[5]["p_best"] == pytest.approx(p)
-    assert 0.05 < p < 1
-    assert [numbers[layer]["p_best"] for layer in (0, 1, 2, 4, 6)] == [pytest.approx(1 / 2001)] * 5
-
-
-TRUTHS = [(0,) * 7, (-6, -3, 0, 0, -3, -3, -6), (0, 0, -5, 0, -5, -5, -5)]
-"""Scores in standard errors, of which the highest are in the middle and outside."""
-
-
-class Normal(Replicates):
-    """Scores with normal errors, in resamples as in the sample."""
-
-    def __init__(self, scores, rng):
-        nothing = [csr_array(np.zeros((100, 2)))]
-        super().__init__(scores, metrics.get("accuracy"), nothing, range(7), "")
-        object.__setattr__(self, "rng", rng)
-
-    def within(self, block, draws):
-        return self.scores[:, None] + self.rng.standard_normal((7, 500))
-
-
-def share_of_sides_taken(truth, n_sets):
-    """How often five tasks decide, with errors of its own in each layer."""
-    rng, decided = np.random.default_rng(0), 0
-    for _ in range(n_sets):
-        results, values = [], {}
-        for task in "abcde":
-            scores = np.array(truth) + rng.standard_normal(7)
-            results.append(made(task, scores))
-            values[task] = Normal(scores, rng)
-        model = ModelRows(results, lambda task, _, values=values: values.get(task))
-        decided += BY_NAME["middle-transfers-best"].on(model).verdict != "undecided"
-    return decided / n_sets
-
-
-@pytest.mark.parametrize("truth", TRUTHS)
-def test_equal_peaks_inside_and_outside_the_middle_are_rarely_told_apart(truth):
-    assert share_of_sides_taken(truth, 200) <= 0.05
-
-
-def test_every_claim_names_its_source_and_fits_in_json():
-    tasks = (
-        "agreement chunking coreference deprel depth length main-verb pos position proto-roles srl "
-        "subject-noun tree-depth"
-    )
-    results = [mixed(task, UP, (1, 2), (0.1, 0.2)) for task in tasks.split()]
-    mixes = {result.task.name: of_means(UP, 0.001) for result in results}
-    found = model_rows(*results, mixes=mixes)
-    assert len(BY_NAME) == len(CLAIMS)
-    # Of pairs of models, of structure and of geometry.
-    others = {"fine-tuning-changes-final", "trees-middle", "chunk-clusters-fade"}
-    of_layers = [claim for claim in CLAIMS if claim.section in ("5.2", "7.1")]
-    assert len(of_layers) == 20
-    for claim in of_layers:
-        assert claim.source.startswith(("Primer 5.2; ", "Primer 7.1; "))
-        result = claim.on(found)
-        assert (result.verdict == "not tested") == (claim.name in others), result.why
-        assert claim.differs
-        assert claim.differs in claim.note
-        json.dumps(result, allow_nan=False)
-    assert "does not mean that the model uses it" in CAVEAT
-
-
-def test_the_method_section_lists_every_claim():
-    text = METHOD.read_text(encoding="utf-8")
+def test_what_is_missing_is_named():
+    nothing = ModelRows([geometry([0.3] * 7)])
+    missing = {}
     for claim in CLAIMS:
-        where = claim.source.removeprefix("Primer ")
-        source = f"| `{claim.name}` | {claim.statement} ({where}) | "
-        (row,) = [line for line in text.splitlines(keepends=True) if line.startswith(source)]
-        assert row.endswith(f" {claim.differs} |\n")
+        if "geometry" not in {x.measurement for x in reads(claim)}:
+            with pytest.raises(MissingError) as caught:
+                claim.rule(model=nothing)
+            missing[claim.name] = str(caught.value)
+    assert missing["syntax-middle"] == "depth was not run"
+    assert missing["trees-middle"] == "there is no record of structure (--measurements structure)"
+    assert "--model BASE TUNED" in missing["fine-tuning-changes-final"]
+    cases = {
+        "depth has no training_variance": ("syntax-middle", make_result("depth", [0.1] * 7, False)),
+        "depth was not measured at layer 5, 6": ("syntax-middle", make_result("depth", [0.1] * 5, n_layers=6)),
+        "layers could not be tested": ("syntax-middle", make_result("depth", [0.1] * 7, [None] * 7)),
+        "anisotropy of geometry has no interval": ("narrow-cone", corpus_record("geometry", [row("anisotropy", 0.1, None, x) for x in range(7)], N)),
+        "attention was not measured at layer 1": ("heads-specialise", attention([choice("obj")]).model_copy(update={"extent": {2: 1}})),
+    }  # fmt: skip
+    for message, (name, record) in cases.items():
+        with pytest.raises(MissingError, match=message):
+            on(name, record)
 
 
-def test_it_lists_the_claims_that_nothing_here_can_test():
-    _, table = METHOD.read_text(encoding="utf-8").split("| what it needs |\n")
-    rows = re.findall(
-        r"^\| `([a-z-]+)` \| .+ \((?:3|5\.[12]).*; .+ \d{4}a?\) \| .+ \|$", table, re.M
-    )
-    assert len(rows) == FURTHER
-    assert not set(rows) & set(BY_NAME)
-    assert f"{FURTHER} further claims" in NOTE
+def reads(claim):
+    flat = [each for x in claim.rule.args for each in (x if isinstance(x, tuple) else (x,))]
+    return [x for x in flat if isinstance(x, Reads)]
 
 
-def test_resampled_scores_need_predictions():
-    with pytest.raises(MissingError, match="predictions of pos"):
-        ModelRows([at("pos", 3)]).tested("pos")
+def test_every_claim_reads_what_is_measured():
+    """Of measurements that are published every claim finds its rows; all others have the names."""
+    assert len(BY_NAME) == len(CLAIMS)
+    records = records_below([PUBLISHED])
+    stored = {record.measurement for record in records.values() if record.task is None}
+    assert stored == {"attention", "geometry", "structure"}
+    model = ModelRows(record for record in records.values() if record.task is None)
+    for claim in CLAIMS:
+        assert claim.source.startswith("Primer ")
+        assert claim.differs
+        assert claim.rule.func in (greater, peak_in, somewhere)
+        assert reads(claim)
+        for each in reads(claim):
+            get_measurement(each.measurement)
+            assert not each.metric or each.metric in quantities
+            if each.measurement in stored:
+                assert model.read(each)
+
+
+def outcome(verdict="supported", p=0.01):
+    return Outcome(verdict, "why", [], p)
+
+
+def test_p_values_are_corrected_for_all_claims_on_a_model():
+    given = {"a": outcome(p=0.03), "b": outcome(p=0.001), "c": outcome("not tested", None)}
+    assert corrected(given) == {**given, "a": outcome(p=0.03)}
+    found = corrected({**given, "d": outcome("undecided", 0.9)})
+    assert found["a"].verdict == "undecided"
+    assert found["a"].why == "why; p = 0.03, of 3 claims 0.06"
+    assert found["b"] == given["b"]
+
+
+@pytest.mark.parametrize(
+    ("own", "twin", "expected"),
+    [
+        ("supported", "supported", "not specific to training"),
+        ("contradicted", "contradicted", "not specific to training"),
+        ("supported", "contradicted", "supported"),
+        ("undecided", "undecided", "undecided"),
+        ("supported", "not tested", "supported"),
+    ],
+)
+def test_a_verdict_that_the_twin_earns_is_not_specific_to_training(own, twin, expected):
+    found = beside_twin(outcome(own), outcome(twin))
+    assert found.verdict == expected
+    assert found.why == ("why" if twin == "not tested" else f"why; random twin: {twin}")
+    assert "earns the same verdict" in NOTE
+
+
+def twin_of(record, name="random:m", seed=0):
+    changes = {"name": name, "digest": f"t{seed}", "random_seed": seed}
+    return record.model_copy(update={"model": record.model.model_copy(update=changes)})
+
+
+def reports(*records):
+    return make_reports({}, "", {Path(f"{i}.json"): x for i, x in enumerate(records)})
+
+
+RISING = geometry([0.2, 0.2, 0.2, 0.3, 0.4, 0.5, 0.6])
+
+
+@pytest.mark.usefixtures("all_current")
+def test_reports_join_the_records_of_a_model_and_its_twin(tmp_path):
+    own, twin = RISING, twin_of(RISING)
+    scores = {tmp_path / "s.json": best_at("depth", 3)}
+    others = {tmp_path / "g.json": own, tmp_path / "t.json": twin}
+    first, second = make_reports(scores, "linear", others)
+    assert (first.scored, second.scored, second.marks[0][:11]) == (True, False, "random twin")
+    assert first.outcomes["syntax-middle"].verdict == "supported"
+    assert first.outcomes["narrower-higher"].verdict == "not specific to training"
+    assert second.outcomes["narrower-higher"].verdict == "supported"
+    assert first.not_tested.startswith(f"Not tested, {len(CLAIMS) - len(first.tested)} of ")
+    json.dumps(first.outcomes, allow_nan=False)
+    # Of several twins the first seed counts, and one of another model not at all.
+    other = twin_of(geometry([0.3] * 7), "random-1:m", 1)
+    found = reports(own, other, twin)[0].outcomes["narrower-higher"]
+    assert found.verdict == "not specific to training"
+    assert "twin" not in reports(own, twin_of(own, "random:x"))[0].outcomes["narrower-higher"].why
+
+
+@pytest.mark.usefixtures("all_current")
+def test_the_twin_is_found_in_the_folder_beside(tmp_path):
+    path, beside = store_record(tmp_path, RISING), store_record(tmp_path, twin_of(RISING))
+    for expected in ("not specific to training", "supported"):
+        (report,) = make_reports({}, "", {path: RISING})
+        assert report.outcomes["narrower-higher"].verdict == expected
+        beside.unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("all_current")
+def test_of_several_records_that_with_default_options_counts():
+    odd = geometry([0.05] * 7).model_copy(update={"settings": {"seed": 5, "least": 5}})
+    for order in ((RISING, odd), (odd, RISING)):
+        (report,) = reports(*order)
+        assert report.outcomes["narrower-higher"].verdict == "supported"
+
+
+@pytest.mark.usefixtures("all_current")
+def test_a_random_twin_is_no_fine_tuning():
+    pair = corpus_record("attention_change", [], 2, model="random:m", result={"random_seed": 0})
+    assert reports(pair.model_copy(update={"base": pair.model})) == []
+
+
+def test_outdated_records_are_left_out_with_a_message(capsys):
+    assert reports(RISING) == []
+    assert "0.json: made by another version of its measurement" in capsys.readouterr().err

@@ -16,7 +16,6 @@ from probes.measurements.expected_layer import (
     centre_of_gravity,
     expected_layer,
     gain_and_expected_layer,
-    gain_deviation,
     kl_from_uniform,
     over_samples,
 )
@@ -99,26 +98,6 @@ def test_expected_layer_by_hand():
     both = expected_layer(np.array([[0.5, 0.1], [0.6, 0.1], [0.9, 0.1]]))
     assert both[0] == pytest.approx((0.1 + 2 * 0.3) / 0.4)
     assert np.isnan(both[1])
-
-
-def test_the_deviation_of_gains_is_that_of_layers_weighted_by_them():
-    scores = np.array([0.5, 0.7, 0.8, 0.8])
-    weighted = np.cov([1, 2, 3], aweights=np.diff(scores), ddof=0)
-    assert gain_deviation(scores) == pytest.approx(weighted**0.5)
-    # Gains 3/2 and -1/2 at layers 1 and 2: mean 1/2, mean square -1/2.
-    columns = gain_deviation(np.array([[0.5, 0.1], [0.8, 0.1], [0.7, 0.1]]))
-    assert columns[0] == 0
-    assert np.isnan(columns[1])
-
-
-@pytest.mark.real_data
-def test_relations_are_spread_over_more_layers_than_syntax_in_the_published_scores(cumulative):
-    for model in ("bert-base-uncased", "bert-large-uncased"):
-        spread = {
-            task: gain_deviation(cumulative[model, task])
-            for task in ("pos", "dependencies-ewt", "spr1", "relations-semeval")
-        }
-        assert sorted(spread, key=spread.get) == list(spread)
 
 
 def test_centre_of_gravity_and_divergence_by_hand():

@@ -73,7 +73,7 @@ def test_a_page_without_scores_has_a_part_for_each_measurement():
     assert tabs(text) == ["Geometry", "Claims", "Sources"]
     assert 'id="group"' not in text
     assert text.count('data-draw="0"') == 1
-    assert "anisotropy at layers 1–2: 0.200 to 0.300 [0.190, 0.310]; limit: 0.1" in text
+    assert "anisotropy at layers 1–2: 0.200 to 0.300 [0.190, 0.310]; limit: 0" in text
 
 
 def test_curves_of_all_models_are_in_the_pages_data():

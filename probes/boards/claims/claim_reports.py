@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
-from probes.boards.claims.claim import NOTE, Claim, Outcome, beside_twin, corrected
-from probes.boards.claims.literature import CLAIMS
-from probes.boards.claims.model_rows import ModelRows
-from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, values
+from probes.boards.claims.rules import MissingError, ModelRows, Outcome, beside_twin, corrected
+from probes.boards.claims.table import CLAIMS, Claim
+from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, alike
 from probes.boards.corpus_groups import of_corpora
 from probes.boards.twins import twins_beside, twins_of
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.extraction.model_names import RANDOM
 from probes.measurements.current import is_current
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement
-from probes.measurements.resampled import resampled
-from probes.measurements.resampled_mixes import resampled_mixes
-from probes.records.files import if_readable
 from probes.records.record import Record
-from probes.records.result import SCORES, Result
-from probes.records.table import Cell, Table, TableRow
+from probes.records.result import Result
 from probes.records.titles import model_title
-from probes.statistics.replicates import Replicates
+
+Group = dict[Path, Record]
+"""The records of one model and corpus."""
+
+CAVEAT = "That something can be decoded does not mean that the model uses it."
+
+NOTE = (
+    f"{CAVEAT} Undecided: the data do not decide. Verdicts are tested at .05, with p corrected for "
+    "all claims on a model (Holm), not for many models. Not specific to training: the random twin, "
+    "which was never trained, earns the same verdict."
+)
 
 
 @dataclass(frozen=True)
 class Report:
-    """The outcomes of all claims on one model and corpus.
-
-    Attributes:
-        marks: what a reader has to know about the model or the data.
-        outcomes: by name of the claim.
-        scored: whether there are scores among what they were tested on.
-    """
+    """The outcomes of all claims on one model and corpus, and whether there were scores."""
 
     model: str
     corpus: str
     marks: tuple[str, ...]
     outcomes: Mapping[str, Outcome]
-    scored: bool = True
+    scored: bool
 
     @property
     def title(self) -> str:
@@ -60,22 +56,10 @@ class Report:
     @property
     def not_tested(self) -> str:
         """The other claims in one line, by what they lack; empty if there are none."""
-        lacking: dict[str, list[str]] = defaultdict(list)
-        for claim in CLAIMS:
-            outcome = self.outcomes[claim.name]
-            if outcome.verdict == "not tested":
-                lacking[outcome.why].append(claim.name)
-        reasons = (f"{', '.join(names)}: {why}" for why, names in lacking.items())
-        n = sum(map(len, lacking.values()))
-        return f"Not tested, {n} of {len(CLAIMS)} claims: {'; '.join(reasons)}." if n else ""
-
-
-class _Tested(NamedTuple):
-    """A report, and any of the records that it was made of."""
-
-    report: Report
-    path: Path
-    record: Record
+        lacking = {x: y.why for x, y in self.outcomes.items() if y.verdict == "not tested"}
+        names = {why: [x for x in lacking if lacking[x] == why] for why in lacking.values()}
+        reasons = "; ".join(f"{', '.join(each)}: {why}" for why, each in names.items())
+        return f"Not tested, {len(lacking)} of {len(CLAIMS)} claims: {reasons}." if names else ""
 
 
 def make_reports(
@@ -83,139 +67,93 @@ def make_reports(
     family: str,
     others: Mapping[Path, Record] = MappingProxyType({}),
 ) -> list[Report]:
-    """Test the claims on every model and corpus.
+    """Test the claims on every model and corpus, beside the model's random twin if there is one.
 
-    What a model's random twin passes too is marked. The twin is among these records, or in the
-    folder beside that of the model.
-
-    Args:
-        found: results by their paths; those of other probe families are not used.
-        others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
+    The twin is among these records, or in the folder beside that of the model. Of several twins,
+    that of the first seed counts. Results of other probe families are not used.
     """
-    tested = _tested(found, family, others)
-    return [_beside_twin(each, tested, family) for each in tested]
+    groups = _grouped(found, family, others)
+    return [_with_twin(group, groups, family) for group in groups]
 
 
-def _beside_twin(each: _Tested, tested: Sequence[_Tested], family: str) -> Report:
-    """The report on a model, given those on others; of several twins, the first seed's counts."""
-    report, path, record = each
+def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
+    """The report on a model; the claims are tested on its twin as well, if there is one."""
+    report, (path, record) = _report(group), next(iter(group.items()))
     if record.model.random_seed is not None:
         return report
-    records = {place: other.record for place, other in enumerate(tested)}
-    twins = [tested[place] for place in twins_of(record, records)]
-    if not (twins := twins or _twins_beside(path, record, family)):
+    twins = [among[i] for i in twins_of(record, dict(enumerate(map(_first, among))))]
+    if not twins:
+        beside = twins_beside(record, path)
+        try:
+            twins = _grouped(joined(beside), family, of_corpora(beside))
+        except UserError as error:
+            progress.say(f"left out the random twin: {error}")
+    if not twins:
         return report
-    twin = min(twins, key=lambda other: other.record.model.random_seed or 0).report.outcomes
+    twin = _report(min(twins, key=lambda each: _first(each).model.random_seed or 0)).outcomes
     outcomes = {name: beside_twin(x, twin[name]) for name, x in report.outcomes.items()}
     return replace(report, outcomes=outcomes)
 
 
-def _tested(
+def _grouped(
     found: Mapping[Path, Result], family: str, others: Mapping[Path, Record]
-) -> list[_Tested]:
-    groups = grouped(found, family, others)
-    return [_Tested(_report(group), *next(iter(group.items()))) for group in groups]
-
-
-def _twins_beside(path: Path, record: Record, family: str) -> list[_Tested]:
-    """Those of random twins of a record's model on its corpus, from where all models' are."""
-    twins = twins_beside(record, path)
-    try:
-        return _tested(joined(twins), family, of_corpora(twins))
-    except UserError as error:
-        progress.say(f"left out the random twin: {error}")
-        return []
-
-
-def grouped(
-    found: Mapping[Path, Result], family: str, others: Mapping[Path, Record]
-) -> list[dict[Path, Record]]:
+) -> list[Group]:
     """What claims relate: results by `SAME_CLAIM`, with records of a corpus by `SAME_VECTORS`.
 
     Outdated records are left out with a message. Of several results of a task the first counts; of
-    several records of a measurement of the corpus, that with default options. A pair belongs to its
-    other model, and is compared with one base; pairs with a random twin are of no claim.
+    several records of a measurement of the corpus, that with default options. A comparison of two
+    models belongs to the other one; claims use none with a random twin.
     """
-    runs: dict[Hashable, dict[str, Path]] = defaultdict(dict)
-    for path, result in found.items():
-        if result.probe.family == family and _counts(path, result, "task or probe"):
-            runs[values(result, SAME_CLAIM)].setdefault(result.task.name, path)
-    beside: dict[Hashable, dict[str, Path]] = defaultdict(dict)
-    for path, record in others.items():
-        pair = (record.model, record.base) if record.base else ()
-        if any(model.name.startswith(RANDOM) for model in pair):
+    usable: Group = {}
+    for path, record in {**found, **others}.items():
+        with_twin = record.base and {record.base.random_seed, record.model.random_seed} - {None}
+        if with_twin or (record.probe and record.probe.family != family):
             continue
-        if not _counts(path, record, "measurement"):
-            continue
-        own = beside[values(record, SAME_VECTORS)]
-        before = others.get(own.get(record.measurement, Path()))
-        if before and before.base and record.base and before.base.digest != record.base.digest:
-            progress.say(f"left out {path}: claims use the comparison with {before.base.name}")
-            continue
-        defaults = get_measurement(record.measurement).options().model_dump(mode="json")
-        if before is None or record.settings == defaults:
-            own[record.measurement] = path
-    alone = dict(beside)
+        if is_current(record):
+            usable[path] = record
+        else:
+            what = "task or probe" if record.task else "measurement"
+            progress.say(f"left out {path}: made by another version of its {what}")
     groups = []
-    for run in runs.values():
-        group: dict[Path, Record] = {path: found[path] for path in run.values()}
-        subject = values(next(iter(group.values())), SAME_VECTORS)
-        alone.pop(subject, None)
-        groups.append(group | {path: others[path] for path in beside[subject].values()})
-    return groups + [{path: others[path] for path in own.values()} for own in alone.values()]
+    for every in alike(usable, SAME_VECTORS):
+        chosen: dict[str, Path] = {}
+        for path, record in every.items():
+            name = record.measurement
+            defaults = get_measurement(name).options().model_dump(mode="json")
+            if record.task is None and (record.settings == defaults or name not in chosen):
+                chosen[name] = path
+        of_corpus = {path: every[path] for path in chosen.values()}
+        for run in alike({path: x for path, x in every.items() if x.task}, SAME_CLAIM) or [{}]:
+            first = {x.task.name: path for path, x in reversed(run.items()) if x.task}
+            groups.append(
+                {path: x for path, x in run.items() if path in first.values()} | of_corpus
+            )
+    return groups
 
 
-def _counts(path: Path, record: Record, what: str) -> bool:
-    if not is_current(record):
-        progress.say(f"left out {path}: made by another version of its {what}")
-        return False
-    return True
-
-
-def _report(group: Mapping[Path, Record]) -> Report:
-    results = {x.task.name: (x, path) for path, x in group.items() if isinstance(x, Result)}
-
-    def replicates(task: str, measurement: str) -> Replicates | None:
-        result, path = results[task]
-        if measurement == SCORES:
-            return if_readable(lambda: resampled(result, path, list(result.headline)))
-        return if_readable(lambda: resampled_mixes(result, path))
-
-    model = ModelRows(group.values(), replicates)
-    first = next(iter(group.values()))
-    marks = [
-        f"{first.pooling} pooling" * (first.pooling != "mean"),
-        "random twin: its weights were never trained" * first.model.name.startswith(RANDOM),
-        "part of the corpus" * first.corpus.limited,
-        "some labels made by a machine" * any(map(_partly_silver, group.values())),
-    ]
+def _report(group: Group) -> Report:
+    first, model, outcomes = _first(group), ModelRows(group.values()), {}
+    for claim in CLAIMS:
+        try:
+            outcomes[claim.name] = claim.rule(model=model)
+        except MissingError as missing:
+            outcomes[claim.name] = Outcome("not tested", f"{missing}", [])
+    marks = {
+        f"{first.pooling} pooling": first.pooling != "mean",
+        "random twin: its weights were never trained": first.model.random_seed is not None,
+        "part of the corpus": first.corpus.limited,
+        "some labels made by a machine": any(
+            x.silver or (x.task is None and x.corpus.silver) for x in group.values()
+        ),
+    }
     return Report(
         model_title(first),
         f"{first.corpus.name} {first.corpus.version}",
-        tuple(filter(None, marks)),
-        corrected({claim.name: claim.on(model) for claim in CLAIMS}),
-        bool(results),
+        tuple(mark for mark, is_marked in marks.items() if is_marked),
+        corrected(outcomes),
+        bool(model.results),
     )
 
 
-def _partly_silver(record: Record) -> bool:
-    return record.silver or (record.task is None and bool(record.corpus.silver))
-
-
-def claims_table(report: Report, family: str) -> Table:
-    """One model's verdicts, with the numbers behind them."""
-    return Table(
-        f"{report.title} · {family} probe" if report.scored else report.title,
-        ("claim", "verdict", "numbers"),
-        tuple(
-            TableRow.of(
-                Cell(claim.statement, note=claim.note),
-                Cell(report.outcomes[claim.name].verdict, verdict=True),
-                report.outcomes[claim.name].why,
-                ends_section=True,
-            )
-            for claim in report.tested
-        ),
-        left=3,
-        notes=(*filter(None, [report.not_tested]), NOTE),
-    )
+def _first(group: Group) -> Record:
+    return next(iter(group.values()))

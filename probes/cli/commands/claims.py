@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from probes.boards.claims.claim_reports import Report, claims_table, make_reports
-from probes.boards.claims.literature import CLAIMS
+from probes.boards.claims.claim_reports import NOTE, Report, make_reports
+from probes.boards.claims.table import CLAIMS
 from probes.boards.corpus_groups import of_corpora
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.load_results import records_below
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
 from probes.records.files import or_published
+from probes.records.table import Cell, Table, TableRow
 from probes.rendering.printing import printer
 from probes.rendering.rows import DataRow
 
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         there = or_published(*options.folders)
         raise UserError(f"{where}: no results of {options.probe} probes; run them first{there}.")
     for report in reports:
-        printer.show([claims_table(report, options.probe)], _rows(report, options.probe))
+        printer.show([_table(report, options.probe)], _rows(report, options.probe))
     return 0
 
 
@@ -58,3 +59,22 @@ def _rows(report: Report, family: str) -> Iterator[DataRow]:
             "differs": claim.differs,
             **report.outcomes[claim.name]._asdict(),
         }
+
+
+def _table(report: Report, family: str) -> Table:
+    """One model's verdicts, with the numbers behind them."""
+    return Table(
+        f"{report.title} · {family} probe" if report.scored else report.title,
+        ("claim", "verdict", "numbers"),
+        tuple(
+            TableRow.of(
+                Cell(claim.statement, note=f"{claim.source}. Differences: {claim.differs}"),
+                Cell(report.outcomes[claim.name].verdict, verdict=True),
+                report.outcomes[claim.name].why,
+                ends_section=True,
+            )
+            for claim in report.tested
+        ),
+        left=3,
+        notes=(*filter(None, [report.not_tested]), NOTE),
+    )

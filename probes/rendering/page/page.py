@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from probes import __version__
-from probes.boards.claims.claim import NOTE as CLAIMS_NOTE
+from probes.boards.claims.claim_reports import NOTE as CLAIMS_NOTE
 from probes.boards.claims.claim_reports import Report, make_reports
 from probes.boards.comparable import SAME_VECTORS, values
 from probes.boards.corpus_groups import corpus_groups

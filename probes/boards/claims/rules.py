@@ -1,0 +1,318 @@
+"""The rules by which claims are tested, on the rows of one model and corpus."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, product
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from probes.records.record import Record
+from probes.records.result import Result
+from probes.records.row import Row
+from probes.statistics.metrics import label_of
+from probes.statistics.significance import ALPHA, borderline, holm
+
+Verdict = Literal[
+    "supported", "not specific to training", "contradicted", "undecided", "not tested"
+]
+
+Ends = tuple[float, float]
+"""The ends of a 95 % interval. Those of a constant are equal."""
+
+_NEEDS = {"attention_change": "--model BASE TUNED --measurements attention"}
+
+_OF = "feature", "labels", "group", "paradigm", "phenomenon", "baseline", "base", "predicts"
+"""Axes that say what a number is of."""
+
+
+class MissingError(Exception):
+    """A claim reads something that is not in the results. The message says what."""
+
+
+class Reads:
+    """The rows that a claim reads: of a task, or of a measurement of the corpus.
+
+    Args:
+        layers: a part of the model, see `part_of`, every layer of which must be there. Empty for
+            rows that are not compared by layer.
+        keep: a further condition on a row.
+        axes: the place of a row on each of its axes: one, several, or `...` for any; "@rank" is the
+            reported rank and "@n_layers" the last layer.
+    """
+
+    def __init__(
+        self,
+        measurement: str,
+        metric: str,
+        task: str = "",
+        layers: str = "",
+        keep: Callable[[ModelRows, Row], bool] = lambda model, row: True,
+        **axes: Any,
+    ) -> None:
+        self.measurement, self.metric, self.task = measurement, metric, task
+        self.layers, self.keep, self.axes = layers, keep, axes
+        self.name = task or measurement
+
+
+class ModelRows:
+    """The records of one model on one corpus: results by task, others by measurement."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        every = list(records)
+        self.results = {x.task.name: x for x in every if isinstance(x, Result)}
+        self.corpus = {x.measurement: x for x in every if x.task is None}
+        self.n_layers = every[0].model.n_layers
+
+    def record(self, what: Reads) -> Record:
+        """The record that a claim reads.
+
+        Raises:
+            MissingError: there is none.
+        """
+        result, name = self.results.get(what.task), what.measurement
+        if what.task and result is None:
+            raise MissingError(f"{what.task} was not run")
+        every = result.evidence if result else self.corpus
+        if name in every:
+            return every[name]
+        missing = f"{what.task} has no" if what.task else "there is no record of"
+        needs = f"--evidence {name}" if what.task else _NEEDS.get(name, f"--measurements {name}")
+        raise MissingError(f"{missing} {name} ({needs})")
+
+    def read(self, what: Reads) -> list[Row]:
+        """The rows that a claim reads.
+
+        Raises:
+            MissingError: there are none, or some layers are missing.
+        """
+        record = self.record(what)
+        facts = {"@rank": record.facts.get("rank"), "@n_layers": self.n_layers}
+        places = {axis: facts.get(x, x) for axis, x in what.axes.items()}
+        rows = [
+            row
+            for row in record.rows
+            if row.metric == what.metric
+            and row.split in ("test", "all")
+            and row.axes.keys() == places.keys()
+            and all(
+                row.axes[axis] in (x if isinstance(x, tuple) else (x,)) or x is ...
+                for axis, x in places.items()
+            )
+            and what.keep(self, row)
+        ]
+        if not rows:
+            raise MissingError(f"{what.name} has no {what.metric} of this kind")
+        if what.layers or what.measurement == "attention":  # whose heads are chosen among all
+            part = part_of(what.layers or "above 0", self.n_layers)
+            rows = [row for row in rows if row.layer in part]
+            there = {row.layer for row in rows} if what.layers else set(record.extent)
+            if absent := part - there:
+                raise MissingError(f"{what.name} was not measured at layer {_listed(absent)}")
+        return rows
+
+    def intervals(self, what: Reads) -> list[tuple[Row, Ends]]:
+        """The rows that a claim reads, with their intervals.
+
+        Raises:
+            MissingError: there are none, or one has no interval.
+        """
+        rows = self.read(what)
+        found = [(row, ends) for row in rows if (ends := _ends(row))]
+        if len(found) < len(rows):
+            raise MissingError(f"{what.metric} of {what.name} has no interval")
+        return found
+
+
+def _ends(row: Row) -> Ends | None:
+    """The interval of a number; that of a share of few items is exact (Clopper–Pearson)."""
+    from scipy.stats import binomtest  # slow to import
+
+    if row.interval is None and row.value is not None:
+        unchanged = (row.metric, row.value) == ("ablation_drop", 0)
+        if unchanged or row.axes.get("baseline") == "uniform":
+            return row.value, row.value
+        if row.metric == "sensitivity" and row.n:
+            return binomtest(round(row.value * row.n), row.n).proportion_ci()[:2]
+    return row.interval
+
+
+def part_of(name: str, n_layers: int) -> set[int]:
+    """The layers of a part of a model.
+
+    The Primer gives layers of BERT-base (12) and BERT-large (24). Other models have theirs by
+    relative depth: that of 12 below 12 layers, that of 24 above 24, interpolated between.
+
+    Raises:
+        MissingError: the model has no such layer.
+    """
+    first, end = (np.interp(n_layers, (12, 24), x) for x in ((6 / 12, 14 / 24), (9 / 12, 19 / 24)))
+    inside: dict[str, Callable[[int], Any]] = {
+        "all": lambda layer: True,
+        "above 0": lambda layer: layer > 0,
+        "lower": lambda layer: 3 * layer <= n_layers,  # up to 4 of 12, where word order declines
+        "middle": lambda layer: first <= layer / n_layers <= end,  # 6–9 of 12, 14–19 of 24
+        "late middle": lambda layer: 7.5 * n_layers <= 12 * layer <= 9.5 * n_layers,  # 8–9 of 12
+        "higher": lambda layer: layer / n_layers > end,
+        "last": lambda layer: layer == n_layers,
+        "last two": lambda layer: layer > max(n_layers - 2, 0),
+        "below the last two": lambda layer: 0 < layer <= n_layers - 2,
+    }
+    if found := {layer for layer in range(n_layers + 1) if inside[name](layer)}:
+        return found
+    raise MissingError(f"a model of {n_layers} layers has none that counts as {name}")
+
+
+def _listed(layers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(layers)))
+
+
+class Outcome(NamedTuple):
+    """A verdict, its reason, the numbers behind it, and p of the claim or its contrary."""
+
+    verdict: Verdict
+    why: str
+    numbers: list[dict[str, Any]]
+    p: float | None = None
+
+
+def decided(p_for: float, p_against: float, why: str, numbers: list[dict[str, Any]]) -> Outcome:
+    """The outcome of a test of a claim and of its contrary."""
+    sides: dict[Verdict, float] = {"supported": p_for, "contradicted": p_against, "undecided": 0.0}
+    verdict = next(side for side, p in sides.items() if p < ALPHA)
+    return Outcome(verdict, why, numbers, min(p_for, p_against))
+
+
+def any_of(p_values: Iterable[float]) -> float:
+    """The p-value of at least one of several statements (Bonferroni)."""
+    known = list(p_values)
+    return min(1.0, len(known) * min(known))
+
+
+def most_of(p_values: Iterable[float]) -> float:
+    """The p-value of more than half of several statements (Benjamini & Heller 2008)."""
+    known = sorted(p_values)
+    needed = len(known) // 2 + 1
+    return min(1.0, (len(known) - needed + 1) * known[needed - 1])
+
+
+def p_above(high: Ends, low: Ends) -> float:
+    """The p-value of one number above another, from their intervals, as if these were normal.
+
+    It is below .05 where they do not overlap, which errs towards undecided.
+    """
+    distance, width = sum(high) - sum(low), high[1] - high[0] + low[1] - low[0]
+    if distance <= 0:
+        return 1.0
+    return math.erfc(1.959964 * distance / width / math.sqrt(2)) if width > 0 else 0.0
+
+
+def greater(*pairs: tuple[Any, Any], model: ModelRows, needed: Any = max) -> Outcome:
+    """The first of each pair is greater than the second, at all layers that are read.
+
+    Supported if all comparisons say so, or most if `needed` is `most_of`. Contradicted if in one
+    pair most say the opposite, corrected for the number of comparisons and that of pairs.
+    """
+    p_for, p_against, said, numbers = [], [], [], []
+    for pair in pairs:
+        ends: list[list[Ends]] = []
+        for side in pair:
+            if isinstance(side, Reads):
+                found = model.intervals(side)
+                ends.append([each for _, each in found])
+                said.append(_said(side, [row for row, _ in found]))
+                numbers += [row._asdict() for row, _ in found]
+            else:
+                ends.append([(side, side)])
+                said.append(f"limit: {side:g}")
+        p_for.append(needed(p_above(high, low) for high, low in product(*ends)))
+        p_against.append(most_of(p_above(low, high) for high, low in product(*ends)))
+    return decided(max(p_for), any_of(p_against), "; ".join(dict.fromkeys(said)), numbers)
+
+
+def somewhere(side: Literal["above 0", "below 0"], what: Reads, *, model: ModelRows) -> Outcome:
+    """At least one number lies on a side of 0.
+
+    Supported by the p-values of the record, which are corrected for all numbers of a task.
+    Contradicted if all intervals lie on the other side.
+    """
+    sign = 1 if side == "above 0" else -1
+    rows = model.read(what)
+    p_values: dict[Any, list[float]] = defaultdict(list)
+    against = []
+    for row in rows:
+        is_there = row.p is not None and sign * (row.value or 0.0) > 0
+        p_values[row.axes.get("predicts")].append(row.p or 0.0 if is_there else 1.0)
+        other_side = ((0.0, 0.0), row.interval or (0.0, 0.0))[::sign]
+        against.append(p_above(*other_side))
+    n = sum(p < ALPHA for each in p_values.values() for p in each)
+    farthest = max(rows, key=lambda row: sign * (row.value or 0.0))
+    why = f"{n} of {len(rows)} are {side}; farthest: {_said(what, [farthest])}"
+    p_for = any_of(min(each) for each in p_values.values())
+    return decided(p_for, max(against), why, [row._asdict() for row in rows])
+
+
+def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
+    """Each task is best in its part of the model, by p-values of every layer's being the best.
+
+    Supported if all layers that may be the best lie in it. Contradicted if none does, for one task.
+    """
+    inside, outside, said, numbers = [], [], [], []
+    for what, part in parts:
+        rows, layers = model.read(what), part_of(part, model.n_layers)
+        if all(row.value is None for row in rows):
+            raise MissingError(f"{what.metric} of {what.name}: layers could not be tested")
+        p_best = {row.layer or 0: row.value or 0.0 for row in rows}
+        inside.append(max((p for layer, p in p_best.items() if layer in layers), default=0.0))
+        outside.append(max((p for layer, p in p_best.items() if layer not in layers), default=0.0))
+        best = _listed(layer for layer, p in p_best.items() if p >= ALPHA)
+        name = what.task or label_of(what.metric.removesuffix("_p_best"))
+        said.append(f"{name} is best at {best} of {model.n_layers}; {part}: {_listed(layers)}")
+        numbers.append({"of": name, "p_best": p_best})
+    return decided(max(outside), any_of(inside), "; ".join(said), numbers)
+
+
+def corrected(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """The outcomes of several claims, undecided where p is too great for so many (Holm 1979)."""
+    p_values = {name: each.p for name, each in outcomes.items() if each.p is not None}
+    found = dict(outcomes)
+    for name, p in zip(p_values, holm(list(p_values.values())), strict=True):
+        before = outcomes[name]
+        if before.verdict != "undecided" and p >= ALPHA:
+            why = f"{before.why}; p = {before.p:.2g}, of {len(p_values)} claims {p:.2g}"
+            found[name] = before._replace(verdict="undecided", why=why)
+        if borderline(p):
+            found[name] = found[name]._replace(why=f"{found[name].why}; p is borderline")
+    return found
+
+
+def beside_twin(outcome: Outcome, twin: Outcome) -> Outcome:
+    """A model's outcome, given that of its random twin: a shared verdict is not due to training."""
+    if "not tested" in (outcome.verdict, twin.verdict):
+        return outcome
+    shared = outcome.verdict == twin.verdict != "undecided"
+    return outcome._replace(
+        verdict="not specific to training" if shared else outcome.verdict,
+        why=f"{outcome.why}; random twin: {twin.verdict}",
+    )
+
+
+def _said(what: Reads, rows: Sequence[Row]) -> str:
+    """``anisotropy at lower layers: 0.061 to 0.183 [0.059, 0.185]``: the least and the greatest."""
+    first = rows[0]
+    shared = {axis: {str(row.axes.get(axis)) for row in rows} for axis in _OF if axis in first.axes}
+    of = [what.task, *(min(places) for places in shared.values() if len(places) == 1)]
+    text = " of ".join(filter(None, [label_of(first.metric), ", ".join(filter(None, of))]))
+    if what.layers and len(rows) > 1:
+        text += f" at layers {first.layer}–{rows[-1].layer}"
+    elif first.layer is not None and len(rows) == 1:
+        text += f" at layer {first.layer}"
+        text += f", head {first.axes['head']}" if "head" in first.axes else ""
+    values = [row.value or 0.0 for row in rows]
+    text += ": " + " to ".join(f"{x:.3f}" for x in dict.fromkeys([min(values), max(values)]))
+    if ends := list(chain(*(row.interval or () for row in rows))):
+        text += f" [{min(ends):.3f}, {max(ends):.3f}]"
+    return text.replace(" -", " −").replace("[-", "[−")
