@@ -81,7 +81,8 @@ def main() -> int:
                 arguments += plug_ins(checkout, options.work / "plug-ins" / side)
             run(checkout, arguments, options)
             folders.append(output)
-        found = list(differences(*folders, LEFT_OUT | set(options.without)))
+        left_out = LEFT_OUT | set(options.without)
+        found = list(differences(folders[0], folders[1], left_out))
         print(f"{name}: {len(found)} differences", flush=True)
         faults += found
         for line in found[:20]:

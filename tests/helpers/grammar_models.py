@@ -83,7 +83,7 @@ def training_text() -> tuple[str, ...]:
     return (*short, *between, *(pair["sentence_good"] for pair in minimal_pairs(EACH, SEED)))
 
 
-def save_masked(folder: Path, steps: int = 1000) -> None:
+def save_masked(folder: Path, steps: int = 1600) -> None:
     """Train a BERT and write it with its tokenizer."""
     tokenizer = wordpiece()
     config = BertConfig(
