@@ -54,7 +54,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         family: "linear" or "mlp".
-        kind: "classification"; "multi_label", of labels as a matrix of 0 and 1 with a column for
+        kind: "classification"; "multi-label", of labels as a matrix of 0 and 1 with a column for
             each; "regression"; or "auto": a regression if there are fractions, label sets if there
             is such a matrix, else a classification.
         seed: of an MLP's first parameters and batches, and of what is held out.
@@ -153,17 +153,18 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> LayerProbe:
         """The probe, fitted as in runs; equal `sentences`, those of train, are adjacent."""
         unit, sets, n_outputs = None, None, 0
-        weights = [np.ones(len(each), np.float32) for each in (y, dev_y)]
+        targets = [y, dev_y]
+        weights = [np.ones(len(each), np.float32) for each in targets]
         if self.kind_ == "regression":
             unit = unit_of(y)
-            targets = [((each - unit[0]) / unit[1]).astype(np.float32) for each in (y, dev_y)]
+            targets = [((each - unit[0]) / unit[1]).astype(np.float32) for each in targets]
         else:
             n_outputs = len(self.classes_)
         if self.kind_ == "multi-label":
-            rows, index = np.unique(np.concatenate([y, dev_y]), axis=0, return_inverse=True)
+            rows, index = np.unique(np.concatenate(targets), axis=0, return_inverse=True)
             targets, sets = np.split(index, [len(y)]), torch.from_numpy(rows.astype(np.float32))
         elif self.kind_ == "classification":
-            targets = [np.searchsorted(self.classes_, each) for each in (y, dev_y)]
+            targets = [np.searchsorted(self.classes_, each) for each in targets]
         if self.class_weight:
             of_class = class_weights(targets[0], n_outputs).astype(np.float32)
             weights = [of_class[each] for each in targets]
@@ -189,12 +190,12 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         how = Standardisation({}, mean[None], scale[None])
         return self._with(folded(named([0], how, fitted, unit), 0, self.kind_))
 
-    def _checked(self, x: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Array, Array]:
+    def _checked(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Vectors, float32 or float16, and labels; of dev, examples of the classes of y alone."""
         given, types = (_array(x), _array(y)), [np.float32, np.float16]
         x, y = validate_data(self, *given, reset=reset, dtype=types, multi_output=True)
         if reset:
-            self.kind_ = _kind(self.kind, y)
+            self.kind_ = self._kind_of(type_of_target(y))
         if self.kind_ == "multi-label":
             if reset:
                 self.classes_ = np.arange(y.shape[1])
@@ -211,6 +212,15 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not known.any():
             raise ValueError("dev has none of the classes of y.")
         return x[known], y[known]
+
+    def _kind_of(self, found: str) -> Kind:
+        known = tuple(dict.fromkeys(_KINDS.values()))
+        kind = _KINDS.get(found) if self.kind == "auto" else self.kind
+        if kind not in (None, *known):
+            raise UserError(f"kind={self.kind!r}: {did_you_mean(self.kind, ('auto', *known))}")
+        if kind is None or kind not in ("regression", _KINDS.get(found)):
+            raise ValueError(f"kind={self.kind!r}: not for labels that are {found}.")
+        return kind
 
     def _outputs(self, x: ArrayLike) -> Floats:
         """Logits, that of the first of two classes being 0; or numbers of a regression. (n, C)."""
@@ -250,22 +260,6 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Accuracy, of label sets that of whole sets; R² of a regression."""
         score = r2_score if self.kind_ == "regression" else accuracy_score
         return float(score(_array(y), self.predict(x)))
-
-
-def _kind(asked: str, y: Array) -> Kind:
-    """The kind of probe that is fitted to labels.
-
-    Raises:
-        UserError: there is no kind of that name.
-        ValueError: labels are not of that kind.
-    """
-    found, known = type_of_target(y), {each.replace("-", "_"): each for each in _KINDS.values()}
-    if asked not in ("auto", *known, *known.values()):
-        raise UserError(f"kind={asked!r}: {did_you_mean(asked, ('auto', *known))}")
-    kind = _KINDS.get(found) if asked == "auto" else known[asked.replace("-", "_")]
-    if kind is None or kind not in ("regression", _KINDS.get(found)):
-        raise ValueError(f"kind={asked!r}: not for labels that are {found}.")
-    return kind
 
 
 def _array(given: Any) -> Any:
