@@ -405,7 +405,7 @@ def test_files_of_one_name_have_items_of_their_own(tmp_path: Path) -> None:
 def test_a_limit_is_of_each_paradigm(tmp_path: Path) -> None:
     lines = [f"{p} {i},x,{p}" for i in range(4) for p in "abc"]
     path = tmp_path / "p.csv"
-    path.write_text("\n".join(["good,bad,paradigm", *lines, "d 0,x,d"]))
+    path.write_text("\n".join(["sentence_good,sentence_bad,UID", *lines, "d 0,x,d"]))
     whole, some = (find_corpus(str(path), limit=limit).load() for limit in (None, 2))
     assert [item.texts["good"][0] for item in some.items] == [
         *("a 0", "b 0", "c 0", "a 1", "b 1", "c 1", "d 0")
