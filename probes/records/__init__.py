@@ -1,1 +1,1 @@
-"""What a record and a table are; how records are named, keyed, written, read and bundled."""
+"""What a record and a table are; how records are named, keyed, written and read."""
