@@ -50,33 +50,26 @@ def geometry(
     *,
     half=0.01,
     self_similarity=None,
-    explainable=0.02,
-    chunks=None,
-    senses=0.2,
     **more,
 ):
     """A record of geometry, with as many numbers as claims and charts read.
 
     Args:
-        anisotropy, self_similarity, chunks: by layer; the second less its baseline, the third the
-            adjusted mutual information of clusters of chunks.
-        explainable: the maximum explainable variance less its baseline, of every layer.
-        senses: the adjusted mutual information of clusters of senses, of every layer.
+        anisotropy, self_similarity: by layer; the second less its baseline.
     """
     n = len(anisotropy)
     similar = self_similarity or [0.5] * n
-    clusters = chunks or [0.3] * n
     rows = []
     for layer in range(n):
         estimates = {
             "anisotropy": anisotropy[layer],
             "self_similarity_adjusted": similar[layer],
             "intra_sentence_similarity_adjusted": 0.1,
-            "maximum_explainable_variance_adjusted": explainable,
+            "maximum_explainable_variance_adjusted": 0.02,
         }
         rows += [Row.estimated(name, estimate(x, half), layer) for name, x in estimates.items()]
         rows += [Row("participation_ratio", 10.0 + layer, layer), Row("norm_mean", 1.0, layer)]
-        for labels, ami, split in (("chunks", clusters[layer], "test"), ("senses", senses, "all")):
+        for labels, ami, split in (("chunks", 0.3, "test"), ("senses", 0.2, "all")):
             axes = {"labels": labels}
             rows.append(Row.estimated("ami", estimate(ami, half), layer, split=split, axes=axes))
     rows += [

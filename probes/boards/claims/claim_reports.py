@@ -21,8 +21,7 @@ from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.titles import model_title
 
-Group = dict[Path, Record]
-"""The records of one model and corpus."""
+Group = dict[Path, Record]  # of one model and corpus
 
 CAVEAT = "That something can be decoded does not mean that the model uses it."
 

@@ -136,7 +136,8 @@ def _ends(row: Row) -> Ends | None:
         if unchanged or row.axes.get("baseline") == "uniform":
             return row.value, row.value
         if row.metric == "sensitivity" and row.n:
-            return binomtest(round(row.value * row.n), row.n).proportion_ci()[:2]
+            low, high = binomtest(round(row.value * row.n), row.n).proportion_ci()
+            return float(low), float(high)
     return row.interval
 
 

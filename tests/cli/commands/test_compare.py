@@ -82,7 +82,7 @@ def test_folders_do_as_names(folder, capsys):
 
 def test_expected_layers_and_claims_that_change(tmp_path, capsys):
     for model, wrongs, value in (("early", (40, 200, 200, 200, 200), 0.5), ("mid", (200, 200, 40, 200, 200), 2.0)):  # fmt: skip
-        put(tmp_path, model, "depth", 0, wrongs=wrongs)
+        put(tmp_path, model, "chunking", 0, wrongs=wrongs)
         path = put(tmp_path, model, "pos", 0, wrongs=wrongs)
         found = [
             Row("mix_score", 0.5, 0),
@@ -97,7 +97,7 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
     lines = printed(capsys, tmp_path, "early", "mid")
     assert r"| pos | 0.50 [0.25, 0.75] | 2.00 [1.75, 2.25] |" in lines
     assert lines[lines.index("| claim | early | mid |") :][2:] == [
-        "| Tree depth is reconstructed best from the middle layers | contradicted | supported |"
+        "| POS tagging and chunking are performed best at the middle layers | contradicted | supported |"
     ]
 
 
