@@ -117,8 +117,12 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
     """
     try:
         shared = tomllib.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not TOML ({error}); correct it.") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path}: has a number of thousands of digits, or brackets nested too deep; correct it."
+        ) from error
     tables = shared.pop("run", None)
     if not (isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)):
         raise UserError(f"{path}: it lists no runs; give each a table [[run]].")
