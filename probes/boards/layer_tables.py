@@ -99,12 +99,13 @@ def stored_like(
 def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Result]:
     """The results, each with the scores of its random twins as baselines.
 
-    A twin is scored at its best layer on dev, of those that the result has too.
+    A twin is scored at its best layer on test, of those that the result has too: what can be
+    reached without training is a floor, however it is found.
     """
     return [
         result.with_baselines(
             {
-                _twin_name(twin): twin.scores_of(twin.best_of(common))
+                _twin_name(twin): twin.scores_of(_best_on_test(twin, common))
                 for twin in twins
                 if (twin.task.name, twin.probe) == (result.task.name, result.probe)
                 and (common := [x for x in twin.layers if x in result.extent])
@@ -112,6 +113,12 @@ def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Resul
         )
         for result in results
     ]
+
+
+def _best_on_test(result: Result, layers: Sequence[int]) -> int:
+    scores = {layer: result.score(layer) for layer in layers}
+    known = [layer for layer, score in scores.items() if score is not None]
+    return max(known or layers, key=lambda layer: scores[layer] or 0.0)
 
 
 def _twin_name(twin: Result) -> str:
