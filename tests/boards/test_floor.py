@@ -6,6 +6,7 @@ from results_by_hand import make_result
 
 from probes.boards.groups import group
 from probes.boards.layer_tables import score_table, with_twins
+from probes.records.row import Rows
 from probes.rendering.layers_md import layers_md
 from probes.rendering.page.tables import best_layers, heat_map, leaderboard
 
@@ -44,6 +45,20 @@ def scored(layer_0, type_majority, *, majority=0.2, twin=None, **more):
 )
 def test_the_floor_is_the_highest_and_says_of_what(given, expected):
     assert given.floor == expected
+
+
+def test_a_twin_is_scored_at_its_best_layer_on_test():
+    twin = make_result(scores=(0.6, 0.7, 0.4), random_seed=0)
+    on_dev = {0: 0.5, 1: 0.6, 2: 0.7}
+    rows = [
+        row._replace(value=on_dev[row.layer]) if row.split == "dev" else row for row in twin.rows
+    ]
+    twin = twin.model_copy(update={"rows": Rows.of(rows)})
+    assert twin.best_layer == 2
+    (given,) = with_twins([make_result(scores=(0.5, 0.9, 0.9))], [twin])
+    assert given.floor == ("random twin", 0.7)
+    (given,) = with_twins([make_result(scores=(0.5, 0.9), layers=(0, 2))], [twin])
+    assert given.floor == ("random twin", 0.6)  # of the layers that both have
 
 
 def with_intervals(result, half):
