@@ -16,9 +16,9 @@ from probes.boards.paired import (
 )
 from probes.common.errors import UserError
 from probes.measurements.cells import n_of, score_cell, task_head
+from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
 from probes.records.table import Table, TableRow
-from probes.records.titles import limit_mark, model_title
 from probes.statistics.significance import all_pairs
 
 

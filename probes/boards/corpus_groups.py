@@ -22,10 +22,8 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.joined_results import require_possible
 from probes.measurements.measurement import Measurement, get_measurement, measurements
-from probes.records.charts import Chart
-from probes.records.curves import Curves
-from probes.records.record import Record
-from probes.records.titles import corpus_title
+from probes.records.charts import Chart, Curves
+from probes.records.record import Record, corpus_title
 
 
 @dataclass(frozen=True)

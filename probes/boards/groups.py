@@ -15,16 +15,15 @@ from probes.boards.comparable import (
     SOURCE,
     alike,
     probe_digest,
+    twins_of,
 )
 from probes.boards.layer_tables import with_twins
-from probes.boards.twins import twins_of
 from probes.extraction.model_names import pretrained_name
 from probes.measurements.cells import metric_name, n_of
 from probes.measurements.scores import ScoreMeasurement
-from probes.records.curves import Curves
-from probes.records.record import Record
+from probes.records.charts import Curves
+from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
-from probes.records.titles import corpus_title, model_title
 from probes.tasks.builtin import table_order
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted
+from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted, twins_beside, twins_of
 from probes.boards.separability import p_best
-from probes.boards.twins import twins_beside, twins_of
 from probes.common.terminal import progress
 from probes.measurements.cells import (
     interval_note,
@@ -22,9 +21,9 @@ from probes.measurements.cells import (
 )
 from probes.measurements.current import is_current
 from probes.measurements.joined_results import joined
+from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
-from probes.records.titles import subject_title
 from probes.records.values import ends
 from probes.statistics.metrics import label_of
 from probes.statistics.ranking_metrics import RANKING

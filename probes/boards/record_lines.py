@@ -8,19 +8,18 @@ from typing import Any
 
 from pydantic import Field
 
-from probes.boards.behaviour import HEADLINES
+from probes.boards.behaviour_tables import HEADLINES
 from probes.boards.comparable import probe_digest
 from probes.boards.leaderboard_columns import BEHAVIOUR_COLUMNS, COLUMNS
 from probes.examples.scoring import control_metric
 from probes.measurements.joined_results import as_result, require_possible, subject
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugin_keys import in_words
-from probes.records.base import Frozen
-from probes.records.record import Record, fullness
+from probes.records.files import identity
+from probes.records.record import Record, fullness, limit_of, short_digest
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
-from probes.records.titles import limit_of, short_digest
-from probes.records.unique import identity
+from probes.records.values import Frozen
 
 Line = dict[str, Any]
 """Values by column."""

@@ -9,11 +9,10 @@ from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
+from probes.boards.breakdown_tables import tables_of, transfer_tables
 from probes.boards.comparison import comparison_tables
-from probes.boards.evidence import tables_of
 from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.boards.transfer_tables import transfer_tables
 from probes.cli.closing import (
     answers_compared,
     compare_models,

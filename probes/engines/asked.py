@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from probes.engines.omissions import Omissions
+from probes.engines.task_choice import Omissions
 from probes.engines.unit import Unit
 
 Ending = Literal["done", "left out", "busy"]

@@ -18,9 +18,8 @@ from probes.data.sources import Source
 from probes.engines.asked import Measure
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
-from probes.engines.omissions import Omissions
 from probes.engines.settings import for_items, options_of
-from probes.engines.task_choice import choose_tasks, require_measurable, require_pairs
+from probes.engines.task_choice import Omissions, choose_tasks, require_measurable, require_pairs
 from probes.engines.unit import State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
 from probes.extraction.windows import WINDOW_RULE
@@ -38,8 +37,7 @@ from probes.measurements.plugin_keys import (
     source_of,
 )
 from probes.measurements.stored_probes import Trained
-from probes.records.files import is_complete
-from probes.records.index import Index
+from probes.records.files import Index, is_complete
 from probes.records.keys import Inputs, record_key
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES, ProbeSpec

@@ -11,11 +11,11 @@ from probes.measurements.measurement import Measurement, get_measurement
 from probes.measurements.plugin_keys import (
     plugin_failure,
 )
-from probes.records.base import Frozen
 from probes.records.keys import record_name
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent, Record
 from probes.records.result import SCORES
+from probes.records.values import Frozen
 from probes.tasks.task import Task
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from probes.records.record import task_marks
 from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.table import NOTHING, Cell
-from probes.records.titles import task_marks
 from probes.records.values import Interval
 from probes.statistics.formatting import shown, shown_p
 from probes.statistics.metrics import label_of, lower_is_better

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import Field
 
 from probes.common.files import folder_name
-from probes.records.base import Frozen
 from probes.records.probe_spec import ProbeSpec
+from probes.records.values import Frozen
 
 RESAMPLING = 2
 """Part of every key of probes, to be raised when other resamples would be drawn: documents, if at

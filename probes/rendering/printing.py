@@ -1,19 +1,131 @@
-"""Prints the tables of a command, in the format that the user asks for with `--format`."""
+"""Prints the tables of a command, in the format that the user asks for with `--format`.
+
+Markdown, and CSV and JSON for programs, are made here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
+from typing import Any
 
 from rich.text import Text
 
 from probes.common.terminal import output_console
-from probes.records.table import Table
+from probes.records.csv_text import csv_line
+from probes.records.table import MARKS, NOTHING, Cell, Table
 from probes.rendering.latex import latex
-from probes.rendering.markdown import markdown
-from probes.rendering.rows import DataRow, csv_text, data_rows, json_text
 from probes.rendering.terminal_tables import print_table
+
+DataRow = Mapping[str, Any]
+"""Numbers and texts by name of the column; None for no value."""
+
+
+def data_rows(table: Table) -> Iterator[DataRow]:
+    """The rows of a table: its title in `table`, and a field for each head.
+
+    Numbers are neither rounded nor in per cent. Columns that have intervals are followed by
+    ``NAME low`` and ``NAME high``, those with marks by ``NAME marks``, which has the names in
+    `MARKS`, those with notes by ``NAME note``. Where several rows are about one thing, each has its
+    name, which is empty in the table.
+    """
+    names = _distinct(table.names)
+    columns = [[row.cells[i] for row in table.rows] for i in range(len(names))]
+    about = dict.fromkeys(names[: table.repeated])
+    for row in table.rows:
+        found: dict[str, Any] = {"table": table.title}
+        for name, cell, column in zip(names, row.cells, columns, strict=True):
+            found[name] = _value(cell)
+            if name in about:
+                about[name] = found[name] = found[name] if cell.text else about[name]
+            if any(other.interval for other in column):
+                found[f"{name} low"], found[f"{name} high"] = cell.interval or (None, None)
+            if any(other.marks for other in column):
+                marks = " ".join(mark for mark in MARKS if getattr(cell, mark))
+                found[f"{name} marks"] = marks or None
+            if any(other.note for other in column):
+                found[f"{name} note"] = cell.note or None
+        yield found
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """The names, those that recur with a number: p, p 2."""
+    found: list[str] = []
+    for name in names:
+        n = sum(re.sub(r" \d+$", "", other) == name for other in found)
+        found.append(f"{name} {n + 1}" if n else name)
+    return found
+
+
+def _value(cell: Cell) -> Any:
+    """The number of a cell, or its text."""
+    if cell.value is not None:
+        return cell.value if math.isfinite(cell.value) else None
+    if re.fullmatch(r"\d+(,\d{3})*", cell.text):
+        return int(cell.text.replace(",", ""))
+    return None if cell.text in ("", NOTHING) else cell.text
+
+
+def csv_text(rows: Iterable[DataRow]) -> str:
+    """Lines of CSV below one line of heads, with a column for every name of any row."""
+    every = list(rows)
+    heads = list(dict.fromkeys(name for row in every for name in row))
+    lines = [[_flat(row.get(name)) for name in heads] for row in every]
+    return "".join(map(csv_line, [heads, *lines] if every else []))
+
+
+def _flat(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+
+
+def json_text(rows: Iterable[DataRow]) -> str:
+    """A list of objects, one on each line."""
+    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+    return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"
+
+
+def markdown(table: Table, level: int = 3) -> str:
+    """A table with its title as a heading of this level, and its notes."""
+    table = table.filled
+    lines = [f"{'#' * level} {escaped(table.title)}", "", *markdown_lines(table), ""]
+    notes = (*table.notes, *table.legend)
+    return "\n".join(lines + [f"{escaped(note)}\n" for note in notes])
+
+
+def markdown_lines(table: Table) -> list[str]:
+    """The lines of a table without its title and notes."""
+    rules = ["---" if i < table.left else "---:" for i in range(len(table.heads))]
+    lines = [_line(map(_head, table.heads)), _line(rules)]
+    return lines + [_line(map(_cell, row.cells)) for row in table.rows]
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    # An ampersand that begins no entity and a bracket that belongs to no link need no escape.
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;")
+    return re.sub(r"[\\`*_|]|\](?=[(\[:])", r"\\\g<0>", text)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _head(head: str) -> str:
+    name, _, qualified = head.partition("\n")
+    return escaped(f"{name} ({qualified})" if qualified else name)
+
+
+def _cell(cell: Cell) -> str:
+    text = escaped(cell.text)
+    if cell.best or cell.verdict:
+        text = f"**{text}**"
+    text += f" ± {cell.half}" * bool(cell.half) + cell.marks
+    return text + f" · {escaped(cell.note)}" * bool(cell.note)
+
 
 DOCUMENTS = {"md": markdown, "latex": latex}
 """Formats for readers that do not read in the terminal; a function of a table."""

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.common.registry import Registry
-from probes.statistics.conlleval import chunk_f1
-from probes.statistics.gold import Gold, Predictions
+from probes.statistics.gold import Gold, Predictions, chunk_f1
 from probes.statistics.quantities import CORRELATION, POSITIVE, SHARE, Quantity, quantities
 from probes.statistics.rank_correlation import (
     correlation,

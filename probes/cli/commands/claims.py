@@ -14,8 +14,7 @@ from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
 from probes.records.files import or_published
 from probes.records.table import Cell, Table, TableRow
-from probes.rendering.printing import printer
-from probes.rendering.rows import DataRow
+from probes.rendering.printing import DataRow, printer
 
 SUMMARY = "Test claims of the literature about layers and heads on results."
 

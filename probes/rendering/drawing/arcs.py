@@ -20,9 +20,9 @@ from probes.rendering.drawing.style import (
     filled,
     stroked,
     table,
+    text_width,
 )
 from probes.rendering.palette import COLOURS
-from probes.rendering.text_width import text_width
 
 _BLACK, _GREY, _RIGHT, _WRONG = "black", "#9aa1a9", COLOURS[0], COLOURS[1]
 

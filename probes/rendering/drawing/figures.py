@@ -13,9 +13,7 @@ from typing import Any
 from probes.boards.groups import Group
 from probes.common.errors import UserError
 from probes.common.files import published
-from probes.records.charts import Chart, Grid, PredictedTree
-from probes.records.curves import Curves
-from probes.records.gallery import Gallery
+from probes.records.charts import Chart, Curves, Gallery, Grid, PredictedTree
 from probes.records.result import Result
 from probes.rendering.drawing import arcs, galleries, grids, heat_maps, lines
 from probes.rendering.drawing.style import FONTS, INCH, Style

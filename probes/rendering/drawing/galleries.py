@@ -10,12 +10,20 @@ from typing import Any
 
 import altair as alt
 
-from probes.records.gallery import Gallery, GalleryPanel, Picture
+from probes.records.charts import Gallery, GalleryPanel, Picture
 from probes.rendering.drawing.grids import distinct_names, names
 from probes.rendering.drawing.legends import Mark, stacked
-from probes.rendering.drawing.style import SOLID, Drawing, Style, layered, stroked, table, viridis
+from probes.rendering.drawing.style import (
+    SOLID,
+    Drawing,
+    Style,
+    layered,
+    stroked,
+    table,
+    text_width,
+    viridis,
+)
 from probes.rendering.palette import distinct, shade
-from probes.rendering.text_width import text_width
 
 _HIGHEST, _MOST = 8.0 * 72, 0.6 * 72
 """Height of a panel, and side of a picture, at most."""

@@ -10,8 +10,15 @@ import altair as alt
 
 from probes.records.charts import Grid, Panel
 from probes.rendering.drawing.legends import stacked
-from probes.rendering.drawing.style import Drawing, Style, filled, layered, table, viridis
-from probes.rendering.text_width import text_width
+from probes.rendering.drawing.style import (
+    Drawing,
+    Style,
+    filled,
+    layered,
+    table,
+    text_width,
+    viridis,
+)
 
 CELL = 14.4
 """Height of a cell at most."""

@@ -17,9 +17,10 @@ from probes.rendering.drawing.style import (
     filled,
     stroked,
     table,
+    text_width,
+    wrapped,
 )
 from probes.rendering.palette import COLOURS, SYMBOLS, distinct
-from probes.rendering.text_width import text_width, wrapped
 
 
 class Looks(NamedTuple):
