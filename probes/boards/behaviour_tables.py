@@ -13,7 +13,7 @@ import numpy as np
 from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
 from probes.boards.groups import model_labels
 from probes.boards.paired import Difference
-from probes.boards.ranking import place_text
+from probes.boards.ranking_tables import place_text
 from probes.common.arrays import Floats, Ints
 from probes.measurements.cells import score_cell
 from probes.records.files import Arrays, if_readable, read_arrays

@@ -19,14 +19,16 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from probes import __version__
-from probes.boards.leaderboard_columns import (
+from probes.boards.record_lines import (
     BEHAVIOUR_COLUMNS,
     COLUMNS,
     INTEGERS,
     LONG_COLUMNS,
     ORDER,
+    Line,
+    RecordLines,
+    lines_of,
 )
-from probes.boards.record_lines import Line, RecordLines, lines_of
 from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
@@ -35,10 +37,10 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.measurement import EVIDENCE, get_measurement, measurements
 from probes.measurements.plugin_keys import plugin_failure
-from probes.records.csv_text import csv_line
 from probes.records.files import file_state, read_record, read_records, record_paths
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.result import SCORES, Result
+from probes.records.table import csv_line
 from probes.records.values import Frozen
 
 

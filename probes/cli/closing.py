@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probes.boards.behaviour_tables import of_items, paired_tables
-from probes.boards.comparison import Comparison, compare
 from probes.boards.layer_tables import stored_like, with_stored, with_twins
-from probes.boards.paired import LayerScore, layer_scores
+from probes.boards.paired import Comparison, LayerScore, compare, layer_scores
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, locked
 from probes.engines.model_run import ModelRun

@@ -19,11 +19,10 @@ from probes.common.terminal import progress
 from probes.compute.devices import exact_products
 from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.engines.announcements import announce_record
-from probes.engines.asked import Encode, Ending, Place
-from probes.engines.plan import Step
+from probes.engines.engine import Step
 from probes.engines.prepared import Prepared
 from probes.engines.recording import record_of
-from probes.engines.unit import Unit, layers_of
+from probes.engines.unit import Encode, Ending, Place, Unit, layers_of
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space

@@ -25,8 +25,7 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.records.keys import record_name
-from probes.records.record import SCHEMA_VERSION, Record, fullness
+from probes.records.record import SCHEMA_VERSION, Record, fullness, record_name
 
 PUBLISHED = "published"
 """Folder of the results that ship with the suite, in the one that users write to."""

@@ -15,10 +15,9 @@ from probes.common.files import published
 from probes.common.terminal import progress
 from probes.measurements.cells import group_cell, group_metric_title, interval_note, task_head
 from probes.measurements.measurement import CSV_FIELDS, get_measurement
-from probes.records.csv_text import csv_line
 from probes.records.record import Record, corpus_title, limit_of, model_title, short_digest
 from probes.records.result import Result
-from probes.records.table import Table, cell_text, legend
+from probes.records.table import Table, cell_text, csv_line, legend
 from probes.rendering.printing import escaped, markdown, markdown_lines
 from probes.statistics.formatting import shown
 from probes.statistics.partition import FEWEST

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from probes.boards.comparison import compare, comparison_tables
-from probes.boards.paired import LayerScore
+from probes.boards.paired import LayerScore, compare, comparison_tables
 from probes.common.errors import UserError
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import cluster_sums, draws_of

@@ -16,9 +16,9 @@ from results_by_hand import variance_rows, with_seeds
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
 from probes.measurements.joined_results import read_result
-from probes.records.csv_text import csv_line, escaped, unescaped
 from probes.records.files import write_record
 from probes.records.row import Row, Rows
+from probes.records.table import csv_line, escaped, unescaped
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (text|integer|number|boolean) \|", re.MULTILINE)

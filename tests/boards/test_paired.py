@@ -8,9 +8,8 @@ from board_by_hand import N, put
 
 from probes.__main__ import main
 from probes.boards.board import make_boards, named
-from probes.boards.comparison import compare
-from probes.boards.paired import layer_scores, paired_differences
-from probes.boards.ranking import Ranking
+from probes.boards.paired import compare, layer_scores, paired_differences
+from probes.boards.ranking_tables import Ranking
 from probes.measurements.joined_results import find_results, read_result
 from probes.statistics.formatting import shown_p
 from probes.statistics.significance import all_pairs

@@ -12,8 +12,8 @@ import probes.boards.leaderboard_csv as record_index
 from probes.boards.leaderboard_csv import INDEX, LONG_COLUMNS, indexed, write_leaderboard
 from probes.common.origin import Origin, loading
 from probes.measurements.measurement import Measurement, measurement, measurements
-from probes.records.csv_text import csv_line
 from probes.records.row import Row
+from probes.records.table import csv_line
 
 
 @pytest.fixture

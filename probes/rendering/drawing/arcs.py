@@ -10,14 +10,15 @@ import altair as alt
 
 from probes.data.sentence import ROOT
 from probes.records.charts import LEFT_OUT, PredictedTree
-from probes.rendering.drawing.legends import Mark, stacked
 from probes.rendering.drawing.style import (
     DASHED,
     SOLID,
     Drawing,
+    Mark,
     Style,
     dashes,
     filled,
+    stacked,
     stroked,
     table,
     text_width,

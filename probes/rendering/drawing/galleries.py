@@ -12,12 +12,13 @@ import altair as alt
 
 from probes.records.charts import Gallery, GalleryPanel, Picture
 from probes.rendering.drawing.grids import distinct_names, names
-from probes.rendering.drawing.legends import Mark, stacked
 from probes.rendering.drawing.style import (
     SOLID,
     Drawing,
+    Mark,
     Style,
     layered,
+    stacked,
     stroked,
     table,
     text_width,

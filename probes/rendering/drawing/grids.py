@@ -9,12 +9,12 @@ from typing import Any
 import altair as alt
 
 from probes.records.charts import Grid, Panel
-from probes.rendering.drawing.legends import stacked
 from probes.rendering.drawing.style import (
     Drawing,
     Style,
     filled,
     layered,
+    stacked,
     table,
     text_width,
     viridis,

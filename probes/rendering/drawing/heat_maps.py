@@ -15,14 +15,17 @@ from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
 from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, distinct_names, names
-from probes.rendering.drawing.legends import Looks, Mark, looks_of_models, stacked
 from probes.rendering.drawing.style import (
     SAID,
     SOLID,
     Drawing,
+    Looks,
+    Mark,
     Style,
     filled,
     layered,
+    looks_of_models,
+    stacked,
     stroked,
     table,
     text_width,

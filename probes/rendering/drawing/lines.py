@@ -11,15 +11,19 @@ import altair as alt
 
 from probes.boards.groups import Group
 from probes.records.charts import Curves, Point
-from probes.rendering.drawing.legends import Looks, Mark, looks_of_lines, looks_of_models, stacked
 from probes.rendering.drawing.style import (
     DASHED,
     DOTTED,
     SAID,
     SOLID,
     Drawing,
+    Looks,
+    Mark,
     Style,
     layered,
+    looks_of_lines,
+    looks_of_models,
+    stacked,
     table,
     wrapped,
 )
