@@ -1,4 +1,7 @@
-"""What a script, a notebook, or a module that one of these imports has registered."""
+"""What a script, a notebook, or a module that one of these imports has registered.
+
+The user's own modules that code imports determine results as it does.
+"""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
-from probes.boards.groups import model_labels
+from probes.boards.groups import CorpusGroup, corpus_groups, model_labels, of_corpora
 from probes.boards.paired import Difference
 from probes.boards.ranking_tables import place_text
 from probes.common.arrays import Floats, Ints
@@ -115,11 +114,6 @@ def places_of(record: Record, metric: str) -> Mapping[str, Any]:
     return next((x for x in options if record.rows.at(metric, **x)), options[0])
 
 
-def overall_of(record: Record, metric: str) -> Row:
-    """A number over all items."""
-    return record.rows.at(metric, **places_of(record, metric)) or Row(metric, None)
-
-
 _PAIRED = (
     "Of the items that count for all models. Differences have a 95 % interval over items, or "
     "groups of them, drawn within paradigms; p is corrected by max-T over this table, and is not "
@@ -172,7 +166,10 @@ def behaviour_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
     for group in corpus_groups(found, model_labels(found))[0]:
         metrics = list(HEADLINES[group.measurement.name])
         overall = {
-            label: [overall_of(record, metric) for metric in metrics]
+            label: [
+                record.rows.at(metric, **places_of(record, metric)) or Row(metric, None)
+                for metric in metrics
+            ]
             for label, record in group.records.items()
         }
         twins = {x for x, record in group.records.items() if record.model.random_seed is not None}

@@ -56,10 +56,6 @@ def _extent(result: Record) -> str:
     return f"limit {result.corpus.limit}" if result.corpus.limited else "whole"
 
 
-def _projection(result: Record) -> str:
-    return "none" if result.project is None else f"{result.project} dimensions"
-
-
 # The model.
 MODEL = Aspect("model", lambda r: (r.model.name, r.model.digest))
 
@@ -67,7 +63,11 @@ MODEL = Aspect("model", lambda r: (r.model.name, r.model.digest))
 # changes how many parameters a probe has.
 POOLING = Aspect("pooling", lambda r: r.pooling)
 PRECISION = Aspect("precision", lambda r: r.dtype)
-PROJECTION = Aspect("projection", lambda r: r.project, _projection)
+PROJECTION = Aspect(
+    "projection",
+    lambda r: r.project,
+    lambda r: "none" if r.project is None else f"{r.project} dimensions",
+)
 
 # The text. The fingerprint is over words and annotation; the digest is over the files that they
 # were read from, and so the stricter.

@@ -103,7 +103,9 @@ def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Resul
     return [
         result.with_baselines(
             {
-                _twin_name(twin): twin.scores_of(twin.best_of(common))
+                f"random twin {twin.model.random_seed or ''}".strip(): twin.scores_of(
+                    twin.best_of(common)
+                )
                 for twin in twins
                 if (twin.task.name, twin.probe) == (result.task.name, result.probe)
                 and (common := [x for x in twin.layers if x in result.extent])
@@ -111,10 +113,6 @@ def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Resul
         )
         for result in results
     ]
-
-
-def _twin_name(twin: Result) -> str:
-    return f"random twin {twin.model.random_seed or ''}".strip()
 
 
 def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:

@@ -26,9 +26,9 @@ from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 from probes.statistics.replicates import Replicates, p_values_of
-from probes.statistics.significance import ALPHA, Pair, all_pairs, borderline
+from probes.statistics.significance import Pair, all_pairs, borderline
 
 _TESTED = (
     "p is corrected by max-T over all pairs of a task's models, and includes uncertainty from test "
@@ -94,11 +94,6 @@ class Difference:
     value: float | None
     interval: Interval = None
     p: float | None = None
-
-    @property
-    def separated(self) -> bool:
-        """Whether the data tell the two apart."""
-        return self.p is not None and self.p < ALPHA
 
     @property
     def cells(self) -> tuple[Cell, Cell]:

@@ -1,4 +1,4 @@
-"""A ranked board: as tables, and as the rows of CSV and JSON."""
+"""Ranks on a board: for each model the places that it may have; the tables and rows of both."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ from probes.measurements.resampled import resampled
 from probes.records.charts import Grid, Panel
 from probes.records.files import if_readable
 from probes.records.result import Result
-from probes.statistics.formatting import shown
-from probes.statistics.metrics import is_percent, label_of
+from probes.statistics.metrics import is_percent, label_of, shown
 from probes.statistics.replicates import p_values_of
 from probes.statistics.significance import ALPHA, all_pairs
 

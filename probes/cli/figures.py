@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
-from probes.boards.groups import Group, group, model_key, model_labels
+from probes.boards.groups import (
+    CorpusGroup,
+    Group,
+    corpus_groups,
+    group,
+    model_key,
+    model_labels,
+    of_corpora,
+)
 from probes.boards.retention import pareto
 from probes.boards.separability import separability
 from probes.boards.training_steps import steps

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from glob import glob
 from pathlib import Path
 
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.cli.results import Results
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined

@@ -1,4 +1,7 @@
-"""Where the units of a run are computed. An engine alone knows; whoever asks it does not."""
+"""What a run computes, stage by stage, and where. Only an engine knows where.
+
+Nothing here imports torch: a run with nothing left to compute does without it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A unit: one record to be made, with its key and what is there of it. No torch here."""
+"""A unit: one record to be made, with its key and what is there of it. No torch here.
+
+What another process can be asked for, and what it answers, are plain values.
+"""
 
 from __future__ import annotations
 

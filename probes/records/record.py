@@ -1,4 +1,4 @@
-"""A record: what one measurement found for one model and corpus; and its titles in tables."""
+"""A record: what one measurement found for one model and corpus; its key, its titles in tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The one type of table: `probes.boards` fills it, `probes.rendering` writes it in every format."""
+"""The one type of table: `probes.boards` fills it, `probes.rendering` writes it in every format.
+
+Lines of CSV files are made here too.
+"""
 
 from __future__ import annotations
 
@@ -206,11 +209,6 @@ _FORMULA = "=+-@＝＋－＠\t\r\n"
 def escaped(text: str) -> str:
     """A text as it is written to the file."""
     return ESCAPE + text if text.startswith((*_FORMULA, ESCAPE)) else text
-
-
-def unescaped(text: str) -> str:
-    """The text that was given to `escaped`."""
-    return text.removeprefix(ESCAPE)
 
 
 def csv_line(values: Iterable[object]) -> str:

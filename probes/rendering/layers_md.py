@@ -19,7 +19,7 @@ from probes.records.record import Record, corpus_title, limit_of, model_title, s
 from probes.records.result import Result
 from probes.records.table import Table, cell_text, csv_line, legend
 from probes.rendering.printing import escaped, markdown, markdown_lines
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
 
 

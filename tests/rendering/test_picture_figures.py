@@ -8,7 +8,7 @@ import pytest
 from scenes import png_pixels
 
 from probes.records.charts import Gallery, GalleryPanel, Picture
-from probes.rendering.drawing.galleries import of_gallery, picture_url
+from probes.rendering.drawing.grids import of_gallery, picture_url
 from probes.rendering.drawing.style import text_width
 from probes.rendering.palette import COLOURS, shade
 

@@ -23,7 +23,7 @@ from probes.rendering.layers_md import write_tables
 from probes.rendering.page.page import page
 from probes.rendering.page.page_charts import line_chart, shades_of, shown_models
 from probes.rendering.page.tables import numbers
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 pytestmark = pytest.mark.integration
 

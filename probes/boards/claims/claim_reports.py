@@ -10,7 +10,7 @@ from types import MappingProxyType
 from probes.boards.claims.rules import MissingError, ModelRows, Outcome, beside_twin, corrected
 from probes.boards.claims.table import CLAIMS, Claim
 from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, alike, twins_beside, twins_of
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.current import is_current

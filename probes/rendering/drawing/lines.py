@@ -28,7 +28,7 @@ from probes.rendering.drawing.style import (
     wrapped,
 )
 from probes.rendering.palette import shades
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 BASELINE = "type majority"
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from probes.boards.corpus_groups import CorpusGroup
-from probes.boards.groups import Group
+from probes.boards.groups import CorpusGroup, Group
 from probes.common.terminal import progress
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plugin_failure
@@ -151,7 +150,8 @@ def parts(
             data: dict[str, dict[str, Any]] = {}
             for view in views:
                 for each in view.charts:
-                    data |= _data(each, list(models))
+                    if isinstance(each.chart, Curves) and each.chart.models:
+                        data[each.id] = page_charts.line_chart(each.chart, list(models))
             html = template.render(
                 summary=get_measurement(name).summary,
                 views=views,
@@ -202,10 +202,3 @@ def _chart(id: str, chart: Chart, cards: Cards) -> ShownChart:
         case Gallery():
             numbered = {label: cards.numbers(cards_of(chart, label)) for label in chart.panels}
             return ShownChart(id, "gallery", chart, {}, numbered, [])
-
-
-def _data(view: ShownChart, models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What is drawn, by the identifier of its place."""
-    if isinstance(view.chart, Curves) and view.chart.models:
-        return {view.id: page_charts.line_chart(view.chart, models)}
-    return {}

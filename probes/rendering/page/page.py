@@ -16,8 +16,7 @@ from probes import __version__
 from probes.boards.claims.claim_reports import NOTE as CLAIMS_NOTE
 from probes.boards.claims.claim_reports import Report, make_reports
 from probes.boards.comparable import SAME_VECTORS, twins_of, values
-from probes.boards.corpus_groups import corpus_groups
-from probes.boards.groups import Group, TaskResults, group, model_labels
+from probes.boards.groups import Group, TaskResults, corpus_groups, group, model_labels
 from probes.boards.separability import NOTE, finding, separability
 from probes.common.files import published
 from probes.measurements.measurement import LOCALISATION, probe_measurements
@@ -117,7 +116,7 @@ def page(
     Args:
         found: results by their paths.
         name: its title.
-        others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
+        others: records of measurements of a corpus; see `probes.boards.groups.of_corpora`.
         home: the address of a page that it belongs to; empty for none.
     """
     every = {**found, **others}

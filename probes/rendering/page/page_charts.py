@@ -155,7 +155,8 @@ def shown_models(found: Mapping[Path, Record]) -> dict[str, Shown]:
     bases = list(dict.fromkeys(map(pretrained_name, order)))
     shown = {}
     for place, label in enumerate(order):
-        base, random = bases.index(pretrained_name(label)), _is_random(firsts[label])
+        base = bases.index(pretrained_name(label))
+        random = firsts[label].model.random_seed is not None
         symbol = list(SYMBOLS)[base // len(COLOURS) % len(SYMBOLS)]
         shown[label] = Shown(
             id=place,
@@ -168,7 +169,3 @@ def shown_models(found: Mapping[Path, Record]) -> dict[str, Shown]:
             opened=base < MOST_OPENED and not random,
         )
     return shown
-
-
-def _is_random(record: Record) -> bool:
-    return record.model.random_seed is not None

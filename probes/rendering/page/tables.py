@@ -25,7 +25,7 @@ from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.rendering.drawing.lines import digits_of
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 NO_RESULT = Cell(NOTHING, note="no result")
 
