@@ -24,7 +24,7 @@ from probes.measurements.joined_results import joined
 from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
-from probes.records.values import ends
+from probes.records.values import ends, span_of
 from probes.statistics.metrics import label_of
 from probes.statistics.ranking_metrics import RANKING
 from probes.tasks.builtin import table_order
@@ -174,7 +174,10 @@ def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()
             one alone if not given.
     """
     layers = sorted({layer for result in results for layer in result.layers})
-    spans = [_span(others) for others in among or [[result] for result in results]]
+    spans = [
+        span_of((each.score(layer) for each in others for layer in each.layers), None, None)
+        for others in among or [[result] for result in results]
+    ]
     return [
         TableRow.of(
             str(number),
@@ -182,13 +185,6 @@ def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()
         )
         for number in layers
     ]
-
-
-def _span(results: Sequence[Result]) -> tuple[float, float]:
-    """The least and the greatest test score."""
-    scores = [result.score(layer) for result in results for layer in result.layers]
-    known = [score for score in scores if score is not None]
-    return (min(known), max(known)) if known else (0.0, 1.0)
 
 
 def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:

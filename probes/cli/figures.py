@@ -13,10 +13,10 @@ from probes.boards.groups import (
     model_key,
     model_labels,
     of_corpora,
+    steps,
 )
 from probes.boards.retention import pareto
 from probes.boards.separability import separability
-from probes.boards.training_steps import steps
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
