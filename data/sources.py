@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.errors import UserError
-from probes.common.files import folder_name
+from probes.common.files import default_cache, default_data_dir, folder_name
 from probes.data.chunk_schemes import Scheme
 from probes.data.downloads import FileFinder
 from probes.data.items import KINDS, Kind, first_of_each

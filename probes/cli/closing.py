@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from probes.boards.behaviour import of_items
-from probes.boards.behaviour_tables import paired_tables
-from probes.boards.comparison import Comparison, compare
+from probes.boards.behaviour_tables import of_items, paired_tables
 from probes.boards.layer_tables import stored_like, with_stored, with_twins
-from probes.boards.paired import LayerScore, layer_scores
+from probes.boards.paired import Comparison, LayerScore, compare, layer_scores
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX, locked
 from probes.engines.model_run import ModelRun
@@ -16,7 +14,7 @@ from probes.measurements.scores import SUMS, read_predictions
 from probes.records.files import has_arrays
 from probes.records.result import Result
 from probes.records.table import Table
-from probes.rendering.folder import numbers_path, write_numbers, write_tables
+from probes.rendering.layers_md import numbers_path, write_numbers, write_tables
 
 
 def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[list[Result]]:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 from glob import glob
 from pathlib import Path
 
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.cli.results import Results
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
-from probes.records.files import or_published
+from probes.records.files import or_published, unique_records
 from probes.records.record import Record
 from probes.records.result import Result
-from probes.records.unique import unique_records
 from probes.tasks.builtin import table_order
 
 

@@ -15,8 +15,7 @@ from probes.data.find import find_corpus, require_known
 from probes.data.sentence import Sentence
 from probes.records.charts import LEFT_OUT, PredictedTree
 from probes.records.files import or_published, read_arrays
-from probes.records.record import Record
-from probes.records.titles import corpus_title, model_title
+from probes.records.record import Record, corpus_title, model_title
 
 STRUCTURE, TREES = "structure", "trees"
 """The measurement that predicts trees, and its array of them: the head of each test word."""

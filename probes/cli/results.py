@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from probes.boards.comparable import twins_of
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables, with_twins
 from probes.boards.leaderboard_csv import tidy
-from probes.boards.twins import twins_of
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean

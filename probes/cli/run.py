@@ -9,11 +9,10 @@ from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
-from probes.boards.comparison import comparison_tables
-from probes.boards.evidence import tables_of
+from probes.boards.breakdown_tables import tables_of, transfer_tables
 from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.boards.transfer_tables import transfer_tables
+from probes.boards.paired import comparison_tables
 from probes.cli.closing import (
     answers_compared,
     compare_models,
@@ -31,10 +30,9 @@ from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
-from probes.engines.engine import Engine, engine_for
+from probes.engines.engine import Engine, announce, engine_for, refuse_existing, stages_of
 from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun, model_runs
-from probes.engines.plan import announce, refuse_existing, stages_of
 from probes.measurements.measurement import get_measurement
 from probes.records.table import Table
 from probes.rendering.printing import printer

@@ -15,10 +15,9 @@ from probes.common.errors import UserError
 from probes.compute.devices import MAP, pick_device
 from probes.compute.memory import explain_out_of_memory
 from probes.engines.announcements import announce_vectors
-from probes.engines.asked import Place
 from probes.engines.config import RunConfig
 from probes.engines.settings import options_of
-from probes.engines.unit import Unit
+from probes.engines.unit import Place, Unit
 from probes.examples.breakdowns import marked_by_pieces
 from probes.examples.examples import Examples, NotServedError
 from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.measurements.choosing import chosen
-from probes.records.gallery import Gallery, GalleryPanel, Picture
+from probes.records.charts import Gallery, GalleryPanel, Picture
 
 if TYPE_CHECKING:
     import pandas as pd

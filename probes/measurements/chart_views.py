@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes.measurements.choosing import Where, chosen
 from probes.measurements.shown_rows import interval_of, place_of, rows_in, unit_of, worded
-from probes.records.charts import UNMEASURED, Card, Grid, Panel
-from probes.records.curves import Curves, Point
+from probes.records.charts import UNMEASURED, Card, Curves, Grid, Panel, Point
 from probes.statistics.metrics import axis_of, is_percent, label_of
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.plugin_keys import as_loaded, digests, source_of
-from probes.records.keys import Inputs, record_key
 from probes.records.probe_spec import PROBES
-from probes.records.record import Record
+from probes.records.record import Inputs, Record, record_key
 from probes.tasks.builtin import version_of
 
 

@@ -10,10 +10,9 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.current import is_current
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.files import find_records, read_record, unreadable
+from probes.records.files import find_records, read_record, unique_records, unreadable
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
-from probes.records.unique import unique_records
 from probes.statistics.metrics import bounds_of
 
 
@@ -107,7 +106,7 @@ def find_results(folder: Path) -> dict[Path, Result]:
 
 
 def unique_results(*folders: Path) -> dict[Path, Result]:
-    """All results below the folders; see `probes.records.unique.unique_records`."""
+    """All results below the folders; see `probes.records.files.unique_records`."""
     return joined(unique_records(*folders))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from probes.measurements.joined_results import as_result, require_possible
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.scores import SUMS, read_predictions
-from probes.records.curves import Curves
+from probes.records.charts import Curves
 from probes.records.files import has_arrays, read_arrays, unreadable
 from probes.records.record import Record
 from probes.records.result import SCORES

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from probes.boards.breakdown_tables import group_table, label_table
 from probes.records.row import Row
-from probes.rendering.terminal_tables import print_table
+from probes.rendering.printing import print_table
 
 
 def with_breakdowns(n_labels=2, n_layers=3):

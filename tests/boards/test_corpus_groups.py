@@ -6,11 +6,8 @@ import pytest
 from corpus_records import corpus_record, geometry
 from results_by_hand import make_result
 
-from probes.boards.corpus_groups import corpus_groups, of_corpora
-from probes.boards.groups import group, model_labels
-from probes.records.charts import Grid
-from probes.records.curves import Curves
-from probes.records.gallery import Gallery, GalleryPanel
+from probes.boards.groups import corpus_groups, group, model_labels, of_corpora
+from probes.records.charts import Curves, Gallery, GalleryPanel, Grid
 
 FLAT = [0.3] * 3
 

@@ -3,7 +3,7 @@
 import pytest
 from results_by_hand import evidence_record, make_full_result, make_result, variance_rows
 
-from probes.boards.evidence import evidence_tables
+from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.layer_tables import score_table
 from probes.measurements.description_length import DescriptionLength
 from probes.measurements.localisation import Localisation

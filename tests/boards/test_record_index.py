@@ -8,13 +8,12 @@ import pytest
 from board_by_hand import put, put_evidence
 from results_by_hand import variance_rows
 
-import probes.boards.record_index as record_index
-from probes.boards.leaderboard_csv import LONG_COLUMNS, write_leaderboard
-from probes.boards.record_index import INDEX, indexed
+import probes.boards.leaderboard_csv as record_index
+from probes.boards.leaderboard_csv import INDEX, LONG_COLUMNS, indexed, write_leaderboard
 from probes.common.origin import Origin, loading
 from probes.measurements.measurement import Measurement, measurement, measurements
-from probes.records.csv_text import csv_line
 from probes.records.row import Row
+from probes.records.table import csv_line
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ import pytest
 from board_by_hand import N, put
 
 from probes.__main__ import main
-from probes.boards.groups import group
-from probes.boards.training_steps import revision_of, steps
+from probes.boards.groups import group, revision_of, steps
 from probes.common.errors import UserError
 from probes.measurements.joined_results import unique_results
 

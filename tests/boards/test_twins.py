@@ -3,8 +3,8 @@
 import pytest
 from results_by_hand import make_result
 
-from probes.boards.twins import twins_of
-from probes.records.unique import content_of
+from probes.boards.comparable import twins_of
+from probes.records.files import content_of
 
 
 def model(name, configuration="", random_seed=None, **more):

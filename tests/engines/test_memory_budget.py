@@ -70,7 +70,7 @@ def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
         followed.append(work)
         return group_layers(memory, device, work)
 
-    monkeypatch.setattr("probes.engines.memory_check.least", tell)
+    monkeypatch.setattr("probes.engines.measuring.least", tell)
     monkeypatch.setattr("probes.training.dataset.group_layers", plan)
     tasks = ("pos", "depth", "agreement", "srl", "deprel")
     run(**settings, tasks=tasks, memory="1GB", twins=0)

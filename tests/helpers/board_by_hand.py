@@ -11,7 +11,7 @@ from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.joined_results import as_result
 from probes.measurements.measurement import get_measurement
 from probes.records.files import read_record, write_record
-from probes.records.keys import Inputs, record_key, record_name
+from probes.records.record import Inputs, record_key, record_name
 
 N = 400
 

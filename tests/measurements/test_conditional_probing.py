@@ -13,11 +13,11 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 
-from probes.boards.evidence import evidence_tables
+from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.layer_tables import score_table
 from probes.measurements.conditional_probing import ConditionalProbing
 from probes.measurements.measurement import Request, Scored
-from probes.records.curves import Point
+from probes.records.charts import Point
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
 from probes.training.dataset import work_of

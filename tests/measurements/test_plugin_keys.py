@@ -15,8 +15,8 @@ from probes.measurements.current import is_current
 from probes.measurements.joined_results import find_results
 from probes.measurements.plugins import load_file
 from probes.records.header import PlugIn
-from probes.records.keys import Inputs, numerics_version, record_key
 from probes.records.probe_spec import PROBES
+from probes.records.record import Inputs, numerics_version, record_key
 
 pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 

@@ -13,12 +13,10 @@ from probes.measurements.joined_results import find_results, joined, read_result
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.training_variance import TrainingVariance
-from probes.records.files import find_records, read_record, write_record
-from probes.records.keys import Inputs, record_key, record_name
+from probes.records.files import find_records, read_record, unique_records, write_record
 from probes.records.probe_spec import PROBES
-from probes.records.record import covers, united
+from probes.records.record import Inputs, covers, record_key, record_name, united
 from probes.records.row import Row, Rows
-from probes.records.unique import unique_records
 
 EXTENTS = st.dictionaries(st.integers(0, 5), st.integers(1, 4), max_size=6)
 

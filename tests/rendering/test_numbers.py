@@ -8,7 +8,7 @@ from probes.boards.record_lines import lines_of
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
 from probes.records.row import Row, Rows
-from probes.rendering.folder import write_numbers
+from probes.rendering.layers_md import write_numbers
 
 PLUG_IN = """
 from probes import Measurement, measurement

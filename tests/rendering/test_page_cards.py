@@ -9,7 +9,7 @@ from browser import started
 from corpus_records import corpus_record
 from pages import data_of, own
 
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.measurements.plugins import load_file
 from probes.records.row import Row
 from probes.rendering.page.page import page, write_page

@@ -12,7 +12,7 @@ from pages import data_of, own, rows_of
 from results_by_hand import make_full_result
 
 from probes.__main__ import main
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.measurements.geometry.geometry import Geometry
 from probes.measurements.plugins import load_file
 from probes.records.row import Row

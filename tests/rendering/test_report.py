@@ -16,15 +16,14 @@ from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_names import pretrained_name
 from probes.measurements.localisation import Localisation
 from probes.measurements.scores import ScoreMeasurement
-from probes.records.curves import Curves, Point
+from probes.records.charts import Curves, Point
 from probes.rendering.drawing import figures, heat_maps
 from probes.rendering.drawing.style import Style
-from probes.rendering.folder import write_tables
-from probes.rendering.page.models import shown_models
+from probes.rendering.layers_md import write_tables
 from probes.rendering.page.page import page
-from probes.rendering.page.page_charts import line_chart, shades_of
+from probes.rendering.page.page_charts import line_chart, shades_of, shown_models
 from probes.rendering.page.tables import numbers
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 pytestmark = pytest.mark.integration
 

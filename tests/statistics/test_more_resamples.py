@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import multinomial
 
 from probes.statistics.bootstrap import MOST, RESAMPLES, blocks, resample
-from probes.statistics.formatting import shown_p
-from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t
+from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t, shown_p
 
 N = 8
 """Clusters: few enough for all 6,435 different resamples."""

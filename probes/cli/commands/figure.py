@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from probes.boards.corpus_groups import of_corpora
-from probes.boards.groups import Group
+from probes.boards.groups import Group, of_corpora
 from probes.cli.arguments import add_folders, add_places, place
 from probes.cli.figures import chosen_figure, figure_names
 from probes.cli.load_results import records_below
@@ -99,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     width = options.width or (WIDE if options.wide else COLUMN)
     font = figures.font_of(options.font, options.fonts)
     style = Style(width * INCH, font, titled=not options.no_title)
-    figures.draw(options.output, options.kind, chosen, style)
+    figures.write(options.output, figures.drawn(options.kind, chosen, style))
     print(options.output)
     return 0
 

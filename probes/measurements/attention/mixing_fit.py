@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from probes.compute.precision import exact_products
+from probes.compute.devices import exact_products
 
 PRIOR = 1.0
 """The precision of a Gaussian prior on the weights of attention divided by its root mean square. It

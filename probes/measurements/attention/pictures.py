@@ -14,7 +14,7 @@ from probes.measurements.head_patterns import CLASSES
 from probes.measurements.head_rows import CLASS, HeadNumbers, HeadRows
 from probes.records.charts import Card, Grid, Panel
 from probes.records.row import Place
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 if TYPE_CHECKING:
     from probes.measurements.frame import Findings

@@ -13,7 +13,7 @@ from probes.common.arrays import Ints
 from probes.common.wording import counted
 from probes.data.bio import chunks_of
 from probes.data.sentence import Sentence
-from probes.statistics.row_sums import Rows
+from probes.statistics.sums import Rows
 
 if TYPE_CHECKING:
     from probes.measurements.context import Context

@@ -23,8 +23,8 @@ from probes.measurements.geometry.spectra import explainable_variance, participa
 from probes.measurements.geometry.test_words import Words
 from probes.records.row import Row
 from probes.records.values import Estimate
-from probes.statistics.estimates import means
-from probes.statistics.row_sums import Rows
+from probes.statistics.bootstrap import means
+from probes.statistics.sums import Rows
 
 DOMINANT = 3
 """Dimensions that are named."""

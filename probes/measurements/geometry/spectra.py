@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probes.statistics.row_sums import Rows, centred, cross_gram
+from probes.statistics.sums import Rows, centred, cross_gram
 
 
 def explainable_variance(rows: Rows) -> float:

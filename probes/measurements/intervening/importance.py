@@ -19,7 +19,7 @@ from probes.measurements.intervening.probed_sample import Sample, drawn, read_sa
 from probes.measurements.intervening.variants import Variant
 from probes.measurements.stored_probes import StoredProbes
 from probes.records.row import Place, Row
-from probes.statistics.estimates import means
+from probes.statistics.bootstrap import means
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints

@@ -12,8 +12,7 @@ from probes.measurements.intervening.variants import Variant, comparisons
 from probes.measurements.verb_forms import TASK, Forms, Question, answered, spaced
 from probes.records.row import Row
 from probes.records.values import ends
-from probes.statistics.bootstrap import informative
-from probes.statistics.estimates import means
+from probes.statistics.bootstrap import informative, means
 from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from probes.common.wording import counted
 from probes.measurements.structure.sentence_scores import SCORES, Sample
 from probes.measurements.structure.trees import BINS, Trees
 from probes.records.row import Row
-from probes.statistics.formatting import shown_sd
-from probes.statistics.metrics import label_of
+from probes.statistics.metrics import label_of, shown_sd
 from probes.statistics.partition import FEWEST
 
 
