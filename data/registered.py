@@ -14,14 +14,13 @@ from probes.common.files import sha256
 from probes.common.registry import Registry, did_you_mean
 from probes.data import conll2000, generalisation, gum, numeracy, propbank, syntaxgym, uds
 from probes.data.conllu_files import read_conllu
-from probes.data.corpus_checks import read_checked
 from probes.data.diagnostics import read_diagnostics
 from probes.data.downloads import Archive, Remote
 from probes.data.ewt_join import join
 from probes.data.items import KINDS
 from probes.data.minimal_pairs import CLAMS, LANGUAGES, read_blimp, read_clams
 from probes.data.sentence import LAYERS, SPLITS, Corpus
-from probes.data.sources import Column, CorpusRequest, Source
+from probes.data.sources import Column, CorpusRequest, Source, read_checked
 
 HERE = Path(__file__).parent
 

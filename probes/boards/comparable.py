@@ -15,8 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from probes.measurements.current import has_current_numerics, is_current
-from probes.measurements.plugin_keys import in_words
+from probes.measurements.plugin_keys import has_current_numerics, in_words, is_current
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Record
 from probes.records.titles import corpus_title

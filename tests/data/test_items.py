@@ -478,7 +478,7 @@ def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.real_data
 def test_syntaxgym_itself(real_data: Path, tmp_path: Path) -> None:
-    from probes.measurements.behaviour.formulas import truth
+    from probes.measurements.behaviour.pairs import truth
 
     source = find_corpus("syntaxgym", data_dir=real_data, cache_dir=tmp_path, offline=True)
     corpus = source.load()

@@ -3,9 +3,8 @@
 import pytest
 
 from probes.data.sentence import Corpus, Frame, Rating, Sentence
-from probes.examples.control_task import has_types
 from probes.examples.examples import NotServedError, collect_examples
-from probes.examples.scoring import Scorer, references
+from probes.examples.scoring import Scorer, has_types, references
 from probes.tasks.builtin import tasks
 from probes.tasks.proto_roles import OF_ADVERBIALS
 from probes.tasks.task import Example

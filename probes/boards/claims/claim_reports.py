@@ -14,9 +14,9 @@ from probes.boards.corpus_groups import of_corpora
 from probes.boards.twins import twins_beside, twins_of
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.current import is_current
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement
+from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.titles import model_title

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PositiveInt
 
-from probes.measurements.attention.names import MIX_SENTENCES
 from probes.measurements.attention.pictures import VIEWS
-from probes.measurements.head_rows import ABOVE, HeadRows
+from probes.measurements.head_rows import ABOVE, MIX_SENTENCES, HeadRows
 from probes.measurements.head_tables import MIXES, choice_tables, pattern_table
 from probes.measurements.measurement import (
     CSV_FIELDS,

@@ -18,7 +18,7 @@ from probes.extraction.views import Text
 from probes.measurements.attention.layout import WholeTexts
 from probes.measurements.attention.links import TextLinks, digest_of
 from probes.measurements.attention.map_statistics import received, statistics, uniform
-from probes.measurements.attention.names import STATISTICS, TOKENS, TREES
+from probes.measurements.head_rows import STATISTICS, TOKENS, TREES
 from probes.records.header import ModelRecord
 from probes.statistics.arborescences import arborescences
 from probes.statistics.spanning_trees import spanning_trees

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from probes.measurements.attention.layout import Layout
-from probes.measurements.attention.names import COLUMNS, OFFSETS, STATISTICS
+from probes.measurements.head_rows import COLUMNS, OFFSETS, STATISTICS
 
 
 def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:

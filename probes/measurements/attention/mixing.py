@@ -23,8 +23,8 @@ from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.annotation import is_punctuation
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.attention.mixing_fit import NO_HEAD, MixedHeads, fit, mixed
-from probes.measurements.attention.names import MIX_SENTENCES
 from probes.measurements.context import Context
+from probes.measurements.head_rows import MIX_SENTENCES
 from probes.statistics.sums import ratio
 
 

@@ -16,10 +16,10 @@ from probes.common.arrays import Ints
 from probes.extraction.views import Text, plain_text
 from probes.measurements.attention.annotation import FEWEST_WORDS
 from probes.measurements.attention.links import ROLES, Link, TextLinks, links_of, text_links
-from probes.measurements.attention.names import ROLE_DIRECTIONS
 from probes.measurements.attention.scored import ScoredHeads, summed_up
 from probes.measurements.attention.texts import Texts
 from probes.measurements.context import Context
+from probes.measurements.head_rows import ROLE_DIRECTIONS
 from probes.statistics.ratios import RatioParts
 
 SHORT = 12

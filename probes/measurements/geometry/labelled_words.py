@@ -11,7 +11,7 @@ import numpy as np
 
 from probes.common.arrays import Ints
 from probes.common.wording import counted
-from probes.data.bio import chunks_of
+from probes.data.chunk_schemes import chunks_of
 from probes.data.sentence import Sentence
 from probes.statistics.row_sums import Rows
 

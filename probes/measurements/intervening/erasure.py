@@ -16,8 +16,8 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from probes.common.errors import NoHeadError
-from probes.examples.control_task import control_labels, has_types
 from probes.examples.examples import NotServedError
+from probes.examples.scoring import control_labels, has_types
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
 from probes.measurements.intervening.erasers import (
