@@ -115,7 +115,7 @@ class Attention(Measurement):
 
     def view(self, corpus: Corpus, options: AttentionOptions) -> View:
         """Sentences of dev and test, or pairs of neighbouring sentences of test."""
-        from probes.measurements.attention.texts import view_of
+        from probes.measurements.attention.layout import view_of
 
         return view_of(corpus, options.segments)
 

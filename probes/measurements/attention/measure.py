@@ -12,10 +12,10 @@ from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
 from probes.measurements.attention.annotation import frequent, gold_of
 from probes.measurements.attention.averages import Heads, of_features, of_scored, of_texts
+from probes.measurements.attention.layout import Texts, texts_of
+from probes.measurements.attention.links import roles
 from probes.measurements.attention.mixing import HeadMixes, mixing
-from probes.measurements.attention.role_attention import roles
 from probes.measurements.attention.scored import ScoredHeads, relations, trees
-from probes.measurements.attention.texts import Texts, texts_of
 from probes.measurements.context import Context
 from probes.measurements.head_rows import ABOVE, CHANCE, CLASS, HeadRows, classes
 from probes.measurements.head_tables import MIXES, RELATIONS, ROLES, TREES

@@ -17,9 +17,8 @@ from probes.measurements.geometry.cosines import (
     self_similarity,
     unit_vectors,
 )
-from probes.measurements.geometry.labelled_words import LabelSet, Read
+from probes.measurements.geometry.labelled_words import LabelSet, Read, Words
 from probes.measurements.geometry.position_share import position_share
-from probes.measurements.geometry.test_words import Words
 from probes.records.row import Row
 from probes.records.values import Estimate
 from probes.statistics.estimates import means

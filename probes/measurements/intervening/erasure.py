@@ -27,7 +27,7 @@ from probes.measurements.intervening.erasers import (
     leace,
     random_subspace,
 )
-from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers, questions
+from probes.measurements.intervening.own_answers import CLOZE, LOSS, Variant, own_answers, questions
 from probes.measurements.intervening.probed_sample import (
     ProbedSample,
     Sample,
@@ -37,7 +37,6 @@ from probes.measurements.intervening.probed_sample import (
     vectors_compared,
     with_task_column,
 )
-from probes.measurements.intervening.variants import Variant
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import predictions, span_means

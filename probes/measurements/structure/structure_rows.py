@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats
 from probes.common.wording import counted
 from probes.measurements.structure.contributions import Contributions, joined
-from probes.measurements.structure.fitting import Fitted
-from probes.measurements.structure.probe import SAMPLES, Probe
+from probes.measurements.structure.fitting import SAMPLES, Fitted, Probe
 from probes.measurements.structure.sentence_scores import (
     SCORES,
     Sample,

@@ -7,8 +7,8 @@ import pytest
 import scipy.stats
 import torch
 
+from probes.measurements.attention.collector import received, statistics, uniform
 from probes.measurements.attention.layout import Layout
-from probes.measurements.attention.map_statistics import received, statistics, uniform
 from probes.measurements.head_rows import OFFSETS, STATISTICS
 
 T = 6
