@@ -30,11 +30,11 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from probes.common.files import default_data_dir
 from probes.data.find import find_corpus
-from probes.extraction.batching import default_batch_tokens
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
+from probes.extraction.padding import default_batch_tokens
 from probes.extraction.views import Text, View, plain_view
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.common.files import decoded
-from probes.data.bio import WordError, require_bio
+from probes.data.chunk_schemes import WordError, require_bio
 from probes.data.sentence import Corpus, Sentence, interned
 from probes.data.sources import Source
 from probes.data.splits import cut_missing_splits

@@ -24,7 +24,7 @@ from conllu.parser import parse_dict_value
 
 from probes.common.errors import UserError
 from probes.common.files import read_text
-from probes.data.bio import WordError, require_bio
+from probes.data.chunk_schemes import WordError, require_bio
 from probes.data.corefud import part_names, read_mentions
 from probes.data.sentence import ROOT, Frame, FrozenDict, Mention, Sentence, Span, interned
 

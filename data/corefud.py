@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from probes.data.bio import WordError
+from probes.data.chunk_schemes import WordError
 from probes.data.sentence import FrozenDict, Mention, Span, interned
 
 _BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<single>\))?|(?P<closed>[^()]+)\)")

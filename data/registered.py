@@ -12,16 +12,22 @@ from pathlib import Path
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.registry import Registry, did_you_mean
-from probes.data import conll2000, generalisation, gum, numeracy, propbank, syntaxgym, uds
+from probes.data import conll2000, generalisation, gum, numeracy, propbank, uds
 from probes.data.conllu_files import read_conllu
-from probes.data.corpus_checks import read_checked
 from probes.data.diagnostics import read_diagnostics
 from probes.data.downloads import Archive, Remote
 from probes.data.ewt_join import join
 from probes.data.items import KINDS
-from probes.data.minimal_pairs import CLAMS, LANGUAGES, read_blimp, read_clams
+from probes.data.minimal_pairs import (
+    CLAMS,
+    LANGUAGES,
+    SYNTAXGYM,
+    read_blimp,
+    read_clams,
+    read_suites,
+)
 from probes.data.sentence import LAYERS, SPLITS, Corpus
-from probes.data.sources import Column, CorpusRequest, Source
+from probes.data.sources import Column, CorpusRequest, Source, read_checked
 
 HERE = Path(__file__).parent
 
@@ -410,12 +416,12 @@ corpora.add(
                 "syntaxgym-suites.tar",
                 f"https://github.com/cpllab/syntactic-generalization/archive/{_SYNTAXGYM}.tar.gz",
                 "f2f3503ea48052f81dbca9fb62ad0c28d0f92da6445e8ed4a13cf6578027ed63",
-                Archive("synta*.tar*", (), syntaxgym.MEMBERS.read, syntaxgym.MEMBERS.extract),
+                Archive("synta*.tar*", (), SYNTAXGYM.read, SYNTAXGYM.extract),
             )
         },
-        read=syntaxgym.read_suites,
+        read=read_suites,
         layers=frozenset(("pairs",)),
-        pinned={"suites": syntaxgym.MEMBERS.digest},
+        pinned={"suites": SYNTAXGYM.digest},
     ),
 )
 

@@ -20,7 +20,7 @@ from probes.data.sentence import Mention as Mention
 from probes.data.sentence import Sentence as Sentence
 from probes.extraction.attention_maps import AttentionCollector as AttentionCollector
 from probes.extraction.collectors import Collector as Collector
-from probes.extraction.head_gates import head_gradients as head_gradients
+from probes.extraction.head_collectors import head_gradients as head_gradients
 from probes.extraction.interventions import Custom as Custom
 from probes.extraction.interventions import DisableAttention as DisableAttention
 from probes.extraction.interventions import DisableHead as DisableHead
@@ -30,9 +30,9 @@ from probes.extraction.interventions import OwnAttention as OwnAttention
 from probes.extraction.interventions import SkipBlock as SkipBlock
 from probes.extraction.interventions import intervene as intervene
 from probes.extraction.sites import Site as Site
-from probes.measurements.array_views import Maps as Maps
 from probes.measurements.chart_views import Cells as Cells
 from probes.measurements.chart_views import Lines as Lines
+from probes.measurements.chart_views import Maps as Maps
 from probes.measurements.choosing import BestOnDev as BestOnDev
 from probes.measurements.choosing import PlacesOf as PlacesOf
 from probes.measurements.context import Context as Context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from probes.data.bio import chunks_of
+from probes.data.chunk_schemes import chunks_of
 from probes.data.sentence import Sentence
 from probes.tasks.task import Example, task
 

@@ -12,8 +12,7 @@ from typing import Any, Literal, get_args
 from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
 from probes.common.registry import Registry, did_you_mean
-from probes.data.documents import JOINED, windows
-from probes.data.sentence import LAYERS, Sentence, Span
+from probes.data.sentence import JOINED, LAYERS, Sentence, Span, windows
 from probes.tasks.validation import TaskError, fault, items_of
 
 Shape = Literal["word", "pair", "span", "span pair", "sentence", "text"]
@@ -105,7 +104,7 @@ class Task:
             spans show, so that a classifier of cues alone is one of the baselines.
         cues_reference: the same of cues that use the annotation; it is an upper reference.
         window: number of sentences of a document that the rule and the encoder see at once: a
-            sentence and those before it (see `probes.data.documents`).
+            sentence and those before it (see `probes.data.sentence`).
         stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
         reading: how a column of the user's data was read, for the line that announces the task.
         ambiguous: whether only types that have several labels in train give examples; the others

@@ -9,8 +9,8 @@ import pytest
 from probes.boards.claims.claim_reports import make_reports
 from probes.boards.leaderboard_csv import COLUMNS, tidy
 from probes.boards.separability import confidence_set, p_best, told_apart
-from probes.measurements.current import is_current
 from probes.measurements.joined_results import find_results
+from probes.measurements.plugin_keys import is_current
 from probes.measurements.resampled import resampled
 from probes.statistics import significance
 from probes.statistics.bootstrap import blocks, interval, resample

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted
-from probes.measurements.current import has_current_numerics
-from probes.measurements.plugin_keys import as_loaded
+from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
 from probes.records.result import Result

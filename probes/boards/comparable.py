@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from probes.extraction.model_names import is_twin_name
-from probes.measurements.current import has_current_numerics, is_current
-from probes.measurements.plugin_keys import in_words
+from probes.measurements.plugin_keys import has_current_numerics, in_words, is_current
 from probes.records.files import read_records
 from probes.records.header import ModelRecord
 from probes.records.probe_spec import ProbeSpec
@@ -209,10 +208,6 @@ def reasons(result: Record, other: Record, purpose: Iterable[Aspect]) -> str:
         f"{aspect.name} {aspect.in_words(result)}, not {aspect.in_words(other)}"
         for aspect in differences(result, other, purpose)
     )
-
-
-K = TypeVar("K")
-R = TypeVar("R", bound=Record)
 
 
 def twins_of(record: Record, among: Mapping[K, R]) -> dict[K, R]:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from probes.boards.groups import model_order
 from probes.common.terminal import progress
-from probes.measurements.head_patterns import CLASSES, WHERE_BOUNDS, counted_classes
-from probes.measurements.head_rows import HeadRows
+from probes.measurements.head_rows import CLASSES, WHERE_BOUNDS, HeadRows, counted_classes
 from probes.measurements.head_tables import choice_tables
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.table import Table, TableRow

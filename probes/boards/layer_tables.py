@@ -19,8 +19,8 @@ from probes.measurements.cells import (
     n_of,
     score_cell,
 )
-from probes.measurements.current import is_current
 from probes.measurements.joined_results import joined
+from probes.measurements.plugin_keys import is_current
 from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow

@@ -16,10 +16,9 @@ from probes.boards.comparable import MODEL, POOLING, PRECISION, SAME_PAIR, TASK,
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.garbage_collection import infrequent_garbage_collection
-from probes.measurements.joined_results import joined
+from probes.measurements.joined_results import joined, require_sound
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
-from probes.measurements.soundness import require_sound
 from probes.records.files import identity, name_of, read_record, record_paths, unique_records
 from probes.records.record import Record, record_key
 from probes.records.result import Result

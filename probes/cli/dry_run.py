@@ -11,8 +11,8 @@ from probes.engines.engine import Stage, stages_of
 from probes.engines.model_run import ModelRun
 from probes.engines.prepared import Prepared
 from probes.engines.unit import Place, Unit, layers_of
-from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, NotServedError
+from probes.examples.scoring import has_types
 from probes.measurements.measurement import Request
 from probes.records.table import Table, TableRow
 from probes.rendering.printing import printer

@@ -18,8 +18,8 @@ from probes.engines.announcements import announce_vectors
 from probes.engines.config import RunConfig
 from probes.engines.settings import options_of
 from probes.engines.unit import Place, Unit
-from probes.examples.breakdowns import marked_by_pieces
 from probes.examples.examples import Examples, NotServedError
+from probes.examples.scoring import marked_by_pieces
 from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import (

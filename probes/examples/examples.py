@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS, Corpus
-from probes.examples.example_checks import require_consistent, require_repeatable
-from probes.examples.label_sets import label_set, membership
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import (
     Text,
@@ -32,6 +30,7 @@ from probes.extraction.views import (
 )
 from probes.statistics.partition import Partition, partition
 from probes.tasks.task import Example, Excluded, Label, Task, tasks
+from probes.tasks.validation import require_consistent, require_repeatable
 
 _RUN_TWICE = 100
 """Sentences of each split on which a plug-in's rule is run twice."""
@@ -356,3 +355,17 @@ def _marked_as_seen(test: Split, train: Split) -> Split:
         for e in test.examples
     )
     return replace(test, examples=tuple(marked))
+
+
+def label_set(label: Any) -> tuple[str, ...]:
+    """The labels of a multi-label example, each once, sorted."""
+    return tuple(sorted(set(label)))
+
+
+def membership(sets: Sequence[Collection[str]], names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which of `names` each of `sets` holds; other labels are ignored. Shape (sets, names)."""
+    place = {name: column for column, name in enumerate(names)}
+    found = np.zeros((len(sets), len(names)), dtype=bool)
+    for row, labels in enumerate(sets):
+        found[row, [place[label] for label in labels if label in place]] = True
+    return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +13,13 @@ from numpy.typing import NDArray
 
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.examples.breakdowns import by_label
-from probes.examples.control_task import has_types
 from probes.examples.examples import Examples, Split
+from probes.extraction.alignment import Pieces
+from probes.extraction.views import Text
 from probes.records.header import ExampleCounts
 from probes.records.values import LabelScore, Scores
-from probes.statistics.gold import Gold
-from probes.statistics.metrics import lower_is_better, metrics
+from probes.statistics.gold import Gold, Predictions
+from probes.statistics.metrics import class_parts, lower_is_better, metrics
 from probes.statistics.rank_correlation import nspr_sentences
 from probes.tasks.task import PUNCTUATION, Kind, Task
 
@@ -87,6 +90,33 @@ def control_metric(kind: Kind, metric: str) -> str:
     cost them accuracy. Multi-label tasks and regressions keep their headline metric.
     """
     return "accuracy" if kind == "classification" and metric != "balanced_accuracy" else metric
+
+
+def control_labels(examples: Examples, split: str, seeds: Sequence[int]) -> Array:
+    """The control task's labels, in the form of `Examples.targets`. Shape (seeds, n).
+
+    A type's label depends only on the seed, the type and the distribution of labels in train.
+    """
+    places = {
+        name: index
+        for index, name in enumerate(sorted({e.type for e in examples.splits[split].examples}))
+    }
+    of_example = np.array([places[e.type] for e in examples.splits[split].examples])
+    # The label at a random place of the sorted training labels: as probable as it is frequent.
+    train = np.sort(examples.targets("train"))
+    drawn = [[train[int(_uniform(seed, name) * len(train))] for name in places] for seed in seeds]
+    return np.array(drawn, dtype=train.dtype)[:, of_example]
+
+
+def _uniform(seed: int, name: str) -> float:
+    """A number in [0, 1), determined by seed and name."""
+    digest = hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:6]) / 2**48
+
+
+def has_types(examples: Examples) -> bool:
+    """Whether every example has a type, which control labels depend on."""
+    return all(e.type for part in examples.splits.values() for e in part.examples)
 
 
 def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
@@ -248,3 +278,59 @@ def require_metrics(task: Task) -> None:
             f"Task {task.name!r}: {task.metric!r} cannot be the headline metric, since lower "
             "values are better; list it in also=, and set metric= to another one."
         )
+
+
+ONE_PIECE, SEVERAL_PIECES = "word of one piece", "word of several pieces"
+
+
+def marked_by_pieces(
+    examples: Examples, split_words: Callable[[Sequence[Text]], list[Pieces]]
+) -> Examples:
+    """The examples with two more breakdowns of test: words of one subword, and of several.
+
+    Only for tasks whose examples are words that the encoder sees: spans have several words, and
+    a hidden word has no pieces.
+    """
+    if examples.task.shape != "word" or examples.view not in ("plain", "own"):
+        return examples
+    test = examples.splits["test"]
+    texts = list(dict.fromkeys(test.texts))
+    bounds = {text: p.bounds for text, p in zip(texts, split_words(texts), strict=True)}
+    marked = []
+    for example, text in zip(test.examples, test.texts, strict=True):
+        start, end = example.span
+        n_pieces = bounds[text][end] - bounds[text][start]
+        name = ONE_PIECE if n_pieces == 1 else SEVERAL_PIECES
+        marked.append(replace(example, groups=(*example.groups, name)))
+    test = replace(test, examples=tuple(marked))
+    return replace(examples, splits={**examples.splits, "test": test})
+
+
+def by_label(gold: Gold, predicted: Predictions, *, chunks: bool) -> dict[str, LabelScore]:
+    """Precision, recall and F1 of every label that occurs or is predicted, sorted by name.
+
+    Args:
+        predicted: class indices. Shape (n,).
+        chunks: labels are BIO tags; score whole chunks by type.
+    """
+    if not gold.classes:
+        return {}
+    if chunks:
+        wanted, found = gold.chunks, gold.chunks_in(predicted)
+        n, given, right = (
+            Counter(kind for _, _, kind in spans) for spans in (wanted, found, wanted & found)
+        )
+        return {name: _score(n[name], given[name], right[name]) for name in sorted(n | given)}
+    names = (*gold.classes, *sorted(set(gold.unseen)))
+    counts = class_parts(gold, predicted).sum(0).reshape(3, -1).astype(np.int64)
+    named = zip(names, *counts.tolist(), strict=True)
+    return {name: _score(n, given, right) for name, n, given, right in sorted(named) if n + given}
+
+
+def _score(n: int, given: int, right: int) -> LabelScore:
+    return LabelScore(
+        n=n,
+        precision=right / given if given else None,
+        recall=right / n if n else None,
+        f1=2 * right / (n + given),
+    )

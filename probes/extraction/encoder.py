@@ -18,7 +18,6 @@ from probes.common.terminal import progress
 from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces, WordTokenizer
 from probes.extraction.attention_maps import AttentionCollector, Way, maps_taken, way_to_read
-from probes.extraction.batching import plan_batches, split_by_tokens
 from probes.extraction.collectors import Collector, Reader, WordVectors, layer_states
 from probes.extraction.inspection import (
     accepted_arguments,
@@ -34,7 +33,7 @@ from probes.extraction.inspection import (
     usable_window,
 )
 from probes.extraction.lm_head import Lens, has_lm_head, head_applied_at
-from probes.extraction.padding import PaddedWindows, pad_windows
+from probes.extraction.padding import PaddedWindows, pad_windows, plan_batches, split_by_tokens
 from probes.extraction.shards import Shard
 from probes.extraction.sites import Site, outputs_seen, sites_of
 from probes.extraction.views import Text

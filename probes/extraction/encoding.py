@@ -23,7 +23,6 @@ from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.common.wording import listed
 from probes.compute.devices import exact_products
-from probes.extraction.batching import default_batch_tokens
 from probes.extraction.collectors import (
     Collector,
     CollectorError,
@@ -33,6 +32,7 @@ from probes.extraction.collectors import (
 )
 from probes.extraction.encoder import Encoder
 from probes.extraction.interventions import Intervention, active, intervened
+from probes.extraction.padding import default_batch_tokens
 from probes.extraction.prefixes import Prefixes
 from probes.extraction.shard_files import ShardWriter, drop_shards
 from probes.extraction.shards import Shard, shards_of, words_per_shard

@@ -11,19 +11,20 @@ import torch
 from probes.common.errors import NoHeadError, UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.compute.devices import MAP, DType
+from probes.compute.devices import MAP, DType, pick_device
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import (
     TRANSFORMERS_ERRORS,
     base_model,
+    declared_causal,
     one_line,
     quiet_transformers,
 )
 from probes.extraction.lm_head import class_with_head, with_base
 from probes.extraction.model_files import ModelSource
 from probes.extraction.model_names import RANDOM
-from probes.extraction.planned import PlannedEncoder
 from probes.extraction.unfit import require_implemented, require_scaled, sized, unused_weights
+from probes.tasks.task import Sublayer
 
 E = TypeVar("E", bound=Encoder)
 
@@ -228,3 +229,24 @@ def _spread(model: Any) -> Any:
     whole = list(model._no_split_modules or ())
     devices = accelerate.infer_auto_device_map(model, no_split_module_classes=whole)
     return accelerate.dispatch_model(model, devices)
+
+
+class PlannedEncoder(Encoder):
+    """A model on torch's device "meta": with shapes, but no numbers, so that it cannot read texts.
+
+    What `Encoder` finds in a small pass is taken from the configuration.
+
+    Attributes:
+        device: the one that it would run on; of "map", whose devices depend on the weights, the
+            CPU.
+    """
+
+    def _place(self, model: Any, device: str) -> torch.device:
+        return torch.device("cpu") if device == MAP else torch.device(pick_device(device))
+
+    def require(self, site: Sublayer) -> None:
+        """Nothing is known of its sites."""
+
+    def _try_out(self, name: str, n_embeddings: int) -> tuple[int, int, bool]:
+        config = self.model.config.get_text_config()
+        return config.num_hidden_layers, config.hidden_size, declared_causal(self.model)

@@ -11,16 +11,52 @@ with its p-value.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from probes.common.arrays import Floats
 from probes.records.row import Place, Row
+from probes.records.table import NOTHING
 from probes.statistics.significance import ALPHA
+
+OFFSETS = range(-5, 6)
+"""Distances at which attention is counted; 0 is the token itself."""
+
+COLUMNS = 2
+"""The columns of a vertical pattern: those that get the most attention, such as [CLS] and [SEP]."""
+
+STATISTICS = (
+    "entropy",
+    "first",
+    "separators",
+    *(f"offset {offset:+d}" for offset in OFFSETS),
+    "vertical",
+    "diagonal",
+    "block",
+)
+"""What is kept of each map."""
+
+
+DIRECTIONS = ("dependent to head", "head to dependent")
+"""Who attends to whom."""
+
+ROLE_DIRECTIONS = ("argument to predicate", "predicate to argument")
+"""The same of links of semantic roles."""
+
+TREES = (*DIRECTIONS, "undirected")
+"""How a tree is read from a map."""
+
+TOKENS = 16
+"""Length of the texts whose maps are averaged, special tokens included."""
+
+MIX_SENTENCES = 2000
+"""Training sentences that mixes of heads are fitted to, by default."""
+
 
 EVERY, NOT_PUNCTUATION = "all", "all but punct"
 """Relations of a word to its head that are no relations of the annotation."""
@@ -177,3 +213,83 @@ class HeadRows:
             # numpy reads None as NaN.
             found[layer, slice(None) if head is None else head - 1] = getattr(row, field)
         return found
+
+
+CLEAR, MIXED = 0.5, 0.2
+
+BOUNDS = (0.4, 0.5, 0.6, 0.7)
+"""What `CLEAR` might be as well; nothing is said of the share of a class that one contradicts."""
+
+MASSES = ("vertical", "diagonal", "block")
+
+CLASSES = {
+    "vertical": "V",
+    "diagonal": "D",
+    "vertical + diagonal": "VD",
+    "block": "B",
+    "heterogeneous": "H",
+}
+"""The classes, each with its sign in pictures."""
+
+
+def beyond_uniform(mass: Floats, uniform: Floats) -> Floats:
+    """The share of attention that a pattern takes beyond uniform attention; at most 1."""
+    rest = 1 - uniform
+    return np.divide(mass - uniform, rest, out=np.zeros_like(mass), where=rest > 0)
+
+
+def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
+    """The class of a head.
+
+    Kovaleva et al. (2019), section 4.1, name the classes. They had a convolutional network tell
+    them apart that was trained on some 400 maps labelled by hand; neither network nor labels were
+    published. Here a rule does, from the share of attention that each pattern takes beyond what
+    uniform attention gives it:
+
+    - diagonal: a token's attention to itself and both neighbours;
+    - vertical: attention to the two tokens that get most of it from other rows than are counted;
+    - block: attention of words to words of their own segment, in texts of two segments.
+
+    A head is vertical + diagonal if both masses are `MIXED` or more and together `clear`; otherwise
+    it has the class of the greatest mass, if that is `clear`; otherwise it is heterogeneous.
+
+    Args:
+        masses: beyond uniform attention, by name; block is missing in texts of one segment.
+    """
+    both = masses["vertical"], masses["diagonal"]
+    if min(both) >= MIXED and sum(both) >= clear:
+        return "vertical + diagonal"
+    greatest = max(masses, key=lambda name: masses[name])
+    return greatest if masses[greatest] >= clear else "heterogeneous"
+
+
+def classes(found: HeadRows, clear: float = CLEAR) -> list[list[str]]:
+    """The class of every head, by layer, then by head."""
+    beyond = {
+        str(name): beyond_uniform(mass.values, mass.baseline)
+        for (name, _), mass in found.each("pattern").items()
+    }
+    return [
+        [
+            pattern_of({name: each[layer, head] for name, each in beyond.items()}, clear)
+            for head in range(found.n_heads)
+        ]
+        for layer in range(len(found.layers))
+    ]
+
+
+def counted_classes(found: HeadRows) -> list[tuple[str, ...]]:
+    """How many heads have each class: cells of a row for each layer, then of all for each bound."""
+    rows = [(str(layer), names) for layer, names in zip(found.layers, classes(found), strict=True)]
+    rows += [
+        (f"all, {bound:.1f}".replace("0.", "."), list(chain(*classes(found, bound))))
+        for bound in BOUNDS
+    ]
+    counts = [(first, Counter(names)) for first, names in rows]
+    return [(first, *(str(of[name] or NOTHING) for name in CLASSES)) for first, of in counts]
+
+
+WHERE_BOUNDS = (
+    f"Layers: with a bound of {CLEAR:.1f}; last rows: of all heads with other bounds, too."
+).replace(" 0.", " .")
+"""What the rows of counts are."""

@@ -7,16 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from probes.measurements.cells import p_cell, score_cell
-from probes.measurements.head_patterns import (
+from probes.measurements.head_rows import (
     CLASSES,
     CLEAR,
     MIXED,
     WHERE_BOUNDS,
+    Choice,
+    HeadRows,
     beyond_uniform,
     counted_classes,
 )
-from probes.measurements.head_rows import Choice, HeadRows
-from probes.measurements.views import notes_of
+from probes.measurements.pivots import notes_of
 from probes.records.record import Record
 from probes.records.row import Row
 from probes.records.table import NOTHING, Cell, Table, TableRow

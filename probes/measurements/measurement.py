@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry
-from probes.measurements.pivots import Pivot
-from probes.measurements.views import AnyView, charts, tables
+from probes.measurements.pivots import AnyView, Pivot, charts, tables
 from probes.records.charts import UNMEASURED, Chart, Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import TREES, Extent, Record, covers, subject_title, united
@@ -140,7 +139,7 @@ class Measurement(ABC):
         name: lower-case letters, digits and underscores; part of file names.
         version: part of every key, to be raised when the same inputs would give other numbers.
         summary: one line for `--list-measurements`.
-        views: how its rows are shown; see `probes.measurements.views`.
+        views: how its rows are shown; see `probes.measurements.pivots`.
         options: its settings, each with a default and a description. Each field becomes a flag
             ``--<name>-<field>``, and what is given becomes part of the key.
         asks: what it needs beside a model that has read a corpus; see `Ask`.

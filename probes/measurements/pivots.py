@@ -1,27 +1,38 @@
-"""Tables of rows as data: what stands in their lines, columns and sections."""
+"""Tables of rows as data: what stands in their lines, columns and sections.
+
+Tables and charts of a measurement are its attribute `views`; without any, it has one table of
+everything by layer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from probes.measurements.cells import score_cell
-from probes.measurements.choosing import Marks, Where, chosen, marks_of
-from probes.measurements.shown_rows import (
+from probes.measurements.choosing import (
+    Marks,
+    Where,
     axes_of,
+    chosen,
     interval_of,
+    marks_of,
     named,
     place_of,
     rows_in,
     unit_of,
     worded,
 )
+from probes.records.charts import Chart
 from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
 from probes.statistics.metrics import axis_of, label_of, quantity, shown, shown_sd
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from probes.measurements.frame import Findings
+
 
 Key = tuple[Any, ...]
 """The places of a column of a table."""
@@ -264,3 +275,48 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
         ]
         of = f" of {', '.join(places)}" if places else ""
         yield f"{labels[0].upper()}{labels[1:]}{of}: {why}."
+
+
+class ChartView(Protocol):
+    """What makes a chart; any class of this shape will do."""
+
+    @property
+    def name(self) -> str:
+        """By which `python -m probes figure` draws it: letters and underscores."""
+
+    def chart(self, found: Findings) -> Chart:
+        """The chart, with a part for each model."""
+
+
+AnyView = Pivot | ChartView
+
+
+def tables(
+    views: Sequence[AnyView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
+) -> list[Table]:
+    """The tables among views, each with its notes; the first has those that belong to none."""
+    found: list[Table] = []
+    for view in views:
+        if isinstance(view, Pivot):
+            own = notes_of(notes, view.title) if view.title else []
+            own += [] if found else notes_of(notes, "")
+            found += view.tables(frame, title, own)
+    return found
+
+
+def note_of(title: str, note: str) -> str:
+    """A note that stands below the table of this title alone."""
+    return f"[{title}] {note}"
+
+
+def notes_of(notes: Sequence[str], title: str) -> list[str]:
+    """The notes that belong to the table of a title; "" for those that belong to none."""
+    if not title:
+        return [note for note in notes if not note.startswith("[")]
+    mark = note_of(title, "")
+    return [note.removeprefix(mark) for note in notes if note.startswith(mark)]
+
+
+def charts(views: Sequence[AnyView], found: Findings) -> list[Chart]:
+    """The charts among views."""
+    return [view.chart(found) for view in views if not isinstance(view, Pivot)]

@@ -1,4 +1,7 @@
-"""Which plug-ins a record depends on, and the digests by which its key identifies them."""
+"""Which plug-ins a record depends on, and whether this version would compute it as it is.
+
+Keys identify plug-ins by the digests of their sources.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
 from probes.common.registry import Registry
 from probes.data.registered import corpora
-from probes.measurements.measurement import measurements
+from probes.extraction.windows import WINDOW_RULE
+from probes.measurements.measurement import get_measurement, measurements
 from probes.records.header import PlugIn
-from probes.records.record import Record
+from probes.records.probe_spec import PROBES
+from probes.records.record import Inputs, Record, record_key
 from probes.statistics.metrics import metrics
-from probes.tasks.builtin import tasks
-from probes.tasks.task import Task, plain_name
+from probes.tasks.builtin import version_of
+from probes.tasks.task import Task, plain_name, tasks
 from probes.training.families import families
 
 REGISTRIES: dict[str, Registry[object]] = {
@@ -113,3 +118,46 @@ def as_loaded(record: Record) -> bool:
 def in_words(plug_ins: Iterable[PlugIn]) -> str:
     """The plug-ins as text, with short digests; empty if there are none."""
     return ", ".join(f"{name} {sha256[:8]}" for name, sha256 in digests(plug_ins).items())
+
+
+def has_current_numerics(record: Record) -> bool:
+    """Whether this version would find the same for the record's own inputs and settings.
+
+    A measurement that is not loaded is taken to be unchanged.
+    """
+    task = record.task
+    inputs = Inputs(
+        model=record.model.digest,
+        corpus=record.corpus.digest_of_task or record.corpus.digest,
+        pooling=record.pooling,
+        dtype=record.dtype,
+        windows=WINDOW_RULE,
+        task=task.name if task else "",
+        task_version=task.version if task else 0,
+        kind=task.kind if task else "",
+        probe=record.probe,
+        project=record.project if record.probe else None,
+        plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
+    )
+    name = record.measurement
+    version, of_results = record.measurement_version, False
+    if name in measurements:
+        version, of_results = get_measurement(name).version, get_measurement(name).of_results
+    # What type the base of a pair ran in is not in the record, nor are the keys of scores.
+    digest = record.inputs if record.base or of_results else inputs.digest
+    key = record_key(digest, name, version, record.settings, source_of(record.plug_ins))
+    return key == record.key
+
+
+def is_current(record: Record) -> bool:
+    """Whether this version, with the plug-ins it has now, would compute this record.
+
+    A column of the user's data, or a plug-in that is not loaded, is taken to be unchanged.
+    """
+    if not as_loaded(record) or not has_current_numerics(record):
+        return False
+    if record.task is None or record.probe is None:
+        return True
+    version = version_of(record.task.name)
+    probe = PROBES.get(record.probe.family, record.probe)
+    return version in (None, record.task.version) and record.probe == probe

@@ -17,10 +17,9 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.measurements.current import has_current_numerics
 from probes.measurements.localisation import Localisation, rows_of_gains, rows_of_scores
-from probes.measurements.resampled import resampled, stored_sums, unlike
-from probes.measurements.resampled_mixes import stored_mix_sums
+from probes.measurements.plugin_keys import has_current_numerics
+from probes.measurements.resampled import resampled, stored_mix_sums, stored_sums, unlike
 from probes.measurements.training_variance import TrainingVariance, deviation, pooled_deviations
 from probes.records.files import name_of
 from probes.records.record import Record

@@ -1,18 +1,26 @@
-"""Test scores of stored results in bootstrap resamples, from what is stored beside them."""
+"""Test scores of stored results in bootstrap resamples, from what is stored beside them.
+
+Where a licence forbids text, sums over documents or sentences take the place of predictions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.measurements.joined_results import joined
+from probes.measurements.localisation import Localisation
+from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.scores import SUMS, gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
-from probes.records.files import Arrays, has_arrays, read_arrays
-from probes.records.result import Result
+from probes.records.files import Arrays, has_arrays, name_of, read_arrays
+from probes.records.record import Record
+from probes.records.result import SCORES, Result
 from probes.statistics.bootstrap import cluster_sums
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric, metrics
@@ -139,3 +147,80 @@ def unlike(path: Path) -> UserError:
         f"{path.with_suffix('.npz')}: what is stored here does not give the scores in {path.name}; "
         "delete both files and run again."
     )
+
+
+def stored_mix_sums(result: Result, path: Path) -> Floats | None:
+    """What each cluster contributes to the headline metric of every mix; see `sums_of`.
+
+    Returns:
+        None if there is no localisation, if arrays are missing, or if the metric comes from a
+        plug-in that is not loaded.
+
+    Raises:
+        UserError: the arrays cannot be read.
+    """
+    found = result.evidence.get(Localisation.name)
+    if found is None or result.task.metric not in metrics:
+        return None
+    beside = path.with_name(name_of(found))
+    if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
+        return None
+    if has_arrays(beside, SUMS):
+        return read_arrays(beside, SUMS)["sums"]
+    return mix_sums(result, path, beside)
+
+
+def mix_sums(result: Result, path: Path, beside: Path) -> Floats:
+    """What each cluster contributes to the headline metric of every mix; see `sums_of`.
+
+    Args:
+        path: of the scores, which have the gold labels.
+        beside: of the localisation.
+
+    Raises:
+        UserError: predictions are missing or cannot be read.
+    """
+    gold = gold_of(result, read_predictions(path))
+    predicted = read_arrays(beside, ["predicted"])["predicted"]
+    return sums_of(metrics.get(result.task.metric), gold, predicted, beside)
+
+
+def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays]]:
+    """The records with what each document, or sentence, contributes to the metric as their arrays.
+
+    Every score, interval and p-value of the headline metric can be computed from these. Arrays of
+    other measurements, which may hold anything, are left out unless they say that theirs do not. A
+    record whose sums cannot be computed is left out and named.
+    """
+    results = joined(records)
+    scores = {
+        record.key: path
+        for path, result in results.items()
+        for record in result.evidence.values()
+        if record.measurement == Localisation.name
+    }
+
+    def sums_of(record: Record, path: Path) -> Arrays:
+        if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
+            return read_arrays(path)
+        if record.arrays and record.measurement == SCORES:
+            return as_sums(results[path], path)
+        if record.arrays and (its := scores.get(record.key)):
+            return {"sums": mix_sums(results[its], its, path)}
+        return {}
+
+    found = {}
+    for path, record in records.items():
+        try:
+            arrays = sums_of(record, path)
+        except UserError as error:
+            progress.say(f"left out {path.name}: {error}")
+            continue
+        found[path] = record.model_copy(update={"arrays": tuple(arrays)}), arrays
+    return found
+
+
+def _shares_arrays(record: Record) -> bool:
+    """Whether its measurement is known to keep nothing that a licence may forbid."""
+    name = record.measurement
+    return name in measurements and get_measurement(name).shares_arrays

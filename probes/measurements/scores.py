@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,15 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import Scorer, baselines, count_examples, references
 from probes.measurements.measurement import Found, Measurement, Request
-from probes.measurements.uncertainty import intervals
 from probes.records.charts import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.record import Extent, united
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
 from probes.records.values import Interval, Scores, ends
+from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.metrics import axis_of, is_percent
+from probes.statistics.metrics import axis_of, is_percent, metrics
 from probes.statistics.partition import Partition
 from probes.statistics.ranking_metrics import ranking_scores
 
@@ -233,3 +233,24 @@ def _stored_types(context: Context) -> tuple[Any, Any]:
         return np.int32, np.uint8
     index = np.int16 if context.data.n_outputs <= 2**15 else np.int32
     return index, index
+
+
+def intervals(
+    gold: Gold, names: Sequence[str], predicted: Predictions
+) -> dict[str, list[Interval]]:
+    """The interval of every metric, by metric, for each of several sets of predictions.
+
+    With very few clusters there are none.
+
+    Args:
+        predicted: shape (cells, n).
+    """
+    draws = draws_of(gold)
+    if draws is None:
+        return {name: [None] * len(predicted) for name in names}
+    return {
+        name: [
+            bounds(pair) for pair in interval(replicates(metrics.get(name), gold, predicted, draws))
+        ]
+        for name in names
+    }

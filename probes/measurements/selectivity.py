@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from probes.examples.control_task import control_labels
-from probes.examples.scoring import control_metric, number
+from probes.examples.scoring import control_labels, control_metric, number
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.measurements.pivots import Pivot

@@ -9,7 +9,8 @@ from board_by_hand import put, put_evidence
 from results_by_hand import variance_rows
 
 import probes.boards.leaderboard_csv as record_index
-from probes.boards.leaderboard_csv import INDEX, LONG_COLUMNS, indexed, write_leaderboard
+from probes.boards.leaderboard_csv import INDEX, indexed, write_leaderboard
+from probes.boards.record_lines import LONG_COLUMNS
 from probes.common.origin import Origin, loading
 from probes.measurements.measurement import Measurement, measurement, measurements
 from probes.records.row import Row

@@ -17,8 +17,8 @@ from probes.boards.record_lines import COLUMNS
 from probes.boards.transferability import complete, ranks
 from probes.common.errors import UserError
 from probes.engines.settings import validate
-from probes.measurements.current import is_current
 from probes.measurements.joined_results import find_results
+from probes.measurements.plugin_keys import is_current
 from probes.tasks.builtin import table_order
 from probes.tasks.task import plain_name
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from probes.data.bio import WordError, chunks_of, is_bio, require_bio, stray_inside_tags
+from probes.data.chunk_schemes import WordError, chunks_of, is_bio, require_bio, stray_inside_tags
 
 
 @pytest.mark.parametrize(

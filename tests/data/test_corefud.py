@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from written_entities import entity_values
 
 from probes.common.errors import UserError
-from probes.data.bio import WordError
+from probes.data.chunk_schemes import WordError
 from probes.data.conllu_files import read_conllu
 from probes.data.corefud import part_names, read_mentions
 from probes.data.find import find_corpus

@@ -1,7 +1,6 @@
 """Windows of documents."""
 
-from probes.data.documents import joined, windows
-from probes.data.sentence import ROOT, Mention, Sentence
+from probes.data.sentence import ROOT, Mention, Sentence, joined, windows
 
 E1 = Mention("e1", "person", (0, 1))
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import probes.data.minimal_pairs as minimal_pairs
-import probes.data.syntaxgym as syntaxgym
 from probes.common.errors import UserError
 from probes.data.archive_members import digest_of
 from probes.data.diagnostics import read_diagnostics
@@ -175,11 +174,11 @@ def test_syntaxgym_s_regions_are_written_with_a_space_before_each_but_the_first(
         "fgd_x.json": suite(["(2;%gap%) > 3", "(1;%gap%) = (1;%no%)"], {"gap": gap, "no": first}),
         "npi_x.json": suite(["(*;%a%) < (*;%b%)"], {"a": [(1, "x")], "b": [(1, "y")]}, {}),
     }
-    known = replace(syntaxgym.MEMBERS, digest=digest(members))
-    monkeypatch.setattr(syntaxgym, "MEMBERS", known)
+    known = replace(minimal_pairs.SYNTAXGYM, digest=digest(members))
+    monkeypatch.setattr(minimal_pairs, "SYNTAXGYM", known)
     packed = {f"sg-1/test_suites/json/{name}": content for name, content in members.items()}
     archive = tar(tmp_path / "s.tar.xz", {**packed, "sg-1/other/json/z.json": "{}"})
-    corpus = syntaxgym.read_suites(source_of(archive=archive))
+    corpus = minimal_pairs.read_suites(source_of(archive=archive))
     assert [(x.id, x.paradigm, x.phenomenon) for x in corpus.items] == [
         ("fgd_x-1", "fgd_x", "Long-distance dependencies"),
         ("npi_x-1", "npi_x", "Licensing"),
@@ -478,7 +477,7 @@ def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.real_data
 def test_syntaxgym_itself(real_data: Path, tmp_path: Path) -> None:
-    from probes.measurements.behaviour.formulas import truth
+    from probes.measurements.behaviour.pairs import truth
 
     source = find_corpus("syntaxgym", data_dir=real_data, cache_dir=tmp_path, offline=True)
     corpus = source.load()

@@ -18,8 +18,8 @@ from probes.data.propbank import Skeleton, Tree
 from probes.data.sentence import SPLITS, Corpus, Rating, Sentence
 from probes.data.uds import IDS, JOINED, NO_SENTENCE, OTHER_WORDS, SUBSPACES, join, read_ratings
 from probes.examples.examples import collect_examples
-from probes.measurements.current import is_current
-from probes.tasks.builtin import tasks
+from probes.measurements.plugin_keys import is_current
+from probes.tasks.task import tasks
 
 NODE = "ewt-train-1-semantics-"
 

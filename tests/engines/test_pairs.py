@@ -9,8 +9,8 @@ import pytest
 from killing import small_corpus
 
 from probes.cli.main import main
-from probes.measurements.current import is_current
 from probes.measurements.measurement import get_measurement
+from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file
 from probes.records.files import find_records
 

@@ -5,11 +5,9 @@ from flat_trees import with_flat_trees
 
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Frame, Sentence
-from probes.examples.control_task import control_labels, has_types
 from probes.examples.examples import collect_examples
-from probes.examples.scoring import Scorer, baselines, references
-from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Task
+from probes.examples.scoring import Scorer, baselines, control_labels, has_types, references
+from probes.tasks.task import Example, Task, tasks
 
 SHOWN = {
     **dict.fromkeys(

@@ -11,10 +11,10 @@ from tiny_readings import random_texts, reading_of
 
 from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
-from probes.extraction.batching import default_batch_tokens, plan_batches, split_by_tokens
 from probes.extraction.encoding import vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
+from probes.extraction.padding import default_batch_tokens, plan_batches, split_by_tokens
 from probes.extraction.views import Text, View
 
 

@@ -18,13 +18,12 @@ from tiny_readings import vectors_by_layer, whole
 from transformers import AutoModel, AutoTokenizer
 
 from probes.common.errors import UserError
-from probes.extraction.batching import plan_batches
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import declared_causal
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.padding import PaddedWindows
+from probes.extraction.padding import PaddedWindows, plan_batches
 from probes.extraction.views import Text
 
 INPUTS = {"input_ids": torch.tensor([[5, 6, 7]]), "attention_mask": torch.ones(1, 3).long()}

@@ -24,7 +24,7 @@ from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import collect
-from probes.extraction.head_gates import head_gradients
+from probes.extraction.head_collectors import head_gradients
 from probes.extraction.interventions import (
     Custom,
     DisableAttention,

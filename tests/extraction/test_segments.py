@@ -24,13 +24,12 @@ from transformers import (
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
 from probes.extraction.alignment import Pieces, WordTokenizer
-from probes.extraction.batching import plan_batches
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.padding import PaddedWindows
+from probes.extraction.padding import PaddedWindows, plan_batches
 from probes.extraction.views import Text, View, neighbouring, pair_text
 from probes.extraction.windows import windows_of_text
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from probes.data.bio import chunks_of
+from probes.data.chunk_schemes import chunks_of
 from probes.data.propbank import Tree
 
 

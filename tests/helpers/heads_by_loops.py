@@ -12,7 +12,7 @@ from scipy.stats import entropy
 from probes.data.sentence import ROOT
 from probes.extraction.views import plain_text
 from probes.measurements.attention.links import text_links
-from probes.measurements.attention.names import ROLE_DIRECTIONS
+from probes.measurements.head_rows import ROLE_DIRECTIONS
 
 
 def between_words(a, bounds, n_prefix):

@@ -19,9 +19,8 @@ from probes.extraction.shards import shards_of
 from probes.measurements.attention.attention import Attention, AttentionOptions
 from probes.measurements.attention.collector import trees
 from probes.measurements.attention.links import text_links
-from probes.measurements.attention.names import OFFSETS, STATISTICS, TOKENS
 from probes.measurements.context import Context
-from probes.measurements.head_rows import HeadRows
+from probes.measurements.head_rows import OFFSETS, STATISTICS, TOKENS, HeadRows
 from probes.records.row import Rows
 
 TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"

@@ -38,16 +38,15 @@ from probes.extraction.model_files import find_model
 from probes.extraction.token_scores import TokenScores, scored
 from probes.extraction.views import Text, View, view_over
 from probes.measurements.behaviour.completion import Completion
-from probes.measurements.behaviour.formulas import truth
 from probes.measurements.behaviour.items import text_in
 from probes.measurements.behaviour.lens_collector import LensAnswers
+from probes.measurements.behaviour.pairs import truth
 from probes.records.files import read_arrays
 from probes.records.record import Record
 from probes.records.row import Row
 from probes.statistics.bootstrap import block
 from probes.statistics.strata import Strata
-from probes.tasks.builtin import tasks
-from probes.tasks.task import Example
+from probes.tasks.task import Example, tasks
 
 EACH = 40
 PLL, L2R, CAUSAL = "pseudo-log-likelihood", "within-word l2r", "left to right"

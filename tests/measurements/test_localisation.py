@@ -9,17 +9,18 @@ import torch
 from found_in_rows import mixes_in
 from planted_context import task_context
 
-from probes.measurements.expected_layer import (
+from probes.measurements.localisation import (
     FEW_CLUSTERS,
     NO_GAIN,
     NO_SCORE,
+    Localisation,
     centre_of_gravity,
     expected_layer,
     gain_and_expected_layer,
     kl_from_uniform,
     over_samples,
+    rows_of_mixes,
 )
-from probes.measurements.localisation import Localisation, rows_of_mixes
 from probes.measurements.measurement import Request, Scored
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample

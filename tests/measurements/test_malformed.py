@@ -18,8 +18,7 @@ from probes.measurements.malformed import Malformed, survivors
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
-from probes.tasks.builtin import tasks
-from probes.tasks.task import Example
+from probes.tasks.task import Example, tasks
 
 TEXT = "the old dog sees a cat near house she gave him some books and he read"
 WORDS = TEXT.split()

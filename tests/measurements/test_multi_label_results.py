@@ -21,7 +21,7 @@ from probes.measurements.scores import ScoreMeasurement, gold_of
 from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
 from probes.records.row import Rows
-from probes.tasks.builtin import tasks
+from probes.tasks.task import tasks
 from probes.training.dataset import ProbingData
 
 

@@ -11,8 +11,8 @@ from stored_replicates import of_all_layers
 
 from probes.boards.board import make_boards, named
 from probes.boards.groups import group
-from probes.measurements.current import is_current
 from probes.measurements.joined_results import find_results
+from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file
 from probes.records.header import PlugIn
 from probes.records.probe_spec import PROBES

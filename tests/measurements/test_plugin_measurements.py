@@ -16,7 +16,6 @@ import probes
 from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
 from probes.engines.settings import validate
-from probes.measurements.current import is_current
 from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
     CORPUS,
@@ -25,6 +24,7 @@ from probes.measurements.measurement import (
     get_measurement,
     measurements,
 )
+from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import discover, load_file
 from probes.records.files import find_records, read_record
 

@@ -14,7 +14,8 @@ from probes.measurements import plugins
 from probes.measurements.plugins import discover, load_file
 from probes.records.probe_spec import PROBES
 from probes.statistics.metrics import metrics
-from probes.tasks.builtin import STANDARD, tasks
+from probes.tasks.builtin import STANDARD
+from probes.tasks.task import tasks
 from probes.training.families import families
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from probes.examples.examples import SEEN, UNSEEN, collect_examples
 from probes.examples.scoring import Scorer
 from probes.measurements.scores import ScoreMeasurement
 from probes.records.row import Rows
-from probes.tasks.builtin import tasks
+from probes.tasks.task import tasks
 
 
 def layer_of(n_seen, n_unseen, right):

@@ -12,14 +12,12 @@ from scipy.stats import t
 from sklearn.metrics import balanced_accuracy_score
 from tiny_runs import run
 
-from probes.examples.control_task import control_labels, has_types
 from probes.examples.examples import collect_examples
-from probes.examples.scoring import control_metric
+from probes.examples.scoring import control_labels, control_metric, has_types
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.selectivity import Selectivity
 from probes.records.probe_spec import PROBES
-from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example, Task, tasks
 from probes.training.batches import Batches, batch_bounds
 from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from probes.measurements.uncertainty import intervals
+from probes.measurements.scores import intervals
 from probes.statistics.gold import Gold
 
 

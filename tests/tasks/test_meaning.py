@@ -3,12 +3,10 @@
 import pytest
 
 from probes.data.sentence import Corpus, Frame, Rating, Sentence
-from probes.examples.control_task import has_types
 from probes.examples.examples import NotServedError, collect_examples
-from probes.examples.scoring import Scorer, references
-from probes.tasks.builtin import tasks
+from probes.examples.scoring import Scorer, has_types, references
 from probes.tasks.proto_roles import OF_ADVERBIALS
-from probes.tasks.task import Example
+from probes.tasks.task import Example, tasks
 
 WORDS = ("The", "cook", "burnt", "it", "yesterday")
 RATINGS = (

@@ -7,9 +7,8 @@ import pytest
 
 from probes.cli.check_task import check_task
 from probes.common.errors import UserError
-from probes.data.documents import windows
 from probes.data.find import find_corpus
-from probes.data.sentence import ROOT, Corpus, Mention, Sentence
+from probes.data.sentence import ROOT, Corpus, Mention, Sentence, windows
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, baselines, references
 from probes.tasks.builtin import get_task

@@ -12,16 +12,21 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from probes.common.errors import UserError
 from probes.data.sentence import Corpus, Frame, Sentence
-from probes.examples.breakdowns import by_label
-from probes.examples.control_task import control_labels
 from probes.examples.examples import NotServedError, collect_examples
-from probes.examples.scoring import Scorer, baselines, count_examples, references, require_metrics
+from probes.examples.scoring import (
+    Scorer,
+    baselines,
+    by_label,
+    control_labels,
+    count_examples,
+    references,
+    require_metrics,
+)
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example, Task, tasks
 from probes.training.batches import Batches, batch_bounds
 from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict

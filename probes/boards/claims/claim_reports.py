@@ -13,9 +13,9 @@ from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, alike, twins_besi
 from probes.boards.groups import of_corpora
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.current import is_current
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement
+from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record, model_title
 from probes.records.result import Result
 

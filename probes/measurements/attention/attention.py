@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PositiveInt
 
-from probes.measurements.attention.names import MIX_SENTENCES
 from probes.measurements.attention.pictures import VIEWS
-from probes.measurements.head_rows import ABOVE, HeadRows
+from probes.measurements.head_rows import ABOVE, MIX_SENTENCES, HeadRows
 from probes.measurements.head_tables import MIXES, choice_tables, pattern_table
 from probes.measurements.measurement import (
     CSV_FIELDS,
@@ -115,7 +114,7 @@ class Attention(Measurement):
 
     def view(self, corpus: Corpus, options: AttentionOptions) -> View:
         """Sentences of dev and test, or pairs of neighbouring sentences of test."""
-        from probes.measurements.attention.texts import view_of
+        from probes.measurements.attention.layout import view_of
 
         return view_of(corpus, options.segments)
 

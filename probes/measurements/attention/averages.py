@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.measurements.attention.annotation import Annotation
-from probes.measurements.attention.names import STATISTICS
+from probes.measurements.attention.layout import Texts
 from probes.measurements.attention.scored import ScoredHeads
-from probes.measurements.attention.texts import Texts
 from probes.measurements.context import Context
-from probes.measurements.head_patterns import MASSES
+from probes.measurements.head_rows import MASSES, STATISTICS
 from probes.records.row import Place, Row
 from probes.statistics.partition import Partition
 from probes.statistics.ratios import RatioParts, intervals

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probes.measurements.array_views import Maps
-from probes.measurements.attention.names import TOKENS
-from probes.measurements.chart_views import Cells
-from probes.measurements.head_patterns import CLASSES
-from probes.measurements.head_rows import CLASS, HeadNumbers, HeadRows
+from probes.measurements.chart_views import Cells, Maps
+from probes.measurements.head_rows import CLASS, CLASSES, TOKENS, HeadNumbers, HeadRows
 from probes.records.charts import Card, Grid, Panel
 from probes.records.row import Place
 from probes.statistics.metrics import shown

@@ -156,9 +156,8 @@ class Geometry(Measurement):
         """Measure each layer by itself, then the similarity of every two."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        from probes.measurements.geometry.labelled_words import label_sets
+        from probes.measurements.geometry.labelled_words import label_sets, test_words
         from probes.measurements.geometry.layer import averaged, measured
-        from probes.measurements.geometry.test_words import test_words
 
         layers, seed = context.layers, context.options.seed
         words, labels = test_words(context, context.options.least), label_sets(context)

@@ -19,7 +19,7 @@ from probes.common.errors import NoHeadError
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
 from probes.measurements.intervening.importance import AGREEMENT, IMPORTANCE
-from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers, questions
+from probes.measurements.intervening.own_answers import CLOZE, LOSS, Variant, own_answers, questions
 from probes.measurements.intervening.probed_sample import (
     DROP,
     ProbedSample,
@@ -30,7 +30,6 @@ from probes.measurements.intervening.probed_sample import (
     with_task_column,
 )
 from probes.measurements.intervening.pruning import HEADS, importance_and_pruning
-from probes.measurements.intervening.variants import Variant
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title

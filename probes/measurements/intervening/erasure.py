@@ -16,8 +16,8 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from probes.common.errors import NoHeadError
-from probes.examples.control_task import control_labels, has_types
 from probes.examples.examples import NotServedError
+from probes.examples.scoring import control_labels, has_types
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
 from probes.measurements.intervening.erasers import (
@@ -27,7 +27,7 @@ from probes.measurements.intervening.erasers import (
     leace,
     random_subspace,
 )
-from probes.measurements.intervening.own_answers import CLOZE, LOSS, own_answers, questions
+from probes.measurements.intervening.own_answers import CLOZE, LOSS, Variant, own_answers, questions
 from probes.measurements.intervening.probed_sample import (
     ProbedSample,
     Sample,
@@ -37,7 +37,6 @@ from probes.measurements.intervening.probed_sample import (
     vectors_compared,
     with_task_column,
 )
-from probes.measurements.intervening.variants import Variant
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import predictions, span_means

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from probes.measurements.intervening.own_answers import LOSS, one_word_each
+from probes.measurements.intervening.own_answers import LOSS, Variant, one_word_each
 from probes.measurements.intervening.probed_sample import Sample, drawn, read_samples
-from probes.measurements.intervening.variants import Variant
 from probes.measurements.stored_probes import StoredProbes
 from probes.records.row import Place, Row
 from probes.statistics.bootstrap import means

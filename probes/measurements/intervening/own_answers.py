@@ -1,16 +1,15 @@
-"""The model's own answers in changed passes: its loss, and its agreement of verbs."""
+"""Changed passes, and the model's own answers in them: its loss, and its agreement of verbs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from probes.measurements.intervening.variants import Variant, comparisons
 from probes.measurements.verb_forms import TASK, Forms, Question, answered, spaced
-from probes.records.row import Row
+from probes.records.row import Place, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import informative, means
 from probes.statistics.partition import Partition
@@ -18,8 +17,55 @@ from probes.statistics.partition import Partition
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
     from probes.data.sentence import Sentence
+    from probes.extraction.interventions import Intervention
     from probes.extraction.views import Text
     from probes.measurements.context import Context
+
+
+class Variant(NamedTuple):
+    """A pass of a model, of which there are several, numbered from 0.
+
+    Attributes:
+        interventions: what is changed; nothing in an untouched pass.
+        layer: the lowest layer that is changed; 0 of an untouched pass.
+        axes: says what is changed, in rows.
+        against: the numbers of the passes that it is compared with, and the axes by which rows say
+            so; none of an untouched pass.
+    """
+
+    interventions: tuple[Intervention, ...] = ()
+    layer: int = 0
+    axes: Mapping[str, Place] = {}
+    against: tuple[tuple[int, Mapping[str, Place]], ...] = ()
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is only there to be compared with."""
+        return not self.against
+
+
+class Comparison(NamedTuple):
+    """Two variants by number, the changed one and the other; and what rows say of it."""
+
+    changed: int
+    other: int
+    layer: int
+    axes: Mapping[str, Place]
+
+    @property
+    def family(self) -> tuple[tuple[str, Place], ...]:
+        """Comparisons of one family are tested together: all heads, layers, or shares of heads."""
+        return tuple(sorted((k, x) for k, x in self.axes.items() if k not in ("head", "pruned")))
+
+
+def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
+    """All that variants are compared with."""
+    return [
+        Comparison(number, other, its.layer, {**its.axes, **axes})
+        for number, its in enumerate(variants)
+        for other, axes in its.against
+    ]
+
 
 LOSS, CLOZE = "loss_increase", "cloze_drop"
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.extraction.vectors import layer_part
-from probes.measurements.intervening.variants import Comparison, Variant, comparisons
+from probes.measurements.intervening.own_answers import Comparison, Variant, comparisons
 from probes.measurements.stored_probes import StoredProbes, why_not
 from probes.records.row import Place, Row
 from probes.records.values import ends

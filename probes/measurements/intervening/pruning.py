@@ -19,9 +19,8 @@ from probes.measurements.intervening.importance import (
     importance_for_probes,
     normalised,
 )
-from probes.measurements.intervening.own_answers import LOSS, own_answers, questions
+from probes.measurements.intervening.own_answers import LOSS, Variant, own_answers, questions
 from probes.measurements.intervening.probed_sample import DROP, ProbedSample, read_samples
-from probes.measurements.intervening.variants import Variant
 from probes.records.row import Place, Row
 
 if TYPE_CHECKING:

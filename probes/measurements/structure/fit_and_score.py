@@ -19,16 +19,16 @@ from probes.measurements.structure.contributions import (
     gold_edges,
     predicted_trees,
 )
-from probes.measurements.structure.fitting import Fitted, fit, n_steps
-from probes.measurements.structure.probe import SAMPLES, Kind, Probe
+from probes.measurements.structure.fitting import SAMPLES, Fitted, Kind, Probe, fit, n_steps
 from probes.measurements.structure.sentence_batches import exact_batches, training_batches
 from probes.measurements.structure.sentence_scores import SCORES, Sample
-from probes.measurements.structure.structure_notes import counts, notes
 from probes.measurements.structure.structure_rows import (
     Known,
     LayerFound,
     best_layer,
     control_uuas,
+    counts,
+    notes,
     refits,
     structure_rows,
 )

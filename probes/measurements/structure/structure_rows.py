@@ -1,4 +1,4 @@
-"""The rows of structure, from what sentences contribute."""
+"""The rows of structure, from what sentences contribute, and the notes below its tables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
+from probes.common.wording import counted
 from probes.measurements.structure.contributions import Contributions, joined
-from probes.measurements.structure.fitting import Fitted
-from probes.measurements.structure.probe import SAMPLES, Probe
+from probes.measurements.structure.fitting import SAMPLES, Fitted, Probe
 from probes.measurements.structure.sentence_scores import (
     SCORES,
     Sample,
@@ -19,9 +19,11 @@ from probes.measurements.structure.sentence_scores import (
     mean_share,
     shares,
 )
-from probes.measurements.structure.trees import BINS
+from probes.measurements.structure.trees import BINS, Trees
 from probes.records.row import Row
 from probes.statistics.bootstrap import RESAMPLES
+from probes.statistics.metrics import label_of, shown_sd
+from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Spread, pooled, training_noise
 from probes.statistics.sums import ratio
 
@@ -191,3 +193,69 @@ def _noise(name: str, draws: Spread | None) -> Floats | float:
     sd = draws.sd / (draws.df + 1) ** 0.5
     found: Floats = training_noise(name, [0], sd, draws.df, RESAMPLES)[0]
     return found
+
+
+def counts(trees: Trees) -> dict[str, int]:
+    """What a split has, by name.
+
+    Sentences that are measured, their words, and their edges between words that are not
+    punctuation; sentences left out; of those measured, those with fewer than two words that are not
+    punctuation, which UUAS does not see, and those whose root is punctuation, an error of the root.
+    """
+    return {
+        "sentences": len(trees.sentences),
+        "words": int(trees.lengths.sum()),
+        "edges": int(trees.edges.sum()),
+        "left_out": sum(trees.left_out.values()),
+        "without_edges": sum(int((~each).sum()) < 2 for each in trees.punctuation),
+        "punctuation_roots": trees.punctuation_roots,
+    }
+
+
+def notes(
+    trees: Mapping[str, Trees], test: Sample, resampled: str, rows: Sequence[Row]
+) -> Iterator[str]:
+    """What intervals and tests are of, and what was left out.
+
+    Args:
+        resampled: what intervals resample on test.
+    """
+    if test.n_used < FEWEST:
+        yield f"No intervals and no tests: fewer than {FEWEST} test {resampled}."
+    else:
+        over_samples = ", ".join(
+            f"{label_of(metric)} {shown_sd(sd, metric)}"
+            for metric in SCORES
+            for sd in _of_test(rows, f"{metric}_training_sd")
+        )
+        sds = _of_test(rows, "control_uuas_draw_sd")
+        low, high = (shown_sd(of(sds, default=0.0), "uuas") for of in (min, max))
+        over_draws = f" (standard deviation: {low} to {high})" if sds else ""
+        yield (
+            f"± half a 95 % interval over test {resampled}. Tests between layers also include "
+            f"the variance of training (standard deviation: {over_samples}), and intervals of "
+            f"control trees and selectivity that of draws{over_draws}."
+        )
+    for split, each in trees.items():
+        yield f"{split}: {'; '.join(_counted(each))}."
+    edges = zip(BINS, test.edges.sum(0).tolist(), strict=True)
+    of_bins = ", ".join(f"{n:,} of {name} word{'s' * (name != '1')}" for name, n in edges)
+    yield f"Gold edges of test by the distance of their words: {of_bins}."
+
+
+def _of_test(rows: Sequence[Row], metric: str) -> list[float]:
+    """The values of a metric on test, where it has any."""
+    found = (row.value for row in rows if (row.metric, row.split) == (metric, "test"))
+    return [value for value in found if value is not None]
+
+
+def _counted(trees: Trees) -> Iterator[str]:
+    found = counts(trees)
+    yield f"{found['sentences']:,} sentences, {found['words']:,} words"
+    for why, n in trees.left_out.items():
+        yield f"{n:,} left out, {why}"
+    if found["without_edges"]:
+        lacking = "with fewer than two words that are not punctuation, not in UUAS"
+        yield f"{found['without_edges']:,} {lacking}"
+    if n := found["punctuation_roots"]:
+        yield f"{counted(n, 'root')} that {'is' if n == 1 else 'are'} punctuation, an error"

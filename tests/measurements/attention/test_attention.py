@@ -18,7 +18,7 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.measurements.attention import measure as module
 from probes.measurements.attention.attention import Attention
-from probes.measurements.head_patterns import CLASSES
+from probes.measurements.head_rows import CLASSES
 from probes.records.files import read_arrays
 
 

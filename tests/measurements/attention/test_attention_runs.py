@@ -20,7 +20,7 @@ from probes.extraction.model_files import find_model
 from probes.extraction.views import pair_text
 from probes.measurements.attention.attention import Attention
 from probes.measurements.head_rows import HeadRows
-from probes.measurements.shareable import with_sums
+from probes.measurements.resampled import with_sums
 from probes.records.files import read_arrays
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"

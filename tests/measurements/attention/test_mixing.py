@@ -15,8 +15,14 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import plain_text
 from probes.measurements.attention.live import PAIRS, sample
-from probes.measurements.attention.mixing import heads_to_predict, mixing
-from probes.measurements.attention.mixing_fit import NO_HEAD, PRIOR, MixedHeads, fit
+from probes.measurements.attention.mixing import (
+    NO_HEAD,
+    PRIOR,
+    MixedHeads,
+    fit,
+    heads_to_predict,
+    mixing,
+)
 
 rng = np.random.default_rng(5)
 

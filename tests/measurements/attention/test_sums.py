@@ -7,9 +7,9 @@ import pytest
 import scipy.stats
 import torch
 
+from probes.measurements.attention.collector import received, statistics, uniform
 from probes.measurements.attention.layout import Layout
-from probes.measurements.attention.map_statistics import received, statistics, uniform
-from probes.measurements.attention.names import OFFSETS, STATISTICS
+from probes.measurements.head_rows import OFFSETS, STATISTICS
 
 T = 6
 """Tokens of the planted maps: a special token, four words' tokens, and another special token."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from probes.measurements.geometry.spectra import explainable_variance, participation_ratio
+from probes.measurements.geometry.layer import explainable_variance, participation_ratio
 
 
 def cloud(n, dimensions, seed=0):

@@ -11,7 +11,7 @@ from probes.extraction.vectors import Sharded
 from probes.measurements.structure import fitting
 from probes.measurements.structure import sentence_batches as batching
 from probes.measurements.structure.contributions import contributions, gold_edges
-from probes.measurements.structure.probe import Probe
+from probes.measurements.structure.fitting import Probe
 from probes.measurements.structure.sentence_batches import exact_batches, training_batches
 from probes.measurements.structure.sentence_scores import SCORES, Sample
 from probes.statistics.partition import by_sentence

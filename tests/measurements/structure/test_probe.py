@@ -7,7 +7,7 @@ from planted_trees import random_trees, trees
 
 from probes.extraction.vectors import Sharded
 from probes.measurements.structure import sentence_batches as batching
-from probes.measurements.structure.probe import Probe, losses, slopes
+from probes.measurements.structure.fitting import Probe, losses, slopes
 from probes.measurements.structure.sentence_batches import exact_batches, training_batches
 
 PROBES = [

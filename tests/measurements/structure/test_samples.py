@@ -17,8 +17,7 @@ from probes.measurements.structure.fit_and_score import (
     probes_of,
     sample_weights,
 )
-from probes.measurements.structure.fitting import Fitted
-from probes.measurements.structure.probe import Probe
+from probes.measurements.structure.fitting import Fitted, Probe
 from probes.measurements.structure.trees import DRAWS
 from probes.statistics.partition import partition
 from probes.tasks.validation import TaskError
