@@ -49,7 +49,7 @@ from probes.measurements.scores import ScoreMeasurement
 from probes.records.header import ModelRecord
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Rows
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 from probes.training.dataset import ProbingData
 
 

@@ -31,8 +31,7 @@ from probes.records.probe_spec import PROBES
 from probes.records.result import SCORES
 from probes.records.table import Cell, Table, TableRow
 from probes.rendering.printing import DataRow, printer
-from probes.tasks.builtin import STANDARD, TASK_GROUPS
-from probes.tasks.task import tasks
+from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks
 
 if TYPE_CHECKING:
     from probes.cli.results import Results

@@ -26,9 +26,8 @@ from probes.measurements.measurement import (
 from probes.measurements.plugins import discover, require_loaded
 from probes.records.probe_spec import PROBES
 from probes.records.values import Frozen
-from probes.tasks.builtin import TASK_GROUPS
+from probes.tasks.builtin import TASK_GROUPS, tasks
 from probes.tasks.morphology import is_morphological
-from probes.tasks.task import tasks
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 

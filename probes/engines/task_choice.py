@@ -15,10 +15,10 @@ from probes.examples.scoring import require_metrics
 from probes.measurements.measurement import Request, corpus_measurements, get_measurement
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
-from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of
+from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of, tasks
 from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
-from probes.tasks.task import Task, plain_name, tasks
+from probes.tasks.task import Task, plain_name
 
 
 @dataclass

@@ -17,8 +17,8 @@ from probes.records.header import PlugIn
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, Record, record_key
 from probes.statistics.metrics import metrics
-from probes.tasks.builtin import version_of
-from probes.tasks.task import Task, plain_name, tasks
+from probes.tasks.builtin import tasks, version_of
+from probes.tasks.task import Task, plain_name
 from probes.training.families import families
 
 REGISTRIES: dict[str, Registry[object]] = {

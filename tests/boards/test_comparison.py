@@ -76,10 +76,7 @@ def test_models_are_ordered_by_dev_and_tested_against_the_first():
     assert low.value == pytest.approx(-0.4)
     # 160 of 400 sentences differ, all one way, and both are trained once.
     half = 1.96 * np.sqrt(0.4 * 0.6 / 400 + 2 * SD**2)
-    assert low.interval == (
-        pytest.approx(-0.4 - half, abs=0.008),
-        pytest.approx(-0.4 + half, abs=0.008),
-    )
+    assert low.interval == pytest.approx((-0.4 - half, -0.4 + half), abs=0.008)
     # Eleven standard errors: in none of 2,000 resamples.
     assert low.p == pytest.approx(1 / 2001)
     # The smallest of the three differences is tested by itself: two words of 400.
@@ -107,6 +104,10 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
         [result("high", 0.9), result("low", 0.5)],
         lambda r: scored(r, wrong[r.model.name], trained=trained),
     )
+    # Over sentences, and over trainings where their variance is known.
+    half = 1.96 * np.sqrt(0.4 * 0.6 / 400 + trained * 2 * SD**2)
+    interval = found[0].standings[1].difference.interval
+    assert interval == pytest.approx((-0.4 - half, -0.4 + half), abs=0.008 if trained else 0.006)
     (table,) = comparison_tables(found)
     usual = ("task", "model", "layer", "score", "difference from the first model")
     assert table.heads == (*usual, *["p"] * trained)
@@ -117,19 +118,6 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
     assert second[4].startswith("−40.0 [")
     assert second[5:] == ("<.001",) * trained
     assert ("not tested" in table.notes[0]) != trained
-
-
-def test_intervals_without_training_variance_are_those_over_sentences():
-    wrong = {"high": 40, "low": 200}
-    (found,) = compare(
-        [result("high", 0.9), result("low", 0.5)],
-        lambda r: scored(r, wrong[r.model.name], trained=False),
-    )
-    half = 1.96 * np.sqrt(0.4 * 0.6 / 400)
-    assert found.standings[1].difference.interval == (
-        pytest.approx(-0.4 - half, abs=0.006),
-        pytest.approx(-0.4 + half, abs=0.006),
-    )
 
 
 def test_a_task_of_one_model_is_left_out():

@@ -127,15 +127,6 @@ def test_published_results_are_only_in_their_own_leaderboard(tmp_path):
     assert set(read(tmp_path / "published").model) == {"shipped"}
 
 
-def test_of_duplicates_the_most_complete_counts(tmp_path, capsys):
-    put(tmp_path / "a", "m", "pos", 9, predictions=False)
-    path = put(tmp_path / "b", "m", "pos", 9)
-    result = read_result(path)
-    write_record(path, with_seeds(result, 2), {})
-    assert read(tmp_path).seeds.tolist() == [2, 2]
-    assert "left out 1 duplicate result" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("order", ["abc", "cba", "bac"])
 def test_of_several_duplicates_the_one_with_most_layers_counts(tmp_path, order):
     """Most layers, then most fits: here 1 layer with 9 fits, 2 with 1 each, 2 with 2 each."""

@@ -12,10 +12,7 @@ TIED = [0.001, 0.001, 1.0, 0.4, 0.001, 0.06]
 
 
 def made(scores=SCORES, p_best=None, half=0.02, **more):
-    result = make_result("pos", scores, p_best, **more)
-    return with_intervals(
-        result, lambda layer: (result.score(layer) - half, result.score(layer) + half)
-    )
+    return with_intervals(make_result("pos", scores, p_best, **more), half)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from board_by_hand import N, put
+from results_by_hand import changed
 
 from probes.__main__ import main
 from probes.boards.board import make_boards, named
@@ -103,8 +104,7 @@ def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):
     def scored(model, wrong, digest):
         path = put(tmp_path, model, "pos", wrong)
         result = read_result(path)
-        examples = result.examples.model_copy(update={"test_digest": digest})
-        result = result.model_copy(update={"examples": examples})
+        result = changed(result, "examples", test_digest=digest)
         return layer_scores(result, path, [result.best_layer])[0]
 
     one = [scored(model, wrong, "d") for model, wrong in WRONG.items()]

@@ -49,11 +49,6 @@ def test_the_layer_that_is_best_on_dev_may_be_beaten_on_test():
     assert marks(result) == {1: "best beaten", 2: "", 3: "tied"}
 
 
-def test_layers_keep_their_numbers():
-    result = make_result(scores=(0.3, 0.2, 0.1), p_best=[1.0, 0.5, 0.01], layers=(2, 5, 9))
-    assert confidence_set(result) == {2, 5}
-
-
 def test_a_layer_is_beaten_only_if_that_is_known():
     scores = (None, 0.3, 0.31)
     assert make_result(scores=scores).best_number == 2

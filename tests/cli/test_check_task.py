@@ -5,7 +5,8 @@ from flat_trees import with_flat_trees
 
 from probes.cli.check_task import check_task, layers_read
 from probes.data.sentence import Corpus, Sentence
-from probes.tasks.task import Example, Task, tasks
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Example, Task
 from probes.tasks.validation import TaskError
 
 

@@ -11,7 +11,7 @@ from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer
 from probes.extraction.encoding import word_vectors
 from probes.extraction.vectors import Vectors
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 
 pytestmark = pytest.mark.integration
 

@@ -139,7 +139,7 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
 def test_a_column_of_an_older_task_version_is_not_shown(tiny_bert, tmp_path, monkeypatch):
     from dataclasses import replace
 
-    from probes.tasks.task import tasks
+    from probes.tasks.builtin import tasks
 
     run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
     monkeypatch.setitem(tasks._entries, "depth", replace(tasks.get("depth"), version=99))

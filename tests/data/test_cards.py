@@ -7,8 +7,7 @@ import pytest
 from probes.data.find import find_corpus
 from probes.data.sentence import SPLITS
 from probes.examples.examples import collect_examples
-from probes.tasks.builtin import STANDARD
-from probes.tasks.task import tasks
+from probes.tasks.builtin import STANDARD, tasks
 
 CARDS = Path(__file__).parents[2] / "data" / "cards"
 

@@ -12,8 +12,8 @@ from probes.data.find import find_corpus
 from probes.data.sentence import ROOT
 from probes.engines.inputs import LazyCorpus
 from probes.engines.task_choice import Omissions, choose_tasks
+from probes.tasks.builtin import tasks
 from probes.tasks.depth import depths
-from probes.tasks.task import tasks
 
 CORPUS = g.make_corpus()
 CARDS = Path(g.__file__).parent / "cards"

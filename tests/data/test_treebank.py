@@ -11,7 +11,7 @@ from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.engines.inputs import LazyCorpus
 from probes.examples.examples import NotServedError
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 
 TREEBANKS = Path(__file__).parents[1] / "treebanks"
 

@@ -19,7 +19,7 @@ from probes.data.sentence import SPLITS, Corpus, Rating, Sentence
 from probes.data.uds import IDS, JOINED, NO_SENTENCE, OTHER_WORDS, SUBSPACES, join, read_ratings
 from probes.examples.examples import collect_examples
 from probes.measurements.plugin_keys import is_current
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 
 NODE = "ewt-train-1-semantics-"
 

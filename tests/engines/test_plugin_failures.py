@@ -7,7 +7,7 @@ from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
 from probes.measurements.plugins import load_file
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 
 pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 

@@ -7,7 +7,8 @@ from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Frame, Sentence
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, baselines, control_labels, has_types, references
-from probes.tasks.task import Example, Task, tasks
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Example, Task
 
 SHOWN = {
     **dict.fromkeys(

@@ -46,9 +46,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
     result = result.model_copy(
         update={k: getattr(result, k).model_copy(update=v) for k, v in updates.items()}
     )
-    result = with_intervals(
-        result, lambda layer: (result.score(layer) - 0.03, result.score(layer) + 0.03)
-    )
+    result = with_intervals(result, 0.03)
     inputs = Inputs(
         model=result.model.digest,
         corpus=result.corpus.digest,

@@ -13,7 +13,7 @@ from probes.data.registered import corpora
 from probes.measurements.plugin_keys import REGISTRIES
 from probes.measurements.plugins import load_file
 from probes.records.probe_spec import PROBES
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")

@@ -15,7 +15,7 @@ from probes.measurements.description_length import DescriptionLength
 from probes.measurements.measurement import Request, Scored
 from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 from probes.training.batches import Batches, batch_bounds
 from probes.training.dataset import ProbingData
 from probes.training.features import Held

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hand_vectors import hand_vectors
+from plain_passes import hand_vectors
 from scipy.stats import spearmanr
 from tiny_runs import run
 
@@ -18,7 +18,8 @@ from probes.measurements.malformed import Malformed, survivors
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
-from probes.tasks.task import Example, tasks
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Example
 
 TEXT = "the old dog sees a cat near house she gave him some books and he read"
 WORDS = TEXT.split()

@@ -14,7 +14,7 @@ from probes.measurements.training_variance import TrainingVariance
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
 from probes.statistics.replicates import Spread, pooled
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 from probes.training.fit import Draw
 
 N = 400

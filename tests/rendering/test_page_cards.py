@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import started
 from corpus_records import corpus_record
 from pages import data_of, own
 
@@ -119,12 +118,6 @@ def test_a_chart_whose_parts_do_not_fit_costs_its_part_alone(given, capsys):
     assert 'id="of-my_own"' not in page({}, "x", given(0.0))
     said = " ".join(capsys.readouterr().err.split())
     assert "the chart 'g' has a panel whose pictures are none" in said
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with started() as found:
-        yield found
 
 
 def test_a_card_opens_and_closes_by_keyboard(browser, tmp_path, given):

@@ -12,7 +12,7 @@ from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, count_examples
 from probes.statistics.gold import Gold
 from probes.statistics.partition import Partition, by_sentence, partition
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 
 
 def names(n):

@@ -12,10 +12,9 @@ from probes.common.errors import UserError
 from probes.data.sentence import ROOT, SPLITS, Frame, Sentence
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import require_metrics
-from probes.tasks.builtin import STANDARD, expanded, group_of
+from probes.tasks.builtin import STANDARD, expanded, group_of, tasks
 from probes.tasks.distance import pairs, path_up
 from probes.tasks.task import task as task_decorator
-from probes.tasks.task import tasks
 
 # She knows the man who sings
 KNOWS = Sentence(

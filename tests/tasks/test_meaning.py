@@ -5,8 +5,9 @@ import pytest
 from probes.data.sentence import Corpus, Frame, Rating, Sentence
 from probes.examples.examples import NotServedError, collect_examples
 from probes.examples.scoring import Scorer, has_types, references
+from probes.tasks.builtin import tasks
 from probes.tasks.proto_roles import OF_ADVERBIALS
-from probes.tasks.task import Example, tasks
+from probes.tasks.task import Example
 
 WORDS = ("The", "cook", "burnt", "it", "yesterday")
 RATINGS = (

@@ -12,7 +12,8 @@ from probes.data.find import find_corpus
 from probes.data.sentence import ROOT, Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, references
-from probes.tasks.task import Example, Excluded, Task, task, tasks
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Example, Excluded, Task, task
 from probes.tasks.validation import TaskError
 from probes.tasks.word_content import mid_frequency
 

@@ -6,9 +6,10 @@ import pytest
 
 from probes.common.errors import UserError
 from probes.data.sentence import ROOT, Frame, Sentence
+from probes.tasks.builtin import tasks
 from probes.tasks.depth import depths
 from probes.tasks.srl import distance
-from probes.tasks.task import Example, Excluded, Task, task, tasks
+from probes.tasks.task import Example, Excluded, Task, task
 
 
 def sentence(text, upos="", heads=(), deprels="", feats=(), **layers):

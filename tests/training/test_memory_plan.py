@@ -8,7 +8,7 @@ import torch
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
 from probes.records.probe_spec import PROBES
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 from probes.training.dataset import work_of
 from probes.training.memory_plan import Work, block_bytes, group_layers, least
 

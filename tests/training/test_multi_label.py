@@ -26,7 +26,8 @@ from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.tasks.task import Example, Task, tasks
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Example, Task
 from probes.training.batches import Batches, batch_bounds
 from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict

@@ -18,7 +18,8 @@ from probes.measurements.plugins import load_file
 from probes.records.table import Cell, Table, TableRow
 from probes.rendering.printing import printer
 from probes.statistics.metrics import shown
-from probes.tasks.task import Task, tasks
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Task
 
 SUMMARY = "Check a task without loading a model: examples, labels, leakage, what it reads."
 

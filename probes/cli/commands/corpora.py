@@ -9,7 +9,7 @@ from probes.data.downloads import FileFinder
 from probes.data.registered import Registered, corpora
 from probes.records.table import Table, TableRow
 from probes.rendering.printing import printer
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 
 SUMMARY = "List corpora: licence, where their files are, and the tasks they serve."
 

@@ -14,7 +14,7 @@ import probes
 from probes.cli.arguments import place
 from probes.common.errors import UserError
 from probes.common.files import require_parent, writing
-from probes.tasks.task import tasks
+from probes.tasks.builtin import tasks
 
 SUMMARY = "Write a commented task to start from, and its test."
 
