@@ -335,7 +335,7 @@ def test_a_causal_model_is_recognised_without_its_declaration(name: str, tmp_pat
 @pytest.mark.parametrize("name", FAMILIES)
 def test_exactly_the_decoders_are_causal(name: str, random: bool, tmp_path: Path) -> None:
     save(name, tmp_path)
-    causal = name.startswith(("gpt", "llama", "qwen", "gemma"))
+    causal = name.startswith(("gpt", "llama", "opt", "qwen", "gemma"))
     assert load(tmp_path, random, device="cpu").info.causal is causal
 
 

@@ -31,9 +31,9 @@ def make(n, seed, n_cells):
 
 def fit_prefixes(prefixes, spec, strengths):
     """Fits of the first examples, each at strengths of its own."""
-    dev = make(300, 2, n_cells=2)
 
     def fit_of(train, given):
+        dev = make(300, 2, n_cells=given.shape[1])
         trainer = Trainer(train, dev, family_of(spec), log_loss(train.sets), spec)
         return MinibatchFit(trainer, trainer.initial([0], N_CLASSES), given)
 
