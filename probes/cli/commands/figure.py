@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     width = options.width or (WIDE if options.wide else COLUMN)
     font = figures.font_of(options.font, options.fonts)
     style = Style(width * INCH, font, titled=not options.no_title)
-    figures.write(options.output, figures.drawn(options.kind, chosen, style))
+    figures.draw(options.output, options.kind, chosen, style)
     print(options.output)
     return 0
 

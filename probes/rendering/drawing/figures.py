@@ -29,6 +29,11 @@ ADDRESSES = 128 << 30
 """What a process may reserve, at the least, if it is to draw; 67 GB were measured."""
 
 
+def draw(path: Path, kind: str, chosen: Group | Chart | PredictedTree, style: Style) -> None:
+    """Write the drawing of `drawn` to a file."""
+    write(path, drawn(kind, chosen, style))
+
+
 def drawn(kind: str, chosen: Group | Chart | PredictedTree, style: Style) -> str:
     """A figure of scores, a chart of models, or a tree as SVG, at the style's width."""
     match chosen:

@@ -119,7 +119,6 @@ def significant(value: float | None, digits: int) -> float | None:
 MOST_DRAWN = 8
 """Number of models that are drawn in the charts at first; more are hard to read."""
 
-
 MOST_OPENED = 3
 """Number of trained models that the overview shows unfolded."""
 
