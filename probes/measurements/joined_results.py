@@ -15,7 +15,6 @@ from probes.records.curves import Curves
 from probes.records.files import find_records, has_arrays, read_arrays, read_record, unreadable
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
-from probes.records.unique import unique_records
 from probes.statistics.metrics import bounds_of
 
 
@@ -106,11 +105,6 @@ def subject(record: Record) -> tuple[str, ...]:
 def find_results(folder: Path) -> dict[Path, Result]:
     """All results below `folder` by their paths; see `probes.records.files.find_records`."""
     return joined(find_records(folder))
-
-
-def unique_results(*folders: Path) -> dict[Path, Result]:
-    """All results below the folders; see `probes.records.unique.unique_records`."""
-    return joined(unique_records(*folders))
 
 
 def read_result(path: Path) -> Result:

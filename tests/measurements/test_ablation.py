@@ -15,9 +15,8 @@ from toy_grammar import attractors
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from probes.measurements.intervening.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS
-from probes.measurements.intervening.importance import AGREEMENT, IMPORTANCE, normalised
 from probes.measurements.intervening.probed_sample import drawn
-from probes.measurements.intervening.pruning import HEADS, RANDOM
+from probes.measurements.intervening.pruning import AGREEMENT, HEADS, IMPORTANCE, RANDOM, normalised
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.verb_forms import Forms
 from probes.statistics.cka import linear_cka
