@@ -6,13 +6,14 @@ Chunks, frames and mentions have no columns of their own; they are read from MIS
 - ``Frame=break.01`` on the first word of a predicate, with ``Pred=3-4`` if the predicate
   has several words, and ``Args=ARG1:1-2,ARGM-TMP:5-6`` if it has arguments.
   Words count from 1, both ends included, as in the ID column.
-- ``Entity=(e1-person)`` where ``# global.Entity`` says what it means, see `probes.data.corefud`.
+- ``Entity=(e1-person)`` where ``# global.Entity`` says what it means, see `read_mentions`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +26,6 @@ from conllu.parser import parse_dict_value
 from probes.common.errors import UserError
 from probes.common.files import read_text
 from probes.data.chunk_schemes import WordError, require_bio
-from probes.data.corefud import part_names, read_mentions
 from probes.data.sentence import ROOT, Frame, FrozenDict, Mention, Sentence, Span, interned
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
@@ -280,3 +280,83 @@ def _span(place: str, word: int, n_words: int) -> Span:
         if 0 <= start < end <= n_words:
             return start, end
     raise WordError(word, f"{place!r} is not a range within words 1 to {n_words}")
+
+
+_BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<single>\))?|(?P<closed>[^()]+)\)")
+_PART = re.compile(r"(.+)\[(\d+/\d+)\]")
+_ENTITY, _TYPE = ("eid", "GRP"), ("etype", "entity")
+"""What these parts of a bracket are called, today and in older files."""
+
+
+def part_names(comment: str) -> tuple[str, ...]:
+    """The names of the parts of a bracket, from ``# global.Entity``.
+
+    Empty if neither an entity nor a type is among them: ``Entity=`` is then something else.
+    """
+    names = tuple(comment.split("-"))
+    return names if {*names} & {*_ENTITY, *_TYPE} else ()
+
+
+def read_mentions(marked: Iterable[tuple[Span, str]], names: Sequence[str]) -> tuple[Mention, ...]:
+    """The mentions of a sentence, in the order in which they open.
+
+    They are written as in CorefUD (Nedoluzhko et al. 2022). A mention opens at its first word and
+    closes at its last, in brackets like those of CoNLL-2012::
+
+        Entity=(e1-person-1      the mention of e1 opens
+        Entity=(e2-place)e1)     a mention of one word within it; then it closes
+
+    Mentions may nest and cross, but not leave their sentence. The parts of a discontinuous mention
+    are ``e1[1/2]`` and ``e1[2/2]``.
+
+    Args:
+        marked: values of ``Entity=`` in the order of the lines, each with the word that has it; an
+            empty node, which is no word, has the empty span before the next word.
+        names: see `part_names`.
+
+    Raises:
+        WordError: a value is not made of brackets, or one has parts without a name, lacks the
+            entity, closes what is not open, or stays open.
+    """
+    mentions: list[Mention] = []
+    opened: dict[str, list[int]] = defaultdict(list)
+    for span, value in marked:
+        if not value or _BRACKET.sub("", value):
+            raise WordError(span[0], f"Entity={value} is not made of brackets such as (e1-person)")
+        for bracket in _BRACKET.finditer(value):
+            if closed := bracket["closed"]:
+                if not opened[closed]:
+                    raise WordError(span[0], f"the mention {closed} closes, but is not open")
+                place = opened[closed].pop()
+                begun = mentions[place]
+                mentions[place] = replace(begun, span=(begun.span[0], span[1]))
+            else:
+                entity, mention = _mention(bracket["opened"], names, span)
+                if not bracket["single"]:
+                    opened[entity].append(len(mentions))
+                mentions.append(mention)
+    for entity, places in opened.items():
+        for place in places:
+            word = mentions[place].span[0]
+            raise WordError(word, f"the mention {entity} does not close in its sentence")
+    return tuple(mentions)
+
+
+def _mention(text: str, names: Sequence[str], span: Span) -> tuple[str, Mention]:
+    """What an opening bracket says: its name in the closing one, and a mention.
+
+    The closing bracket repeats the entity or, where only types are annotated, the type.
+    """
+    parts = text.split("-")
+    if len(parts) > len(names):
+        has = f"the mention ({text} has {len(parts)} parts"
+        raise WordError(span[0], f"{has}, but # global.Entity names {len(names)}")
+    said = FrozenDict(zip(names, interned(parts), strict=False))
+    entity, kind = (next((said[x] for x in known if x in said), "") for known in (_ENTITY, _TYPE))
+    if not entity and {*names} & {*_ENTITY}:
+        raise WordError(span[0], f"the mention ({text} names no entity")
+    if not entity:
+        return kind, Mention("", kind, span, "", said)
+    part = _PART.fullmatch(entity)
+    name, number = part.groups() if part else (entity, "")
+    return entity, Mention(name, kind, span, number, said)

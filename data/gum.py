@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probes.data.archive_members import Members
+from probes.data.downloads import Members
 
 COMMIT = "afb41ee9bca57991125814fa04d96a0e61470c8b"
 """UD release 2.16, GUM version 11."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.common.errors import UserError
-from probes.data.archive_members import Members
+from probes.data.downloads import Members
 from probes.data.items import Item, minimal_pair
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import Source

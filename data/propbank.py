@@ -4,7 +4,7 @@ A skeleton is a sentence with its words blanked out: part-of-speech tags, the co
 the predicates with their arguments, one word per line, in the columns of CoNLL-2012 (Pradhan et al.
 2012). The words come from UD English-EWT; see data/ewt_join.py.
 
-The release is read from its archive; see data/archive_members.py.
+The release is read from its archive; see data/downloads.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from probes.common.errors import UserError
-from probes.data.archive_members import Members
+from probes.data.downloads import Members
 from probes.data.sentence import ROOT, Constituent, Frame
 
 MEMBERS = Members(

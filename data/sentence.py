@@ -162,7 +162,7 @@ class Sentence:
         lemmas: dictionary form of each word.
         mentions: mentions of entities, in the order in which they begin.
         starts: the first words of the sentences that it is made of, if it is a window of a document
-            (see `probes.data.documents`).
+            (see `windows`).
         written: the stretch of text that each word is in, with the space before it; empty for a
             word that shares the stretch of the one before, as in French ``du``, and for all words
             if the corpus does not say how they are spaced.

@@ -2,10 +2,10 @@
 # probes/__init__.py reads this table, and type checkers do.
 
 from probes.cli.api import run_probes as run_probes
+from probes.cli.api import surprisal as surprisal
 from probes.cli.fitted_probes import read_probe as read_probe
-from probes.cli.load_results import load_results as load_results
 from probes.cli.results import Results as Results
-from probes.cli.surprisal import surprisal as surprisal
+from probes.cli.results import load_results as load_results
 from probes.cli.vectors import Vectors as Vectors
 from probes.cli.vectors import probe as probe
 from probes.common.errors import UserError as UserError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from probes.cli.load_results import results_below
+from probes.cli.results import results_below
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.files import default_cache

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
+<<<<<<< HEAD
 from probes.boards.breakdown_tables import tables_of, transfer_tables
 from probes.boards.layer_tables import score_tables
 from probes.boards.leaderboard_csv import write_leaderboard
@@ -20,11 +21,21 @@ from probes.cli.closing import (
     write_corpus_tables,
     write_model_tables,
 )
+=======
+from probes.boards.behaviour import of_items
+from probes.boards.behaviour_tables import paired_tables
+from probes.boards.comparison import Comparison, compare, comparison_tables
+from probes.boards.evidence import tables_of
+from probes.boards.layer_tables import score_tables, stored_like, with_stored, with_twins
+from probes.boards.leaderboard_csv import write_leaderboard
+from probes.boards.paired import LayerScore, layer_scores
+from probes.boards.transfer_tables import transfer_tables
+>>>>>>> join2
 from probes.cli.results import Results, merged
 from probes.common.errors import UserError
 from probes.common.files import require_writable
 from probes.common.garbage_collection import infrequent_garbage_collection
-from probes.common.locks import sweep_locks
+from probes.common.locks import SUFFIX, locked, sweep_locks
 from probes.common.origin import described
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
@@ -34,7 +45,11 @@ from probes.engines.engine import Engine, announce, engine_for, refuse_existing,
 from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun, model_runs
 from probes.measurements.measurement import get_measurement
+from probes.measurements.scores import SUMS, read_predictions
+from probes.records.files import has_arrays
+from probes.records.result import Result
 from probes.records.table import Table
+from probes.rendering.folder import numbers_path, write_numbers, write_tables
 from probes.rendering.printing import printer
 
 _HALF_IMPORTED = (ImportError, AttributeError, KeyError)
@@ -215,3 +230,83 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
     if found:
         progress.say("results " + ", ".join(str(run.folder) for run in runs), "wrote")
         progress.say("next    " + next_step(runs), "next")
+
+
+def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[list[Result]]:
+    """Write each model's tables, with the scores of its random twins among the baselines.
+
+    Returns:
+        the results to print: a list for each model that is not the twin of another one.
+    """
+    tables = []
+    for run in runs:
+        results = list(run.results.values())
+        if not results:
+            continue
+        twins = [
+            twin
+            for other in runs
+            if other.model.source.is_twin_of(run.model.source)
+            for twin in stored_like(
+                other.stored_results, results[0], other.model.source.digest
+            ).values()
+        ]
+        # Locked, so that of two runs that end together the one that read first cannot write last.
+        with locked(run.folder / f"layers{SUFFIX}"):
+            table = with_twins(with_stored(run.stored_results, results), twins)
+            if write:
+                write_tables(run.folder, table)
+        if not any(run.model.source.is_twin_of(other.model.source) for other in runs):
+            tables.append(table)
+    return tables
+
+
+def write_corpus_tables(runs: Sequence[ModelRun]) -> None:
+    """Write the numbers of each measurement of the corpus into the folder of its model."""
+    for run in runs:
+        for name, record in run.others.items():
+            with locked(run.folder / f"{name}{SUFFIX}"):
+                write_numbers(run.folder, record)
+
+
+def compare_models(runs: Sequence[ModelRun]) -> list[Comparison]:
+    """Compare the models of a run; predictions that cannot be read are added to its omissions."""
+    paths = {key: path for run in runs for key, path in run.paths.items()}
+
+    def score_of(result: Result) -> LayerScore:
+        path = paths[result.key]
+        try:
+            if not has_arrays(path, SUMS):
+                read_predictions(path)  # which a run's own results must have
+            (score,) = layer_scores(result, path, [result.best_layer])
+        except UserError as error:
+            what = f"{result.model.name} · {result.task.name} · {result.probe.family}"
+            runs[0].omissions.failed[f"{what} in the comparison"] = str(error)
+            raise
+        return score
+
+    return compare([result for run in runs for result in run.results.values()], score_of)
+
+
+def answers_compared(runs: Sequence[ModelRun]) -> list[Table]:
+    """What the models of a run say of items, beside the first of them."""
+    found = {run.path_of(name): record for run in runs for name, record in run.others.items()}
+    return list(paired_tables(of_items(found)))
+
+
+def next_step(runs: Sequence[ModelRun]) -> str:
+    """The command that a user will most likely want next."""
+    config = runs[0].config
+    output = config.output
+    if not any(run.results for run in runs):
+        name, folder = next((name, run.folder) for run in runs for name in run.others)
+        return f"see {numbers_path(folder, name)} for the numbers"
+    if not any(run.evidence for run in runs):
+        without = "--quick" if config.quick else "--evidence none"
+        return f"the same command without {without} adds the evidence behind these scores"
+    trained = [run.folder for run in runs if run.results and not run.model.is_twin]
+    if len(trained) > 1:
+        families = sorted({family for run in runs for _, family in run.results})
+        probe = "" if "linear" in families else f" --probe {families[0]}"
+        return f"python -m probes compare {' '.join(map(str, trained))}{probe}"
+    return f"python -m probes report {output}"

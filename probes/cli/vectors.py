@@ -148,7 +148,7 @@ def probe(
         raise UserError("workers= or engine=: vectors are in memory; leave it out.")
     source = vectors.source()
     config = config.model_copy(update={"corpus": (source.name,)})
-    from probes.extraction.given_vectors import GivenVectors
+    from probes.extraction.vector_files import GivenVectors
 
     given = GivenVectors(printable(vectors.name), vectors.layers, vectors.texts)
     with progress.shown(quiet=quiet, verbose=verbose):

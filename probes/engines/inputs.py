@@ -36,7 +36,7 @@ from probes.tasks.validation import TaskError
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
     from probes.extraction.encoder import Encoder
-    from probes.extraction.given_vectors import GivenVectors
+    from probes.extraction.vector_files import GivenVectors
     from probes.extraction.views import ViewName
     from probes.tasks.task import Task
 

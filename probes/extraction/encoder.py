@@ -75,7 +75,7 @@ class Encoder:
     """
 
     reads_text = True
-    """Given vectors do not; see `probes.extraction.given_vectors`."""
+    """Given vectors do not; see `probes.extraction.vector_files`."""
 
     content = ""
     """Of given vectors, a digest."""

@@ -27,7 +27,7 @@ from probes.boards.claims.rules import (
     somewhere,
 )
 from probes.boards.claims.table import CLAIMS
-from probes.cli.load_results import records_below
+from probes.cli.results import records_below
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Row
 from probes.statistics.quantities import quantities

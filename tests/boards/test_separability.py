@@ -6,7 +6,8 @@ from results_by_hand import make_result
 
 from probes.boards.layer_tables import layer_rows
 from probes.boards.separability import confidence_set, p_best, separability
-from probes.measurements.joined_results import unique_results
+from probes.measurements.joined_results import joined
+from probes.records.unique import unique_records
 
 
 def test_without_training_variance_nothing_is_said_of_layers():
@@ -69,7 +70,7 @@ def stored(tmp_path):
             for model, tasks in models.items()
             for task, (wrongs, more) in tasks.items()
         }
-        results = unique_results(tmp_path)
+        results = joined(unique_records(tmp_path))
         found = {model: {} for model in models}
         for (model, _), path in paths.items():
             found[model][path] = results[path]

@@ -6,7 +6,8 @@ from board_by_hand import N, put
 from probes.__main__ import main
 from probes.boards.groups import group, revision_of, steps
 from probes.common.errors import UserError
-from probes.measurements.joined_results import unique_results
+from probes.measurements.joined_results import joined
+from probes.records.unique import unique_records
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_the_step_is_in_the_name(name, expected):
 
 
 def grid(folder):
-    (found,), _ = group(unique_results(folder))
+    (found,), _ = group(joined(unique_records(folder)))
     return steps(found)
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from probes.cli.closing import next_step
+from probes.cli.run import next_step
 
 
 def run(name, family="linear"):

@@ -9,8 +9,7 @@ from written_entities import entity_values
 
 from probes.common.errors import UserError
 from probes.data.chunk_schemes import WordError
-from probes.data.conllu_files import read_conllu
-from probes.data.corefud import part_names, read_mentions
+from probes.data.conllu_files import part_names, read_conllu, read_mentions
 from probes.data.find import find_corpus
 from probes.data.sentence import SPLITS, Mention
 

@@ -8,7 +8,7 @@ import pytest
 
 from probes.common.errors import UserError
 from probes.data import gum
-from probes.data.archive_members import digest_of
+from probes.data.downloads import digest_of
 
 
 def test_train_is_what_dev_and_test_lack_in_the_order_of_names(tmp_path, monkeypatch):

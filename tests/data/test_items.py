@@ -17,8 +17,8 @@ import pytest
 
 import probes.data.minimal_pairs as minimal_pairs
 from probes.common.errors import UserError
-from probes.data.archive_members import digest_of
 from probes.data.diagnostics import read_diagnostics
+from probes.data.downloads import digest_of
 from probes.data.find import find_corpus
 from probes.data.items import WHOLE, Item, first_of_each, minimal_pair
 from probes.data.registered import corpora

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from probes.common.errors import UserError
-from probes.data.archive_members import Members
+from probes.data.downloads import Members
 from probes.data.propbank import MEMBERS, Skeleton, Tree, read_skeletons
 from probes.data.sentence import Frame
 

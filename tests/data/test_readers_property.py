@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probes.common.errors import UserError
-from probes.data.archive_members import digest_of
 from probes.data.conll2000 import read_split
 from probes.data.conllu_files import read_conllu
+from probes.data.downloads import digest_of
 from probes.data.find import find_corpus
 from probes.data.propbank import MEMBERS, read_skeletons
 

@@ -42,7 +42,6 @@ def test_places_are_those_written_down_by_hand(name: str) -> None:
             assert found.module is block.get_submodule(PLACES[name][path])
             assert found.number == (layer - 1 if name == "albert" else 0)
     assert sites.n_heads == 2
-    assert sites.adds is (name in NORMS)  # those that norm before attention and MLP
     norm = NORMS.get(name)
     assert sites.norm is (model.get_submodule(norm) if norm else None)
     assert sites_of(model) is sites

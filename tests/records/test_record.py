@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
-from probes.measurements.joined_results import find_results, joined, read_result, unique_results
+from probes.measurements.joined_results import find_results, joined, read_result
 from probes.measurements.measurement import Request, Scored
 from probes.measurements.scores import ScoreMeasurement
 from probes.measurements.training_variance import TrainingVariance
@@ -228,13 +228,13 @@ def test_duplicates_within_a_folder_and_between_folders(tmp_path, capsys):
     result = read_result(fuller)
     write_record(fuller, with_seeds(result, 2), {})
     # The folder named first; within one folder the most complete.
-    assert list(unique_results(mine, theirs)) == [path]
-    assert list(unique_results(theirs, mine)) == [fuller]
-    assert list(unique_results(tmp_path)) == [fuller]
+    assert list(joined(unique_records(mine, theirs))) == [path]
+    assert list(joined(unique_records(theirs, mine))) == [fuller]
+    assert list(joined(unique_records(tmp_path))) == [fuller]
     assert capsys.readouterr().err.count("left out 1 duplicate result") == 3
     # Evidence is as unique as scores.
     assert len(unique_records(mine, theirs)) == 2
-    assert all(r.found("training_variance") for r in unique_results(mine, theirs).values())
+    assert all(r.found("training_variance") for r in joined(unique_records(mine, theirs)).values())
 
 
 def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, capsys):

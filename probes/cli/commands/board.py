@@ -14,7 +14,7 @@ from probes.boards.submissions import (
     require_unchanged,
 )
 from probes.cli.arguments import place
-from probes.cli.load_results import no_results
+from probes.cli.results import no_results
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.records.result import Result

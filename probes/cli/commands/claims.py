@@ -9,7 +9,7 @@ from probes.boards.claims.claim_reports import NOTE, Report, make_reports
 from probes.boards.claims.table import CLAIMS
 from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, add_format
-from probes.cli.load_results import records_below
+from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
 from probes.records.files import or_published

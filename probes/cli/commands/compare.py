@@ -10,7 +10,7 @@ from probes.boards.behaviour_tables import of_items, paired_tables
 from probes.boards.board import Candidate, make_boards, named
 from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import add_format, names, place
-from probes.cli.load_results import records_below
+from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import find_results, joined

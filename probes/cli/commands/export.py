@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from probes.cli.arguments import place
-from probes.cli.load_results import no_results, records_below
+from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted

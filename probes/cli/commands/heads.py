@@ -7,7 +7,7 @@ import argparse
 from probes.boards.groups import of_corpora
 from probes.boards.head_boards import ATTENTION, head_tables
 from probes.cli.arguments import add_folders, add_format
-from probes.cli.load_results import records_below
+from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.measurements.head_tables import FEWEST_LISTED
 from probes.records.files import or_published

@@ -12,7 +12,7 @@ from probes.boards.board import Board, make_boards, named
 from probes.boards.ranking_tables import CSV_HEADS, Ranking, csv_rows, ranking_tables
 from probes.boards.retention import retention_table
 from probes.cli.arguments import add_format, names, place
-from probes.cli.load_results import no_results, records_below
+from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import joined

@@ -6,7 +6,7 @@ import argparse
 
 from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, place
-from probes.cli.load_results import no_results, records_below
+from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.files import require_parent
 from probes.measurements.joined_results import joined

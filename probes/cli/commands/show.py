@@ -7,7 +7,7 @@ import argparse
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_of
 from probes.boards.layer_tables import model_tables
 from probes.cli.arguments import add_format, place
-from probes.cli.load_results import results_below
+from probes.cli.results import results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result

@@ -18,7 +18,6 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from probes.common.errors import NoHeadError
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
-from probes.measurements.intervening.importance import AGREEMENT, IMPORTANCE
 from probes.measurements.intervening.own_answers import CLOZE, LOSS, Variant, own_answers, questions
 from probes.measurements.intervening.probed_sample import (
     DROP,
@@ -29,7 +28,12 @@ from probes.measurements.intervening.probed_sample import (
     vectors_compared,
     with_task_column,
 )
-from probes.measurements.intervening.pruning import HEADS, importance_and_pruning
+from probes.measurements.intervening.pruning import (
+    AGREEMENT,
+    HEADS,
+    IMPORTANCE,
+    importance_and_pruning,
+)
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title

@@ -8,8 +8,9 @@ import pytest
 from board_by_hand import put
 
 from probes.__main__ import main
-from probes.measurements.joined_results import find_results, unique_results
+from probes.measurements.joined_results import find_results, joined
 from probes.records.record import SCHEMA_VERSION
+from probes.records.unique import unique_records
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_a_model_or_corpus_may_be_called_like_their_folder(tmp_path):
 def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, own_first, fields):
     put(folder, "both", "pos", 40, predictions=False, **fields)
     named = [folder, folder / "published"]
-    found = unique_results(*named if own_first else reversed(named))
+    found = joined(unique_records(*named if own_first else reversed(named)))
     assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
     # The scores, and the evidence of the published ones.
     assert capsys.readouterr().err == "left out 2 duplicate results; -v says which\n"
@@ -66,9 +67,9 @@ def test_of_other_folders_the_first_counts(folder, tmp_path, capsys):
     theirs = tmp_path / "theirs"
     for model in ("both", "own"):
         put(theirs, model, "pos", 80)
-    assert scores(unique_results(folder, theirs))["both"] == 0.9
+    assert scores(joined(unique_records(folder, theirs)))["both"] == 0.9
     assert capsys.readouterr().err == "left out 4 duplicate results; -v says which\n"
-    assert scores(unique_results(theirs, folder))["both"] == 0.8
+    assert scores(joined(unique_records(theirs, folder)))["both"] == 0.8
 
 
 def test_what_was_left_out_is_listed_for_those_who_ask(folder, capsys):
