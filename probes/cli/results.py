@@ -12,11 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-<<<<<<< HEAD
 from probes.boards.comparable import twins_of
-=======
-from probes.boards.corpus_groups import of_corpora
->>>>>>> join2
+from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables, with_twins
 from probes.boards.leaderboard_csv import tidy
 from probes.cli.figures import chosen_figure
@@ -26,11 +23,10 @@ from probes.common.wording import counted, listed
 from probes.measurements.frame import long_frame
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.files import or_published
+from probes.records.files import or_published, unique_records
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import Table
-from probes.records.unique import unique_records
 from probes.tasks.builtin import table_order
 
 FORMATS = (".pdf", ".svg", ".png")

@@ -9,28 +9,11 @@ from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
-<<<<<<< HEAD
+from probes.boards.behaviour_tables import of_items, paired_tables
 from probes.boards.breakdown_tables import tables_of, transfer_tables
-from probes.boards.layer_tables import score_tables
-from probes.boards.leaderboard_csv import write_leaderboard
-from probes.boards.paired import comparison_tables
-from probes.cli.closing import (
-    answers_compared,
-    compare_models,
-    next_step,
-    write_corpus_tables,
-    write_model_tables,
-)
-=======
-from probes.boards.behaviour import of_items
-from probes.boards.behaviour_tables import paired_tables
-from probes.boards.comparison import Comparison, compare, comparison_tables
-from probes.boards.evidence import tables_of
 from probes.boards.layer_tables import score_tables, stored_like, with_stored, with_twins
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.boards.paired import LayerScore, layer_scores
-from probes.boards.transfer_tables import transfer_tables
->>>>>>> join2
+from probes.boards.paired import Comparison, LayerScore, compare, comparison_tables, layer_scores
 from probes.cli.results import Results, merged
 from probes.common.errors import UserError
 from probes.common.files import require_writable
@@ -49,7 +32,7 @@ from probes.measurements.scores import SUMS, read_predictions
 from probes.records.files import has_arrays
 from probes.records.result import Result
 from probes.records.table import Table
-from probes.rendering.folder import numbers_path, write_numbers, write_tables
+from probes.rendering.layers_md import numbers_path, write_numbers, write_tables
 from probes.rendering.printing import printer
 
 _HALF_IMPORTED = (ImportError, AttributeError, KeyError)

@@ -17,7 +17,6 @@ from probes.records.files import (
     has_arrays,
     read_arrays,
     read_record,
-    unique_records,
     unreadable,
 )
 from probes.records.record import Record, fullness
@@ -114,14 +113,6 @@ def find_results(folder: Path) -> dict[Path, Result]:
     return joined(find_records(folder))
 
 
-<<<<<<< HEAD
-def unique_results(*folders: Path) -> dict[Path, Result]:
-    """All results below the folders; see `probes.records.files.unique_records`."""
-    return joined(unique_records(*folders))
-
-
-=======
->>>>>>> join2
 def read_result(path: Path) -> Result:
     """The result at `path`, with the evidence beside it.
 

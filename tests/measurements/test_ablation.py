@@ -14,13 +14,7 @@ from tiny_runs import run
 from toy_grammar import attractors
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-<<<<<<< HEAD
-from probes.measurements.intervening.ablation import ATTENTION, BLOCK, DROP, HEAD
-from probes.measurements.intervening.importance import AGREEMENT, IMPORTANCE, normalised
-from probes.measurements.intervening.own_answers import CLOZE, LOSS
-=======
 from probes.measurements.intervening.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS
->>>>>>> join2
 from probes.measurements.intervening.probed_sample import drawn
 from probes.measurements.intervening.pruning import AGREEMENT, HEADS, IMPORTANCE, RANDOM, normalised
 from probes.measurements.plugin_keys import is_current
