@@ -155,7 +155,7 @@ class TokenScores(Collector):
             UserError: a log-probability is not finite.
         """
         n = len(self._ids)
-        if not self._log_p[self._rank >= 0].isfinite().all():
+        if not self._log_p[self._rank > -1].isfinite().all():
             raise UserError(
                 "Its language-model head gives a probability that is not a number; the model is "
                 "broken, or --dtype is too narrow for it (try --dtype float32)."

@@ -79,7 +79,7 @@ def may_be_convex(spec: ProbeSpec) -> bool:
 @probe_family(PROBES["linear"])
 def linear(spec: ProbeSpec) -> ProbeFamily:
     """Multinomial logistic regression, or linear regression."""
-    from probes.training.linear import Linear
+    from probes.training.family import Linear
 
     return Linear()
 
@@ -87,7 +87,7 @@ def linear(spec: ProbeSpec) -> ProbeFamily:
 @probe_family(PROBES["mlp"])
 def mlp(spec: ProbeSpec) -> ProbeFamily:
     """One hidden layer of `spec.hidden` rectified units."""
-    from probes.training.mlp import MLP
+    from probes.training.family import MLP
 
     return MLP(spec.hidden)
 

@@ -1,4 +1,4 @@
-"""The interface of a probe family, and two products for writing one.
+"""The interface of a probe family, two products for writing one, and linear and MLP probes.
 
 A family fits many probes as one tensor operation. Shapes: L layers, N examples, H features, K cells
 (draws, label sets or priors), C outputs. Features are (L, N, H): all cells of a layer read the
@@ -130,3 +130,84 @@ def shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
     n_layers, n_cells, n_outputs, n_examples = errors.shape
     tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
+
+
+class Linear(ProbeFamily):
+    """f(x) = W x + b: multinomial logistic regression, or linear regression."""
+
+    convex: ClassVar[bool] = True
+    closed_form: ClassVar[bool] = True
+    logit_variances: ClassVar[tuple[float, ...]] = (0.04, 0.4, 4.0, 40.0)
+
+    def initial(
+        self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int
+    ) -> Parameters:
+        """Zeros: the problem is convex."""
+        cells = (n_layers, len(seeds))
+        return [torch.zeros(*cells, n_outputs, n_features), torch.zeros(*cells, n_outputs)]
+
+    def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
+        """See `ProbeFamily`."""
+        weight, bias = parameters
+        return shared_input(features, weight, bias)
+
+    def backward(
+        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+    ) -> Parameters:
+        """See `ProbeFamily`."""
+        errors = loss_gradient(self.outputs(parameters, features))
+        return [shared_input_gradient(features, errors), errors.sum(-1)]
+
+
+class MLP(ProbeFamily):
+    """f(x) = V relu(U x + a) + b with one hidden layer of `hidden` units."""
+
+    def __init__(self, hidden: int) -> None:
+        self.hidden = hidden
+
+    def initial(
+        self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int
+    ) -> Parameters:
+        """Uniform in ±1/√fan-in; the same draw for every layer."""
+        shapes = (
+            (n_features, self.hidden, n_features),
+            (n_features, self.hidden),
+            (self.hidden, n_outputs, self.hidden),
+            (self.hidden, n_outputs),
+        )
+        per_seed = []
+        for seed in seeds:
+            generator = torch.Generator().manual_seed(seed)
+            per_seed.append(
+                [
+                    (torch.rand(shape, generator=generator) * 2 - 1) / fan_in**0.5
+                    for fan_in, *shape in shapes
+                ]
+            )
+        return [
+            torch.stack(tensors).expand(n_layers, *torch.stack(tensors).shape).clone()
+            for tensors in zip(*per_seed, strict=True)
+        ]
+
+    def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
+        """See `ProbeFamily`."""
+        return self._top(parameters, self._hidden(parameters, features))
+
+    def backward(
+        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+    ) -> Parameters:
+        """See `ProbeFamily`."""
+        hidden = self._hidden(parameters, features)
+        errors = loss_gradient(self._top(parameters, hidden))
+        top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]
+        hidden_errors = torch.matmul(parameters[2].transpose(-1, -2), errors)
+        torch.ops.aten.threshold_backward(hidden_errors, hidden, 0, grad_input=hidden_errors)
+        bottom = [shared_input_gradient(features, hidden_errors), hidden_errors.sum(-1)]
+        return [*bottom, *top]
+
+    def _hidden(self, parameters: Parameters, features: Tensor) -> Tensor:
+        return shared_input(features, *parameters[:2]).relu_()
+
+    def _top(self, parameters: Parameters, hidden: Tensor) -> Tensor:
+        _, _, weight, bias = parameters
+        return torch.matmul(weight, hidden).add_(bias[..., None])

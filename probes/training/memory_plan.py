@@ -9,7 +9,7 @@ import torch
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import BATCH, EVALUATION, READERS
 from probes.training.families import family_of
-from probes.training.quasi_newton import PAIRS
+from probes.training.full_batch import PAIRS
 
 _METAL = 1 << 32
 """Bytes below which a tensor must stay for Metal's kernels."""

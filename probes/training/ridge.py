@@ -11,9 +11,8 @@ from torch import Tensor
 
 from probes.common.terminal import progress
 from probes.training.batches import Batches, blocks
-from probes.training.family import Parameters
+from probes.training.family import Linear, Parameters
 from probes.training.fitted import FittedProbes, in_order, mean_loss
-from probes.training.linear import Linear
 from probes.training.losses import SquaredError
 
 

@@ -26,14 +26,13 @@ from torch import Tensor
 
 from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
-from probes.training.adam import Adam
 from probes.training.batches import Batches, blocks, rebatched, resampled, shuffled_batches
 from probes.training.families import family_of
 from probes.training.family import LossGradient, Parameters, ProbeFamily
 from probes.training.features import Features, InAxes
 from probes.training.fitted import mean_loss
 from probes.training.losses import loss_for
-from probes.training.trainer import initial_rate
+from probes.training.trainer import Adam, initial_rate
 
 MIX_BATCH = 256
 """Examples per step."""

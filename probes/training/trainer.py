@@ -14,7 +14,6 @@ from torch.nn.functional import pad
 
 from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
-from probes.training.adam import Adam
 from probes.training.batches import Batches, shuffled_batches
 from probes.training.family import Parameters, ProbeFamily
 from probes.training.fitted import FittedProbes, mean_loss
@@ -247,3 +246,30 @@ def _stack(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, ..
         ).repeat_interleave(n_layers, 0)
         for each in of_cells
     )
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015, algorithm 1) on torch's fused kernel, given gradients by hand.
+
+    Args:
+        parameters: float32, contiguous, on one device.
+        learning_rate: the initial one (α of the paper).
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:
+        self._parameters, self._learning_rate = list(parameters), learning_rate
+        self._adam = torch.optim.Adam(
+            self._parameters, lr=learning_rate, betas=(0.9, 0.99), eps=1e-8, fused=True
+        )
+
+    def step(self, gradients: Sequence[Tensor], share: float) -> None:
+        """Take a step against `gradients` with `share` times the initial learning rate.
+
+        Raises:
+            RuntimeError: a gradient has not the shape and dtype of its parameters.
+        """
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient.contiguous()
+        self._adam.param_groups[0]["lr"] = share * self._learning_rate
+        self._adam.step()
+        self._adam.zero_grad()

@@ -18,8 +18,8 @@ from probes.statistics.partition import Partition
 from probes.tasks.builtin import tasks
 from probes.training.batches import Batches, batch_bounds
 from probes.training.dataset import ProbingData
+from probes.training.family import Linear
 from probes.training.features import Held
-from probes.training.linear import Linear
 from probes.training.online_code import (
     OnlineCode,
     deviation,

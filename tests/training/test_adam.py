@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from probes.training.adam import Adam
+from probes.training.trainer import Adam
 
 
 def test_steps_are_those_of_torchs_adam():

@@ -18,9 +18,9 @@ from probes.training.batches import (
     resampled,
     shuffled_batches,
 )
+from probes.training.family import MLP
 from probes.training.fit import Draw, fit
 from probes.training.losses import CrossEntropy
-from probes.training.mlp import MLP
 from probes.training.trainer import Trainer
 
 

@@ -8,9 +8,9 @@ from planted_examples import N_CLASSES, planted, with_cells, with_controls
 
 from probes.records.probe_spec import PROBES
 from probes.training.batches import bootstrap_weights, resampled
+from probes.training.family import Linear
 from probes.training.fit import Draw, fit
 from probes.training.fitted import mean_loss
-from probes.training.linear import Linear
 from probes.training.losses import SquaredError
 
 SPECS = {

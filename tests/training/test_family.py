@@ -7,11 +7,9 @@ from planted_examples import N_CLASSES, planted
 from probes import ProbeFamily, ProbeSpec, probe_family
 from probes.records.probe_spec import PROBES
 from probes.training.families import families
-from probes.training.family import shared_input
+from probes.training.family import MLP, Linear, shared_input
 from probes.training.fit import Draw, fit, predict
-from probes.training.linear import Linear
 from probes.training.losses import CrossEntropy, SquaredError
-from probes.training.mlp import MLP
 
 
 def torch_cross_entropy(logits, y, weights):

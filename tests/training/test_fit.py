@@ -12,10 +12,10 @@ from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, one_cell, planted,
 from sklearn.linear_model import LogisticRegression
 
 from probes.records.probe_spec import PROBES
+from probes.training.family import Linear
 from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict
 from probes.training.fitted import mean_loss
-from probes.training.linear import Linear
 from probes.training.losses import CrossEntropy
 from probes.training.scratch import Scratch
 from probes.training.streamed import Streamed, mapped_tensor

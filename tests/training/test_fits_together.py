@@ -8,9 +8,9 @@ import torch
 from probes.records.probe_spec import PROBES
 from probes.training.batches import Batches, batch_bounds
 from probes.training.families import family_of
+from probes.training.family import Linear
 from probes.training.features import Held
 from probes.training.fit import Draw, fit
-from probes.training.linear import Linear
 from probes.training.losses import log_loss
 from probes.training.trainer import MinibatchFit, Trainer, fits_at_once, run_fits
 

@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from probes.records.probe_spec import PROBES
 from probes.training import fit as fitting
 from probes.training.batches import EVALUATION, bootstrap_weights
+from probes.training.family import Linear
 from probes.training.features import Held
 from probes.training.fit import FEW, Draw, fit, fits_full_batches, predict
 from probes.training.fitted import mean_loss
 from probes.training.full_batch import fit_full_batch
-from probes.training.linear import Linear
 from probes.training.losses import BinaryCrossEntropy, CrossEntropy
 
 LINEAR = PROBES["linear"]

@@ -29,11 +29,10 @@ from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
 from probes.training.batches import Batches, batch_bounds
+from probes.training.family import MLP, Linear
 from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict
-from probes.training.linear import Linear
 from probes.training.losses import BinaryCrossEntropy
-from probes.training.mlp import MLP
 
 SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 

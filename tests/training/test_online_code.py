@@ -10,8 +10,8 @@ import torch
 from probes.records.probe_spec import PROBES
 from probes.training import online_code as coding
 from probes.training.batches import Batches, batch_bounds
+from probes.training.family import Linear
 from probes.training.features import Held
-from probes.training.linear import Linear
 from probes.training.online_code import (
     OnlineCode,
     block_ends,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from probes.training.features import Held
-from probes.training.projection import projected
+from probes.training.standardisation import projected
 
 
 def test_the_vector_of_every_span_is_projected_alike_and_standardised_again():

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from probes.training.quasi_newton import minimise
+from probes.training.full_batch import minimise
 
 
 def quadratic(matrix, centre, seen=None):

@@ -11,9 +11,9 @@ from torch.nn import functional
 from probes.records.probe_spec import PROBES
 from probes.training import scalar_mix as mixing
 from probes.training.batches import Batches, batch_bounds
+from probes.training.family import Linear
 from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict
-from probes.training.linear import Linear
 from probes.training.losses import CrossEntropy, SquaredError
 from probes.training.scalar_mix import Mixed, even_logits, layer_overlap, learn_mixes, mix_scales
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from probes.extraction.vectors import Sharded
 from probes.measurements.structure.sentence_batches import Batch
-from probes.training.adam import Adam
+from probes.training.trainer import Adam
 
 Kind = Literal["distance", "depth"]
 
