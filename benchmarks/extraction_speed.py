@@ -28,7 +28,7 @@ import torch
 from machine import SIDE, Products
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from probes.common.default_folders import default_data_dir
+from probes.common.files import default_data_dir
 from probes.data.find import find_corpus
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors

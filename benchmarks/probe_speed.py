@@ -34,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 from torch.utils.data import DataLoader, TensorDataset
 
 from probes.common.arrays import Ints
-from probes.common.default_folders import default_cache, default_data_dir
+from probes.common.files import default_cache, default_data_dir
 from probes.compute.memory import default_budget
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus

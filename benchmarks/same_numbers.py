@@ -1,7 +1,7 @@
 """Do two checkouts find the same numbers?
 
     python benchmarks/same_numbers.py BEFORE AFTER --work FOLDER --data-dir DIR [--only NAME …]
-    python benchmarks/same_numbers.py … --without principal_angles head_distance
+    python benchmarks/same_numbers.py … --without NAME
 
 Runs the same commands in both checkouts, with results of their own and one cache for both:
 `sample`; a part of EWT, also with full evidence; structure, geometry and attention of two models;

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
+from probes.statistics.replicates import training_noise
 from probes.statistics.significance import ALPHA, Errors, all_pairs, max_t
-from probes.statistics.training_noise import training_noise
 
 METRICS = {
     "accuracy": (0.93, 0.97),

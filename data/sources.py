@@ -11,9 +11,8 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Literal
 
-from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.errors import UserError
-from probes.common.files import folder_name
+from probes.common.files import default_cache, default_data_dir, folder_name
 from probes.common.origin import Origin, described, failing_line
 from probes.data.chunk_schemes import Scheme
 from probes.data.downloads import FileFinder

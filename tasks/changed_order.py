@@ -18,6 +18,8 @@ Words = tuple[str, ...]
 
 INTACT = "intact"
 
+FUNCTION_WORDS = {"ADP", "ADV", "AUX", "DET", "PART", "PRON", "SCONJ"}
+
 
 def chance(name: str, sentence: Sentence) -> Random:
     """Random numbers for the task called `name`, always the same for the same words."""
@@ -44,9 +46,9 @@ def bigram_shift(sentence: Sentence) -> Iterator[Example | Excluded]:
     yield Example(label, (0, len(shown)), words=shown)
 
 
-@task("coordination-inversion", version=1, needs=["upos", "heads", "deprels", "lemmas"],
+@task("coordination-inversion", version=2, needs=["upos", "heads", "deprels", "lemmas"],
       shape="sentence", metric="accuracy", reference="the shorter clause first",
-      group="syntax")  # fmt: skip
+      cues_reference="function words of each clause", group="syntax")  # fmt: skip
 def coordination_inversion(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether the two coordinate clauses of a sentence have changed places."""
     parts = coordinate_clauses(sentence)
@@ -64,8 +66,20 @@ def coordination_inversion(sentence: Sentence) -> Iterator[Example | Excluded]:
     draw = chance("coordination-inversion", sentence)
     label, shown = draw.choice(((INTACT, sentence.words), ("inverted", changed)))
     shorter_first = (len(first) <= len(second)) == (label == INTACT)
+    start = len(first) + len(link)
+    clauses = range(len(first)), range(start, start + len(second))
+    cues = [
+        f"{place}: {sentence.words[i].lower()}"
+        for place, clause in enumerate(clauses if label == INTACT else clauses[::-1])
+        for i in clause
+        if sentence.upos[i] in FUNCTION_WORDS
+    ]
     yield Example(
-        label, (0, len(shown)), words=shown, reference=INTACT if shorter_first else "inverted"
+        label,
+        (0, len(shown)),
+        words=shown,
+        reference=INTACT if shorter_first else "inverted",
+        cues=tuple(cues),
     )
 
 

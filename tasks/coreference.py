@@ -7,15 +7,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 from probes.data.sentence import Mention, Sentence
-from probes.tasks.entities import head_of
+from probes.tasks.entities import FORMS, head_of
 from probes.tasks.task import Example, Excluded, task
 
 DISTANCES = ("in one sentence", "one sentence apart", "two sentences apart")
+LONG = 5
+"""Longer mentions count as equally long among the cues."""
 
 
-@task("coreference", version=1, needs=["mentions", "heads"], shape="span pair", metric="accuracy",
-      baseline="string match", window=len(DISTANCES),
-      group="discourse")  # fmt: skip
+@task("coreference", version=2, needs=["mentions", "heads", "upos"], shape="span pair",
+      metric="accuracy", baseline="string match", cues_baseline="form and length",
+      window=len(DISTANCES), group="discourse")  # fmt: skip
 def coreference(window: Sentence) -> Iterator[Example | Excluded]:
     """Whether two given mentions, at most two sentences apart, are of the same entity."""
     count = Counter(mention.entity for mention in window.mentions)
@@ -33,13 +35,20 @@ def coreference(window: Sentence) -> Iterator[Example | Excluded]:
             if earlier.span[1] > later.span[0]:
                 yield Excluded("one mention within the other")
                 continue
-            # As far away as the pair that corefers, so that distance does not tell either.
-            place = sentence_of(earlier, window)
-            beside = [m for m in others if sentence_of(m, window) == place]
+            # As far away as the pair that corefers, of the same form, and as long as can be: none
+            # of these tells whether a pair corefers.
+            place, form = sentence_of(earlier, window), form_of(earlier, window)
+            beside = [
+                m
+                for m in others
+                if sentence_of(m, window) == place
+                and form_of(m, window) == form
+                and (m.span[1] <= earlier.span[0] or earlier.span[1] <= m.span[0])
+            ]
             if not beside:
-                yield Excluded("no mention of another entity beside the first")
+                yield Excluded("no mention of another entity of the same form beside the first")
                 continue
-            other = min(beside, key=lambda m: abs(m.span[0] - earlier.span[0]))
+            other = min(beside, key=lambda m: unlike(m, earlier))
             others.remove(other)
             yield pair("same", earlier, later, window)
             yield pair("other", other, later, window)
@@ -48,6 +57,32 @@ def coreference(window: Sentence) -> Iterator[Example | Excluded]:
 def sentence_of(mention: Mention, window: Sentence) -> int:
     """The sentence of a window that a mention is in, from 1."""
     return bisect(window.starts, mention.span[0])
+
+
+def form_of(mention: Mention, window: Sentence) -> str:
+    """Whether a mention is a pronoun, a name or a common noun, by its head."""
+    return FORMS.get(window.upos[head_of(mention.span, window.heads)], "common noun or other")
+
+
+def unlike(one: Mention, other: Mention) -> tuple[int, int]:
+    """How different two mentions are in length, then how far apart they begin."""
+    (start, end), (first, last) = one.span, other.span
+    return abs((end - start) - (last - first)), abs(start - first)
+
+
+def cues_of(one: Mention, other: Mention, window: Sentence) -> tuple[str, ...]:
+    """Form, length and shared words of two mentions, with their pronouns and articles."""
+    words = [tuple(x.lower() for x in window.words[slice(*m.span)]) for m in (one, other)]
+    lengths = [min(len(each), LONG) for each in words]
+    forms = [
+        words[i][0] if window.upos[m.span[0]] in ("DET", "PRON") else form_of(m, window)
+        for i, m in enumerate((one, other))
+    ]
+    cues = [f"lengths {lengths}", f"forms {forms}"]
+    cues += [f"{place}: {form}" for place, form in enumerate(forms)]
+    cues += ["share a word"] * bool({*words[0]} & {*words[1]})
+    cues += ["equally long"] * (len(words[0]) == len(words[1]))
+    return tuple(cues)
 
 
 def pair(label: str, one: Mention, other: Mention, window: Sentence) -> Example:
@@ -63,4 +98,5 @@ def pair(label: str, one: Mention, other: Mention, window: Sentence) -> Example:
         type=" ".join(heads),
         groups=(distance, f"{match} words"),
         reference=match,
+        cues=cues_of(one, other, window),
     )

@@ -2,9 +2,10 @@
 
 The other word is one of the training tokens of the same part of speech and features, drawn with
 the frequency that it has there, so that a word is at home as often as it is odd, and a rare word
-tells nothing; what its bigrams with its neighbours were counted is in the same octave as for the
-word that was there. Counts are of all *other* sentences: a training sentence would else know its
-own bigrams, and a test sentence would not. The coin is that of `changed_order`.
+tells nothing. Neither word stands elsewhere in the sentence. The counts of the bigrams with its
+neighbours are in the same octave for both words. Counts are of all *other* sentences: a training
+sentence would else know its own bigrams, and a test sentence would not. The coin is that of
+`changed_order`.
 """
 
 from __future__ import annotations
@@ -60,12 +61,13 @@ def exchangeable(sentence: Sentence) -> list[tuple[int, WordKind]]:
     ]
 
 
-@task("odd-man-out", version=1, needs=["upos", "feats"], shape="sentence", metric="accuracy",
+@task("odd-man-out", version=2, needs=["upos", "feats"], shape="sentence", metric="accuracy",
       from_train=frequencies,
       group="syntax")  # fmt: skip
 def odd_man_out(known: Frequencies, sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether a noun or verb of a sentence has been replaced by another one."""
     words, draw = sentence.words, chance("odd-man-out", sentence)
+    there = [word.lower() for word in words]
     places = exchangeable(sentence)
     draw.shuffle(places)
     counted = sentence.words in known.sentences
@@ -79,8 +81,10 @@ def odd_man_out(known: Frequencies, sentence: Sentence) -> Iterator[Example | Ex
     for i, kind in places:
         if known.words[kind, words[i]] <= own_words[kind, words[i]]:
             continue  # in no other sentence, so that it could not be drawn
+        if there.count(words[i].lower()) > 1:
+            continue  # as another word, drawn from all, hardly ever is
         for other in draw.choices(known.tokens[kind], k=TRIES):
-            if other.lower() != words[i].lower() and octaves(i, other) == octaves(i, words[i]):
+            if other.lower() not in there and octaves(i, other) == octaves(i, words[i]):
                 changed = (*words[:i], other, *words[i + 1 :])
                 label, shown = draw.choice(((INTACT, words), ("odd", changed)))
                 yield Example(label, (0, len(shown)), words=shown, type=shown[i])

@@ -51,6 +51,9 @@ class Example:
         groups: groups of the breakdowns that the example belongs to, e.g. ``1+ attractors``.
         reference: the label that a simple rule would give. Its score is an upper reference, or a
             baseline, as the task says (`Task.reference`, `Task.baseline`).
+        cues: what may tell the label without any vectors, e.g. ``equally long``. A classifier that
+            is fitted to the cues of train is a baseline, or an upper reference
+            (`Task.cues_baseline`, `Task.cues_reference`).
     """
 
     label: Label
@@ -62,6 +65,7 @@ class Example:
     cue: int | None = None
     groups: tuple[str, ...] = ()
     reference: Label = ""
+    cues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,9 @@ class Task:
             so that its score is an upper reference.
         baseline: description of `Example.reference`, if its rule knows nothing but the words of the
             spans, so that its score is one of the baselines.
+        cues_baseline: description of `Example.cues`, if these say nothing but what the words of the
+            spans show, so that a classifier of cues alone is one of the baselines.
+        cues_reference: the same of cues that use the annotation; it is an upper reference.
         window: number of sentences of a document that the rule and the encoder see at once: a
             sentence and those before it (see `probes.data.sentence`).
         stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
@@ -125,6 +132,8 @@ class Task:
     ambiguous: bool = False
     pooling: TextPooling | None = None
     baseline: str = ""
+    cues_baseline: str = ""
+    cues_reference: str = ""
     window: int = 1
     from_train: FromTrain | None = None
     site: Sublayer | None = None
@@ -271,6 +280,8 @@ def task(
     kind: Kind = "classification",
     reference: str = "",
     baseline: str = "",
+    cues_baseline: str = "",
+    cues_reference: str = "",
     window: int = 1,
     stand_ins: Mapping[str, str] | None = None,
     ambiguous: bool = False,
@@ -329,6 +340,8 @@ def task(
                 reference,
                 stand_ins or {},
                 baseline=baseline,
+                cues_baseline=cues_baseline,
+                cues_reference=cues_reference,
                 window=window,
                 ambiguous=ambiguous,
                 from_train=from_train,

@@ -35,8 +35,9 @@ def fault(example: Example, kind: Kind) -> str:
         return f"type={shortened(example.type)}; a type must be a string"
     if example.words is not None and not (_are_texts(example.words) and all(example.words)):
         return f"words={shortened(example.words)}; words must be a tuple of non-empty strings"
-    if not _are_texts(example.groups):
-        return f"groups={shortened(example.groups)}; groups must be a tuple of strings"
+    for name in ("groups", "cues"):
+        if not _are_texts(given := getattr(example, name)):
+            return f"{name}={shortened(given)}; {name} must be a tuple of strings"
     if example.reference != "" and (what := _label_fault(example.reference, kind)):
         return f"reference={shortened(example.reference)}; {what}"
     if what := _label_fault(example.label, kind):

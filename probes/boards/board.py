@@ -11,8 +11,8 @@ from typing import Any, get_args
 from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
+from probes.records.record import corpus_title
 from probes.records.result import Result
-from probes.records.titles import corpus_title
 from probes.tasks.builtin import group_of, table_order, version_of
 from probes.tasks.task import Group
 

@@ -1,6 +1,10 @@
-"""One result's test scores by group of examples and by label, layer by layer."""
+"""Tables behind scores: by group of examples, by label, of the evidence, and of transfer."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from probes.measurements.cells import (
     group_cell,
@@ -10,9 +14,10 @@ from probes.measurements.cells import (
     starred,
     task_head,
 )
+from probes.measurements.measurement import TRANSFER, probe_measurements
+from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
-from probes.records.table import Cell, Table, TableRow
-from probes.records.titles import limit_mark, model_title
+from probes.records.table import NOTHING, Cell, Table, TableRow
 
 MOST_LABELS = 20
 
@@ -78,3 +83,59 @@ def _title(result: Result, what: str) -> str:
     corpus = result.corpus.name + limit_mark(result)
     parts = (model_title(result), corpus, task_head(result), f"{result.probe.family} probe", what)
     return " · ".join(parts)
+
+
+def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
+    """The tables of one model, corpus and probe family, by measurement.
+
+    A measurement that no result has is left out, and so is, from its tables, a result that lacks
+    it.
+    """
+    tables = {}
+    for each in probe_measurements():
+        having = [result for result in results if result.found(each.name) is not None]
+        if having:
+            tables[each.name] = list(each.tables(having))
+    return tables
+
+
+def tables_of(results: Iterable[Result], name: str) -> Iterator[tuple[str, Sequence[Table]]]:
+    """Those of one measurement for each model, corpus and probe family, after these three."""
+
+    def unit(result: Result) -> tuple[str, str, str]:
+        corpus = result.corpus.name + limit_mark(result)
+        return model_title(result), corpus, result.probe.family
+
+    for names, chosen in groupby(sorted(results, key=unit), key=unit):
+        title = f"{' · '.join(names)} probe"
+        found = evidence_tables(list(chosen)).get(name, [])
+        yield title, [replace(table, title=f"{title} · {table.title}") for table in found]
+
+
+NOTE = (
+    "Rows: corpus that the probes were trained on; columns: corpus that they are tested on, at the "
+    "layer that is best on dev for its own probes. All layers: python -m probes show RESULTS --by "
+    f"{TRANSFER}."
+)
+
+
+def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
+    """A table of training × test corpora for each model, task and probe family."""
+    every: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        if TRANSFER in result.evidence:
+            of = result.model.name, result.task.name, result.probe.family
+            every.setdefault(of, []).append(result)
+    for of, tested in every.items():
+        names = [result.corpus.name for result in tested]
+        heads = "trained on", *(f"{x.corpus.name}, layer {x.best_layer}" for x in tested)
+        rows = (TableRow.of(name, *(_score(result, name) for result in tested)) for name in names)
+        yield Table(f"{' · '.join(of)} · transfer", heads, tuple(rows), notes=(NOTE,))
+
+
+def _score(result: Result, trained_on: str) -> Cell:
+    """The score of a corpus's probes at the best layer of another corpus, or of itself."""
+    record = result.evidence[TRANSFER]
+    row = record.rows.at("transfer_score", result.best_layer, train=trained_on, vectors=None)
+    own = trained_on == result.corpus.name
+    return score_cell(row.value, None, result.task.metric, best=own) if row else Cell(NOTHING)

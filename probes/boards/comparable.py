@@ -4,7 +4,7 @@ Two scores can be compared if the same question was put to the same text and was
 same probe; then what differs between them is the model. Every purpose below is a list of what has
 to be equal for it; `alike` and `sifted` are the ways in which boards, charts and claims group
 records. What is the same measurement is a narrower question, and keys answer it: see
-`probes.records.unique.identity`.
+`probes.records.files.identity`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
+from probes.extraction.model_names import is_twin_name
 from probes.measurements.plugin_keys import has_current_numerics, in_words, is_current
+from probes.records.files import read_records
+from probes.records.header import ModelRecord
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Record
-from probes.records.titles import corpus_title
+from probes.records.record import Record, corpus_title
 
 K = TypeVar("K")
 R = TypeVar("R", bound=Record)
@@ -52,10 +55,6 @@ def _extent(result: Record) -> str:
     return f"limit {result.corpus.limit}" if result.corpus.limited else "whole"
 
 
-def _projection(result: Record) -> str:
-    return "none" if result.project is None else f"{result.project} dimensions"
-
-
 # The model.
 MODEL = Aspect("model", lambda r: (r.model.name, r.model.digest))
 
@@ -63,7 +62,11 @@ MODEL = Aspect("model", lambda r: (r.model.name, r.model.digest))
 # changes how many parameters a probe has.
 POOLING = Aspect("pooling", lambda r: r.pooling)
 PRECISION = Aspect("precision", lambda r: r.dtype)
-PROJECTION = Aspect("projection", lambda r: r.project, _projection)
+PROJECTION = Aspect(
+    "projection",
+    lambda r: r.project,
+    lambda r: "none" if r.project is None else f"{r.project} dimensions",
+)
 
 # The text. The fingerprint is over words and annotation; the digest is over the files that they
 # were read from, and so the stricter.
@@ -205,3 +208,39 @@ def reasons(result: Record, other: Record, purpose: Iterable[Aspect]) -> str:
         f"{aspect.name} {aspect.in_words(result)}, not {aspect.in_words(other)}"
         for aspect in differences(result, other, purpose)
     )
+
+
+def twins_of(record: Record, among: Mapping[K, R]) -> dict[K, R]:
+    """The records of random twins of a record's model, on the same text.
+
+    A twin has the model's configuration, whatever it is called. One that is called after the model
+    counts as well if its configuration is not known, and if there are no others: revisions share
+    the twin of the first of them.
+    """
+    text, own = values(record, SAME_TEXT), record.model.configuration
+    twins = {
+        key: other
+        for key, other in among.items()
+        if values(other, SAME_TEXT) == text and _is_twin(other.model, record.model)
+    }
+    exact = {key: x for key, x in twins.items() if not own or x.model.configuration in ("", own)}
+    return exact or twins
+
+
+def twins_beside(record: Record, path: Path) -> dict[Path, Record]:
+    """The same in the folders of other models beside that of a record.
+
+    Args:
+        path: of the record.
+    """
+    folder = path.resolve().parent
+    names = f"random*/{folder.name}/*-????????.json"
+    beside = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
+    return twins_of(record, read_records(beside))
+
+
+def _is_twin(model: ModelRecord, of: ModelRecord) -> bool:
+    if is_twin_name(model.name, of.name):
+        return True
+    pretrained, random = of.random_seed is None, model.random_seed is not None
+    return pretrained and random and model.configuration == of.configuration != ""

@@ -1,30 +1,46 @@
-"""Results as pages and figures show them: a group shares its scales, a unit is one chart."""
+"""Results as pages and figures show them: a group shares its scales, a unit is one chart.
+
+Records of measurements of a corpus are grouped likewise; a group shares tables and charts. The
+steps of one model's training are a chart of a group.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from probes.boards.comparable import (
+    CORPUS_TITLE,
+    MEASUREMENT,
+    OPTIONS,
     OUTDATED,
     SAME_CHART,
     SAME_CURVE,
+    SAME_MEASUREMENT,
     SOURCE,
     alike,
+    differences,
+    options_of,
     probe_digest,
+    twins_of,
 )
 from probes.boards.layer_tables import with_twins
-from probes.boards.twins import twins_of
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.extraction.model_names import pretrained_name
 from probes.measurements.cells import metric_name, n_of
+from probes.measurements.joined_results import require_possible
+from probes.measurements.measurement import Measurement, get_measurement, measurements
 from probes.measurements.scores import ScoreMeasurement
-from probes.records.curves import Curves
-from probes.records.record import Record
+from probes.records.charts import Chart, Curves, Grid, Panel
+from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
-from probes.records.titles import corpus_title, model_title
 from probes.tasks.builtin import table_order
 
 
@@ -195,3 +211,184 @@ def _title(result: Result) -> str:
         f"projected to {result.project} dimensions" * (result.project is not None),
     ]
     return " · ".join(filter(None, parts))
+
+
+@dataclass(frozen=True)
+class CorpusGroup:
+    """Records of one measurement that agree in everything but the model.
+
+    Attributes:
+        title: the corpus, and what sets the group apart from others of the measurement.
+        records: by model, as `model_labels` names it.
+        paths: their files, by model.
+    """
+
+    measurement: Measurement
+    title: str
+    records: dict[str, Record] = field(default_factory=dict)
+    paths: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Record:
+        """Any of the records."""
+        return next(iter(self.records.values()))
+
+    def charts(self) -> list[Chart]:
+        """The charts that the measurement describes.
+
+        Raises:
+            ValueError: a curve is of none of the models, or the parts of a chart do not fit.
+        """
+        found = list(self.measurement.charts(self.records, self.paths))
+        for chart in found:
+            if fault := self._fault(chart):
+                raise ValueError(f"the chart {chart.name!r} has {fault}")
+        return found
+
+    def _fault(self, chart: Chart) -> str:
+        if not isinstance(chart, Curves):
+            return chart.fault
+        strange = chart.models.keys() - self.records.keys()
+        return f"curves of {', '.join(strange)}" if strange else ""
+
+
+def of_corpora(records: Mapping[Path, Record]) -> dict[Path, Record]:
+    """The records of measurements of a corpus.
+
+    Those of a plug-in that is not loaded are counted in a message, and one that cannot be read is
+    named.
+    """
+    found: dict[Path, Record] = {}
+    unknown: dict[str, int] = defaultdict(int)
+    for path, record in records.items():
+        if record.probe is not None:
+            continue
+        if record.measurement not in measurements:
+            unknown[record.measurement] += 1
+            continue
+        try:
+            require_possible(record, path)
+            found[path] = record
+        except UserError as error:
+            progress.say(f"left out {error}")
+    for name, n in unknown.items():
+        progress.say(
+            f"left out {counted(n, 'record')} of {name}: --include the file that it comes from"
+        )
+    return found
+
+
+def corpus_groups(
+    found: Mapping[Path, Record], labels: Mapping[tuple[str, str, str], str]
+) -> tuple[list[CorpusGroup], list[str]]:
+    """Group records by measurement, corpus and settings.
+
+    Args:
+        found: see `of_corpora`.
+        labels: see `probes.boards.groups.model_labels`.
+
+    Returns:
+        the groups, in order of their measurements' registration; and what was left out, with the
+        reason.
+    """
+    by_settings = alike(found, SAME_MEASUREMENT)
+    firsts = [next(iter(records.values())) for records in by_settings]
+    order = list(measurements)
+    groups, left_out = [], []
+    for first, records in zip(firsts, by_settings, strict=True):
+        its = get_measurement(first.measurement)
+        made = CorpusGroup(its, _settings_title(first, firsts))
+        by_label, twice = by_model(records, labels)
+        for label, path in by_label.items():
+            made.records[label], made.paths[label] = records[path], path
+        left_out += twice
+        groups.append(made)
+    groups.sort(key=lambda group: (order.index(group.measurement.name), group.title))
+    return groups, left_out
+
+
+def _settings_title(first: Record, firsts: Sequence[Record]) -> str:
+    """The corpus of a group, and every aspect in which others of this corpus differ."""
+    others = [
+        other for other in firsts if not differences(first, other, (MEASUREMENT, CORPUS_TITLE))
+    ]
+    aspects = [x for x in SAME_MEASUREMENT if x is not OPTIONS] + options_of(first)
+    differing = [
+        f"{aspect.name} {aspect.in_words(first)}"
+        for aspect in aspects
+        if any(aspect.value(other) != aspect.value(first) for other in others)
+    ]
+    return " · ".join([corpus_title(first), *differing])
+
+
+_STEP = re.compile(r"step[-_]?(\d+)", re.IGNORECASE)
+
+_FOLDER = re.compile(r"(.*?)[-_]?(?:checkpoint|step)[-_]?(\d+)", re.IGNORECASE)
+
+
+class Revision(NamedTuple):
+    """A state of a model in training; the name of what is in folders may be empty."""
+
+    model: str
+    step: int
+
+
+def revision_of(name: str) -> Revision | None:
+    """What a model's name says of training; None if it names no step.
+
+    The step is the number after "step" in a revision (``M@stage1-step150-tokens1B``: 150), else its
+    only number (``M@1000``); of a local folder the number after checkpoint or step
+    (``checkpoint-500``).
+    """
+    model, mark, revision = name.rpartition("@")
+    if not mark:
+        folder = _FOLDER.fullmatch(name)
+        return Revision(folder[1], int(folder[2])) if folder else None
+    numbers = _STEP.findall(revision) or re.findall(r"\d+", revision)
+    return Revision(model, int(numbers[0])) if len(numbers) == 1 else None
+
+
+def steps(group: Group) -> Grid:
+    """Headline test scores by layer and step, with a panel for each task.
+
+    Raises:
+        UserError: the revisions are of several models, or two of one step.
+    """
+    columns: dict[int, str] = {}
+    missing: dict[str, str] = {}
+    models = set()
+    for label, results in group.paths.items():
+        first = next(iter(results.values())).model
+        found = None if first.random_seed is not None else revision_of(first.name)
+        if found is None:
+            missing[label] = "its name has no training step"
+            continue
+        models.add(found.model)
+        if (other := columns.setdefault(found.step, label)) != label:
+            raise UserError(f"{other} and {label} are both of step {found.step}; name one of them.")
+    if len(models) > 1:
+        names = ", ".join(sorted(models))
+        raise UserError(f"These are steps of several models ({names}); name the folders of one.")
+    ordered = sorted(columns)
+    panels = {}
+    for unit in group.units:
+        by_step = [unit.results.get(columns[step]) for step in ordered]
+        if any(by_step):
+            panels[group.short_title(unit)] = _step_panel(by_step, tuple(map(str, ordered)))
+    return Grid(
+        "steps",
+        " · ".join(filter(None, (*models, group.corpus, f"{group.probe} probe"))),
+        "Headline scores on test.",
+        "layer",
+        "training step",
+        panels,
+        missing=missing,
+    )
+
+
+def _step_panel(by_step: list[Result | None], columns: tuple[str, ...]) -> Panel:
+    """One task; a step without a result has an empty column."""
+    scores = [result.headline if result else {} for result in by_step]
+    layers = sorted({layer for each in scores for layer in each})
+    values = tuple(tuple(each.get(layer) for each in scores) for layer in layers)
+    return Panel(tuple(map(str, layers)), columns, values)

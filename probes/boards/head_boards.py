@@ -9,9 +9,8 @@ from probes.boards.groups import model_order
 from probes.common.terminal import progress
 from probes.measurements.head_rows import CLASSES, WHERE_BOUNDS, HeadRows, counted_classes
 from probes.measurements.head_tables import choice_tables
-from probes.records.record import Record
+from probes.records.record import Record, corpus_title, model_title
 from probes.records.table import Table, TableRow
-from probes.records.titles import corpus_title, model_title
 
 ATTENTION = "attention"
 """Name of the measurement."""

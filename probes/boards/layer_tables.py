@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted
+from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted, twins_beside, twins_of
 from probes.boards.separability import p_best
-from probes.boards.twins import twins_beside, twins_of
 from probes.common.terminal import progress
 from probes.measurements.cells import (
     interval_note,
@@ -22,10 +21,10 @@ from probes.measurements.cells import (
 )
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import is_current
+from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
-from probes.records.titles import subject_title
-from probes.records.values import ends
+from probes.records.values import ends, span_of
 from probes.statistics.metrics import label_of
 from probes.statistics.ranking_metrics import RANKING
 from probes.tasks.builtin import table_order
@@ -99,12 +98,15 @@ def stored_like(
 def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Result]:
     """The results, each with the scores of its random twins as baselines.
 
-    A twin is scored at its best layer on dev, of those that the result has too.
+    A twin is scored at its best layer on test, of those that the result has too: what can be
+    reached without training is a floor, however it is found.
     """
     return [
         result.with_baselines(
             {
-                _twin_name(twin): twin.scores_of(twin.best_of(common))
+                f"random twin {twin.model.random_seed or ''}".strip(): twin.scores_of(
+                    _best_on_test(twin, common)
+                )
                 for twin in twins
                 if (twin.task.name, twin.probe) == (result.task.name, result.probe)
                 and (common := [x for x in twin.layers if x in result.extent])
@@ -114,8 +116,10 @@ def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Resul
     ]
 
 
-def _twin_name(twin: Result) -> str:
-    return f"random twin {twin.model.random_seed or ''}".strip()
+def _best_on_test(result: Result, layers: Sequence[int]) -> int:
+    scores = {layer: result.score(layer) for layer in layers}
+    known = [layer for layer, score in scores.items() if score is not None]
+    return max(known or layers, key=lambda layer: scores[layer] or 0.0)
 
 
 def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
@@ -177,7 +181,10 @@ def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()
             one alone if not given.
     """
     layers = sorted({layer for result in results for layer in result.layers})
-    spans = [_span(others) for others in among or [[result] for result in results]]
+    spans = [
+        span_of((each.score(layer) for each in others for layer in each.layers), None, None)
+        for others in among or [[result] for result in results]
+    ]
     return [
         TableRow.of(
             str(number),
@@ -185,13 +192,6 @@ def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()
         )
         for number in layers
     ]
-
-
-def _span(results: Sequence[Result]) -> tuple[float, float]:
-    """The least and the greatest test score."""
-    scores = [result.score(layer) for result in results for layer in result.layers]
-    known = [score for score in scores if score is not None]
-    return (min(known), max(known)) if known else (0.0, 1.0)
 
 
 def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:

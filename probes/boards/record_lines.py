@@ -8,19 +8,133 @@ from typing import Any
 
 from pydantic import Field
 
-from probes.boards.behaviour import HEADLINES
+from probes.boards.behaviour_tables import HEADLINES
 from probes.boards.comparable import probe_digest
-from probes.boards.leaderboard_columns import BEHAVIOUR_COLUMNS, COLUMNS
 from probes.examples.scoring import control_metric
 from probes.measurements.joined_results import as_result, require_possible, subject
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugin_keys import in_words
-from probes.records.base import Frozen
-from probes.records.record import Record, fullness
+from probes.records.files import identity
+from probes.records.record import Record, fullness, limit_of, short_digest
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
-from probes.records.titles import limit_of, short_digest
-from probes.records.unique import identity
+from probes.records.values import Frozen
+
+INTEGERS = ("random_seed", "project")
+"""Columns of whole numbers that may be missing."""
+
+COLUMNS = (
+    "model",
+    "revision",
+    "random",
+    "random_seed",
+    "causal",
+    "parameters",
+    "layers",
+    "hidden_size",
+    "corpus",
+    "corpus_version",
+    "corpus_fingerprint",
+    "task",
+    "task_version",
+    "plug_ins",
+    "probe",
+    "probe_spec",
+    "probe_hidden",
+    "layer",
+    "pooling",
+    "dtype",
+    "project",
+    "view",
+    "metric",
+    "dev_score",
+    "score",
+    "low",
+    "high",
+    "resampled",
+    "best",
+    "p_best",
+    "majority",
+    "type_majority",
+    "control_metric",
+    "selectivity",
+    "selectivity_low",
+    "selectivity_high",
+    "added_bits",
+    "added_bits_low",
+    "added_bits_high",
+    "added_points",
+    "added_points_low",
+    "added_points_high",
+    "codelength",
+    "compression",
+    "compression_low",
+    "compression_high",
+    "expected_layer",
+    "expected_layer_low",
+    "expected_layer_high",
+    "centre_of_gravity",
+    "retraining_sd",
+    "sampling_sd",
+    "training_sd",
+    "seeds",
+    "evidence",
+    "n_train",
+    "n_dev",
+    "n_test",
+    "strength",
+    "probe_parameters",
+    "limited",
+    "silver",
+    "seconds",
+    "key",
+    "suite_version",
+)
+"""Columns of `leaderboard.csv`; docs/leaderboard.md says what each is."""
+
+ORDER = ("corpus", "task", "probe", "view", "model", "revision", "key", "layer")
+
+LONG_COLUMNS = (
+    "model",
+    "revision",
+    "corpus",
+    "limit",
+    "task",
+    "probe",
+    "measurement",
+    "layer",
+    "axes",
+    "metric",
+    "split",
+    "value",
+    "low",
+    "high",
+    "key",
+)
+"""Columns of `measurements.csv`, which has the numbers that have no column in `leaderboard.csv`."""
+
+BEHAVIOUR_COLUMNS = (
+    "model",
+    "revision",
+    "random",
+    "corpus",
+    "limit",
+    "measurement",
+    "metric",
+    "phenomenon",
+    "scoring",
+    "per",
+    "likeliest",
+    "threshold",
+    "rival",
+    "value",
+    "low",
+    "high",
+    "n",
+    "key",
+)
+"""Columns of `behaviour.csv`: answers to items, overall and by phenomenon."""
+
 
 Line = dict[str, Any]
 """Values by column."""

@@ -16,7 +16,7 @@ from probes.boards.paired import readable_layer_scores
 from probes.boards.ranking_tables import size
 from probes.common.arrays import Floats
 from probes.measurements.cells import score_cell
-from probes.records.curves import Curves, Point
+from probes.records.charts import Curves, Point
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval

@@ -1,15 +1,20 @@
-"""Which layers differ significantly, and which are the best; known once training variance is."""
+"""Which layers differ significantly, and which are the best, in numbers and in words.
+
+This is known once training variance is measured.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from probes.measurements.cells import task_head
 from probes.measurements.resampled import resampled
 from probes.records.charts import Grid, Panel
 from probes.records.files import if_readable
 from probes.records.result import Result
+from probes.statistics.metrics import is_percent, label_of, shown
 from probes.statistics.replicates import p_values_of
 from probes.statistics.significance import ALPHA, all_pairs
 
@@ -95,3 +100,82 @@ def separability(models: Mapping[str, Mapping[Path, Result]]) -> Grid:
         high=max((len(names.split(", ")) for names in tasks.values()), default=None),
         missing=missing,
     )
+
+
+NOTE = (
+    "The best layers are those not significantly worse than any other on test (.05, corrected over "
+    "all pairs of layers); “on dev” says that layers were not tested against each other. Scores "
+    "are those of the layer chosen on dev, with 95 % intervals. The floor is the highest score "
+    "that can be reached without a trained layer."
+)
+
+
+def sentence(result: Result) -> str:
+    """The finding with its task: ``pos is decoded best at layer 3 of 6: …``."""
+    return f"{task_head(result)} {finding(result)}"
+
+
+def finding(result: Result) -> str:
+    """Which layers are best, the score with its interval, and by how much it exceeds its floor.
+
+    It continues the name of the task. The floor is that of the result, which has the scores of
+    random twins among its baselines if they were added (`Result.with_baselines`).
+    """
+    best, n_layers = result.best_number, result.model.n_layers
+    if best is None:
+        return "has no best layer: no score on dev is defined."
+    score = _score(result, best)
+    if result.is_floored(best):
+        return (
+            f"is not decoded above {_floor(result)}: {score} at layer {best} of {n_layers}, the "
+            "best on dev."
+        )
+    tied = confidence_set(result)
+    if tied is None:
+        layers = f"layer {best} of {n_layers} on dev: {score}"
+    elif tied == {best}:
+        layers = f"layer {best} of {n_layers}: {score}"
+    elif best in tied:
+        layers = f"{_layers(tied)} of {n_layers}: {score} at layer {best}"
+    else:
+        layers = (
+            f"{_layers(tied)} of {n_layers}; layer {best}, chosen on dev, is significantly worse: "
+            f"{score}"
+        )
+    return f"is decoded best at {layers}, {_margin(result, best)}."
+
+
+def _score(result: Result, layer: int) -> str:
+    metric = result.task.metric
+    interval = result.interval(layer)
+    said = f"{label_of(metric)} {shown(result.score(layer), metric)}"
+    if interval is None:
+        return f"{said} (no interval)"
+    return f"{said} [{', '.join(shown(end, metric) for end in interval)}]"
+
+
+def _margin(result: Result, layer: int) -> str:
+    score, floor = result.score(layer), result.floor
+    if score is None or floor is None:
+        return "with no floor to compare it with"
+    metric = result.task.metric
+    points = " points" * is_percent(metric)
+    return f"{shown(score - floor[1], metric)}{points} above {_floor(result)}"
+
+
+def _floor(result: Result) -> str:
+    name, value = result.floor or ("none", None)
+    return f"the floor of {shown(value, result.task.metric)} ({name})"
+
+
+def _layers(numbers: Iterable[int]) -> str:
+    """Layers as ranges: ``layer 3``, ``layers 2–4, 6``."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
+    several = len(runs) > 1 or len(runs[0]) > 1
+    return f"layer{'s' * several} {', '.join(texts)}"

@@ -19,11 +19,9 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.measurements.joined_results import joined, require_sound
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
-from probes.records.files import name_of, read_record, record_paths
-from probes.records.keys import record_key
-from probes.records.record import Record
+from probes.records.files import identity, name_of, read_record, record_paths, unique_records
+from probes.records.record import Record, record_key
 from probes.records.result import Result
-from probes.records.unique import identity, unique_records
 
 MOST_BYTES = 20 * 10**6
 """Limit on a file. With sums, scores of a task on a treebank have a tenth of a million."""

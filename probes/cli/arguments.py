@@ -11,8 +11,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
-from probes.common.default_folders import default_cache, default_data_dir
 from probes.common.errors import UserError, out_of_memory
+from probes.common.files import default_cache, default_data_dir
 from probes.common.registry import did_you_mean
 from probes.common.stopping import Sigterm, stopping_at_sigterm
 from probes.common.terminal import discard_output

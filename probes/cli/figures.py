@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from probes.boards.corpus_groups import CorpusGroup, corpus_groups, of_corpora
-from probes.boards.groups import Group, group, model_key, model_labels
+from probes.boards.groups import (
+    CorpusGroup,
+    Group,
+    corpus_groups,
+    group,
+    model_key,
+    model_labels,
+    of_corpora,
+    steps,
+)
 from probes.boards.retention import pareto
 from probes.boards.separability import separability
-from probes.boards.training_steps import steps
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from probes.cli.results import results_below
 from probes.common.arrays import Floats
-from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
+from probes.common.files import default_cache
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
 from probes.records.parameters import FOLDABLE, folded, of_layer, read_parameters
+from probes.records.record import corpus_title
 from probes.records.result import Result
-from probes.records.titles import corpus_title
 
 if TYPE_CHECKING:
     from probes.training.layer_probe import LayerProbe

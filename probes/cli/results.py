@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.comparable import twins_of
+from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables, with_twins
 from probes.boards.leaderboard_csv import tidy
-from probes.boards.twins import twins_of
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -23,11 +23,10 @@ from probes.common.wording import counted, listed
 from probes.measurements.frame import long_frame
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.files import or_published
+from probes.records.files import or_published, unique_records
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import Table
-from probes.records.unique import unique_records
 from probes.tasks.builtin import table_order
 
 FORMATS = (".pdf", ".svg", ".png")

@@ -9,14 +9,11 @@ from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
-from probes.boards.behaviour import of_items
-from probes.boards.behaviour_tables import paired_tables
-from probes.boards.comparison import Comparison, compare, comparison_tables
-from probes.boards.evidence import tables_of
+from probes.boards.behaviour_tables import of_items, paired_tables
+from probes.boards.breakdown_tables import tables_of, transfer_tables
 from probes.boards.layer_tables import score_tables, stored_like, with_stored, with_twins
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.boards.paired import LayerScore, layer_scores
-from probes.boards.transfer_tables import transfer_tables
+from probes.boards.paired import Comparison, LayerScore, compare, comparison_tables, layer_scores
 from probes.cli.results import Results, merged
 from probes.common.errors import UserError
 from probes.common.files import require_writable
@@ -27,16 +24,15 @@ from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
-from probes.engines.engine import Engine, engine_for
+from probes.engines.engine import Engine, announce, engine_for, refuse_existing, stages_of
 from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun, model_runs
-from probes.engines.plan import announce, refuse_existing, stages_of
 from probes.measurements.measurement import get_measurement
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.files import has_arrays
 from probes.records.result import Result
 from probes.records.table import Table
-from probes.rendering.folder import numbers_path, write_numbers, write_tables
+from probes.rendering.layers_md import numbers_path, write_numbers, write_tables
 from probes.rendering.printing import printer
 
 _HALF_IMPORTED = (ImportError, AttributeError, KeyError)

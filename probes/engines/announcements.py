@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MOST_LABELS = 10
 """Labels that the line of a task lists."""
 
-
 MANY_LABELS = 1000
 """Labels from which a run says that fits take long."""
 

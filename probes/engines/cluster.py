@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
+from probes.common.files import default_cache
 from probes.common.stopping import sigterm_kept
 from probes.compute.devices import available_cores
 from probes.engines.config import RunConfig

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ByteSize, Discriminator, Field, Tag, field_validator
 
-from probes.common.default_folders import default_cache, default_data_dir
+from probes.common.files import default_cache, default_data_dir
 from probes.common.wording import names_in
 from probes.compute.devices import DType, available_cores, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.extraction.windows import Pooling
 from probes.measurements.measurement import EVIDENCE, LEVELS, TRANSFER, Level, get_measurement
-from probes.records.base import Frozen
+from probes.records.values import Frozen
 from probes.tasks.columns import text_task
 from probes.tasks.task import Sublayer, TextPooling
 

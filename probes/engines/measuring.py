@@ -1,29 +1,35 @@
-"""Computes one unit in this process, and writes its record."""
+"""Computes one unit in this process, and writes its record.
+
+A `--memory` below what training needs is refused before anything is encoded.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
 
 from probes.common.errors import NoHeadError, UserError, out_of_memory
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
+from probes.compute.devices import exact_products
 from probes.compute.memory import default_budget, explain_out_of_memory
-from probes.compute.precision import exact_products
 from probes.engines.announcements import announce_record
-from probes.engines.asked import Encode, Ending, Place
-from probes.engines.memory_check import require_memory, training_needs
-from probes.engines.plan import Step
+from probes.engines.engine import Step
 from probes.engines.prepared import Prepared
 from probes.engines.recording import record_of
-from probes.engines.unit import Unit, layers_of
+from probes.engines.unit import Encode, Ending, Place, Unit, layers_of
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
 from probes.extraction.sites import sites_of
+from probes.extraction.views import ViewName
 from probes.measurements.context import Context
-from probes.measurements.measurement import Found, as_found, measurements
+from probes.measurements.measurement import Found, as_found, get_measurement, measurements
 from probes.measurements.probing import Probing
 from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
@@ -31,6 +37,11 @@ from probes.records.parameters import write_parameters
 from probes.records.record import Extent, Record
 from probes.records.result import Result
 from probes.tasks.validation import TaskError
+from probes.training.dataset import work_of
+from probes.training.memory_plan import least
+
+if TYPE_CHECKING:
+    from probes.engines.model_run import ModelRun
 
 
 def plan(prepared: Prepared, steps: Sequence[Step], *, every: bool = False) -> list[Encode]:
@@ -255,3 +266,77 @@ def _require_describable(prepared: Prepared, unit: Unit, record: Record) -> None
     for table in its.tables([shown]):
         _ = table.texts
     its.charts({record.model.name: shown})
+
+
+def require_memory(
+    run: ModelRun, units: Iterable[Unit], hidden: int, device: torch.device, hides: ViewName
+) -> None:
+    """Check the budget against the unit that needs most, one layer at a time.
+
+    Before scores are measured, it is checked for the evidence that is to follow too.
+
+    Args:
+        hidden: size of the model's vectors.
+        hides: the view of examples that hide a word.
+
+    Raises:
+        UserError: the budget is too small; the message gives the least that will do.
+    """
+    config = run.config
+    assert config.memory is not None
+    needs = training_needs(run, units, hidden, device, hides)
+    what = max(needs, key=lambda name: needs[name], default="")
+    if what and needs[what] > config.memory:
+        enough = f"{math.ceil(needs[what] / 1e6)}MB"
+        remedy = "--quick or --project" if run.evidence else "--project"
+        raise UserError(
+            f"--memory {_size(config.memory)}: fitting {what} probes takes at least {enough}, "
+            f"one layer at a time; give --memory {enough}, or reduce the need with {remedy}."
+        )
+
+
+def training_needs(
+    run: ModelRun, units: Iterable[Unit], hidden: int, device: torch.device, hides: ViewName
+) -> dict[str, int]:
+    """The fewest bytes in which probes can be fitted, one layer at a time, by task and family.
+
+    Args:
+        hidden, hides: see `require_memory`.
+    """
+    needs: dict[str, int] = {}
+    for unit in units:
+        # What fails is reported when the unit is measured.
+        try:
+            needs[" with ".join(unit.of)] = _least(run, unit, hidden, device, hides)
+        except (NotServedError, TaskError):
+            pass
+        except Exception as error:
+            if not unit.blamed(error):
+                raise
+    return needs
+
+
+def _size(n_bytes: int) -> str:
+    """``2GB``, ``1KB``."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if n_bytes >= factor:
+            return f"{n_bytes / factor:g}{unit}"
+    return f"{n_bytes}B"
+
+
+def _least(run: ModelRun, unit: Unit, hidden: int, device: torch.device, hides: ViewName) -> int:
+    """The fewest bytes in which a unit, and the evidence that follows it, can be fitted."""
+    config, probe = run.config, unit.probe
+    if unit.task is None or probe is None:
+        return 0
+    data = run.corpus.examples(unit.task, hides), hidden, config.project
+    request = run.expected_request(probe)
+    needs = []
+    following = [] if unit.its.is_evidence else map(get_measurement, run.evidence)
+    for its in (unit.its, *following):
+        if run.missing(unit, its) or not its.extent(request):
+            continue
+        n_cells = its.fits_at_once(probe, config.level) if its.is_evidence else config.seeds
+        work = work_of(*data, probe, device, n_cells, its.n_concatenated)
+        needs.append(least(work, len(request.layers) if its.reads_all_layers else 0))
+    return max(needs, default=0)

@@ -15,13 +15,11 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.data.find import find_corpus
 from probes.data.sources import Source
-from probes.engines.asked import Measure
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus, LazyModel
-from probes.engines.omissions import Omissions
 from probes.engines.settings import for_items, options_of
-from probes.engines.task_choice import choose_tasks, require_measurable, require_pairs
-from probes.engines.unit import State, Unit, layers_of
+from probes.engines.task_choice import Omissions, choose_tasks, require_measurable, require_pairs
+from probes.engines.unit import Measure, State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.joined_results import as_result, joined, require_possible
@@ -38,12 +36,10 @@ from probes.measurements.plugin_keys import (
     source_of,
 )
 from probes.measurements.stored_probes import Trained
-from probes.records.files import is_complete
-from probes.records.index import Index
-from probes.records.keys import Inputs, record_key
+from probes.records.files import Index, is_complete
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES, ProbeSpec
-from probes.records.record import Record
+from probes.records.record import Inputs, Record, record_key
 from probes.records.result import SCORES, Result
 from probes.tasks.task import Task
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from probes.common.terminal import progress
-from probes.engines.asked import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
+from probes.engines.engine import Step
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Step
 from probes.engines.rebuilt import RunRequest
+from probes.engines.unit import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
 from probes.extraction.store import require_room
 
 _MOMENT = 0.2

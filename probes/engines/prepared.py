@@ -15,10 +15,9 @@ from probes.common.errors import UserError
 from probes.compute.devices import MAP, pick_device
 from probes.compute.memory import explain_out_of_memory
 from probes.engines.announcements import announce_vectors
-from probes.engines.asked import Place
 from probes.engines.config import RunConfig
 from probes.engines.settings import options_of
-from probes.engines.unit import Unit
+from probes.engines.unit import Place, Unit
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import marked_by_pieces
 from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError
@@ -230,8 +229,10 @@ class Prepared:
             if task:
                 its = next(each for each in self.run.tasks if plain_name(each.name) == task)
                 made = corpus.examples(its, self.hidden_view).view_of(corpus.value)
-            elif measurement and (own := self._own_view(measurement)):
-                made = own
+            elif measurement:
+                options = options_of(self.run.config, measurement)
+                own = get_measurement(measurement).view(corpus.value, options)
+                made = own or plain_view(corpus.value)
             else:
                 made = plain_view(corpus.value)
             self._views[place] = made
@@ -317,7 +318,3 @@ class Prepared:
             its, options = get_measurement(measurement), options_of(self.run.config, measurement)
             self._collectors[name] = its.collector(self.run.corpus.value, self.layers, options)
         return self._collectors[name]
-
-    def _own_view(self, measurement: str) -> View | None:
-        options = options_of(self.run.config, measurement)
-        return get_measurement(measurement).view(self.run.corpus.value, options)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -11,13 +13,12 @@ from typing import Any
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.engines.asked import Answer, Asked, Encode, Measure, Said, UnitOutcome
 from probes.engines.cluster import alive, caches, connect
+from probes.engines.engine import Step
 from probes.engines.model_run import ModelRun
-from probes.engines.plan import Step
 from probes.engines.pool import PoolEngine
-from probes.engines.ray_agents import end_agents_with_driver
 from probes.engines.ray_task import Given, Unwritable, compute, record_files, write_records
+from probes.engines.unit import Answer, Asked, Encode, Measure, Said, UnitOutcome
 
 _THREADS = 4
 """CPU threads of each task, if --threads does not say."""
@@ -224,3 +225,42 @@ class RayEngine(PoolEngine):
             self.ray.shutdown()
         if self._ends_agents:
             self._ends_agents.communicate()
+
+
+_END = """\
+import contextlib, signal, sys
+sys.stdin.read()
+for handle in map(int, sys.argv[1:]):
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+"""
+
+
+def end_agents_with_driver() -> subprocess.Popen[bytes] | None:
+    """Start a process that ends Ray's agents with this one, even if this one is killed.
+
+    Most of Ray ends at once; its agents would wait for a minute for a server that has ended. The
+    process ends them when its standard input is closed.
+
+    Returns:
+        the process; None where Linux's handles of processes are missing.
+    """
+    if sys.platform != "linux":
+        return None
+    import psutil  # type: ignore[import-untyped]  # Ray brings it along
+
+    handles: list[int] = []
+    try:
+        for raylet in psutil.Process().children():
+            if raylet.name() == "raylet":
+                # Unlike numbers, handles never come to mean other processes.
+                handles += [os.pidfd_open(agent.pid) for agent in raylet.children()]
+        command = [sys.executable, "-Sc", _END, *map(str, handles)]
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, pass_fds=handles, start_new_session=True
+        )
+    except (OSError, psutil.Error):
+        return None
+    finally:
+        for handle in handles:
+            os.close(handle)

@@ -13,11 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from probes.common.default_folders import default_cache
 from probes.common.errors import DiskError
-from probes.common.files import published
-from probes.engines.asked import Answer, Asked, Encode, Measure, UnitOutcome
+from probes.common.files import default_cache, published
 from probes.engines.rebuilt import RunRequest, answer, rebuilt
+from probes.engines.unit import Answer, Asked, Encode, Measure, UnitOutcome
 from probes.extraction.shipped_shards import Files, packed, unpack
 
 Records = Mapping[str, bytes]

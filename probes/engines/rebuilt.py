@@ -16,12 +16,11 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
-from probes.engines.asked import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
-from probes.engines.engine import LocalEngine
+from probes.engines.engine import LocalEngine, Stage
 from probes.engines.inputs import find_models
 from probes.engines.model_run import ModelRun, model_runs
-from probes.engines.plan import Stage
 from probes.engines.settings import validate
+from probes.engines.unit import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
 from probes.measurements.plugins import discover
 

@@ -24,8 +24,8 @@ from probes.measurements.measurement import (
     probe_measurements,
 )
 from probes.measurements.plugins import discover, require_loaded
-from probes.records.base import Frozen
 from probes.records.probe_spec import PROBES
+from probes.records.values import Frozen
 from probes.tasks.builtin import TASK_GROUPS, tasks
 from probes.tasks.morphology import is_morphological
 

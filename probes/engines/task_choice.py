@@ -1,15 +1,16 @@
-"""Which tasks a run probes on its corpus, and whether its other measurements can be made of it."""
+"""Which tasks a run probes, whether it can make its other measurements, and what it leaves out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
 from probes.data.items import KINDS, Kind
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyCorpus
-from probes.engines.omissions import Omissions
 from probes.examples.scoring import require_metrics
 from probes.measurements.measurement import Request, corpus_measurements, get_measurement
 from probes.measurements.plugin_keys import plugin_failure
@@ -18,6 +19,53 @@ from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of, task
 from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
 from probes.tasks.task import Task, plain_name
+
+
+@dataclass
+class Omissions:
+    """Collected while a run goes on, and reported at its end.
+
+    Attributes:
+        skipped: by task, why the corpus does not serve it, though nobody asked for it by name.
+        unserved: by model and task, the same of tasks that were asked for.
+        unmade: by unit, why evidence that was asked for by name is not made.
+        failed: by model, task and probe family, what a task or plug-in of the user did wrong.
+    """
+
+    skipped: dict[str, str] = field(default_factory=dict)
+    unserved: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    unmade: dict[str, str] = field(default_factory=dict)
+
+    def update(self, other: Omissions) -> None:
+        """Add what another process has left out, and has reported."""
+        self.skipped |= other.skipped
+        self.unserved |= other.unserved
+        self.failed |= other.failed
+        self.unmade |= other.unmade
+
+    def skip(self, task: str, why: str) -> None:
+        """Leave out a task that the corpus does not serve."""
+        self.skipped[task] = why
+        progress.say(f"skipped {task}: {why}", "skipped", task=task)
+
+    def not_made(self, what: str, why: str) -> None:
+        """Leave out evidence that was asked for by name, and say so once."""
+        if what not in self.unmade:
+            self.unmade[what] = why
+            progress.say(f"left out {what}: {why}", "left out")
+
+    def not_served(self, model: str, task: str, why: str) -> None:
+        """Report a task that was asked for and that the corpus does not serve after all."""
+        self.unserved[f"{model} · {task}"] = why
+        progress.warn(f"failed  {task}: {why}")
+
+    def fail(self, model: str, what: str, why: str) -> None:
+        """Report a failure that costs `what` alone; the run goes on."""
+        if self.failed.get(f"{model} · {what}") == why:
+            return
+        self.failed[f"{model} · {what}"] = why
+        progress.warn(f"failed  {what}: {why}")
 
 
 def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) -> list[Task]:

@@ -130,7 +130,7 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
     every label that more than half of the examples have, which is what a probe that knows
     frequencies alone predicts: the most frequent set is often the empty one, whose F1 is 0.
 
-    Also the rule that a task gives as a baseline, if any.
+    Also the rule, and the classifier of cues, that a task gives as baselines, if any.
     """
     keys: Keys = {"majority": lambda part: [""] * len(part.examples)}
     if examples.types_shown:
@@ -140,18 +140,22 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
     found = _majorities(examples, train_labels, test, keys)
     if examples.task.baseline:
         found[examples.task.baseline] = _rule(examples, test)
+    if examples.task.cues_baseline:
+        found[examples.task.cues_baseline] = _fitted_to_cues(examples, train_labels, test)
     return found
 
 
 def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
     """Scores of rules that know more than a probe is shown.
 
-    That which a task gives as its upper reference, if any; and the type majority if it is none of
-    the `baselines`.
+    The rule and the classifier of cues that a task gives as upper references, if any; and the type
+    majority if it is none of the `baselines`.
     """
     found: dict[str, Scores] = {}
     if examples.task.reference:
         found[examples.task.reference] = _rule(examples, test)
+    if examples.task.cues_reference:
+        found[examples.task.cues_reference] = _fitted_to_cues(examples, train_labels, test)
     if not examples.types_shown:
         found |= _majorities(examples, train_labels, test, {"type majority": _types})
     return found
@@ -163,6 +167,22 @@ def _rule(examples: Examples, test: Scorer) -> Scores:
     (scores,) = test.scores(said[None])
     if not examples.classes and np.isnan(said).any():
         return dict.fromkeys(scores)  # ranking would treat missing values as numbers
+    return scores
+
+
+def _fitted_to_cues(examples: Examples, train_labels: Array, test: Scorer) -> Scores:
+    """The scores of a logistic regression on the cues of the training examples."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    cues = {
+        split: [example.cues for example in examples.splits[split].examples]
+        for split in ("train", "test")
+    }
+    counter = CountVectorizer(analyzer=tuple, binary=True)
+    train = counter.fit_transform(cues["train"])
+    fitted = LogisticRegression(max_iter=1000).fit(train, train_labels)
+    (scores,) = test.scores(fitted.predict(counter.transform(cues["test"]))[None])
     return scores
 
 

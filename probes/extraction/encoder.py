@@ -15,7 +15,7 @@ import torch
 
 from probes.common.errors import NoHeadError, UserError, out_of_memory
 from probes.common.terminal import progress
-from probes.compute.transfers import to_device
+from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces, WordTokenizer
 from probes.extraction.attention_maps import AttentionCollector, Way, maps_taken, way_to_read
 from probes.extraction.collectors import Collector, Reader, WordVectors, layer_states

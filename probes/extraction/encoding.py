@@ -22,7 +22,7 @@ from probes.common.files import published, require_writable
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.common.wording import listed
-from probes.compute.precision import exact_products
+from probes.compute.devices import exact_products
 from probes.extraction.collectors import (
     Collector,
     CollectorError,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from probes.compute.transfers import to_device
+from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces
 from probes.extraction.collectors import Collector, Reader
 from probes.extraction.inspection import base_model

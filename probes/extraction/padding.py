@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from probes.compute.transfers import to_device
+from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces, TokenTypes
 from probes.extraction.windows import Window
 

@@ -17,7 +17,7 @@ import torch
 
 from probes.common.files import writing
 from probes.common.locks import BusyError, locked
-from probes.compute.transfers import ToHost
+from probes.compute.memory import ToHost
 from probes.extraction.shards import Shard
 from probes.extraction.store import MANIFEST, shard_folders, shard_lock, write_manifest
 

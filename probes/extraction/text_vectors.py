@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from probes.compute.transfers import to_device
+from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces
 from probes.extraction.collectors import Collector, Storage, layer_states, to_store
 from probes.extraction.padding import PaddedWindows

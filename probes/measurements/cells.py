@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from probes.records.record import task_marks
 from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.table import NOTHING, Cell
-from probes.records.titles import task_marks
 from probes.records.values import Interval
-from probes.statistics.formatting import shown, shown_p
-from probes.statistics.metrics import label_of, lower_is_better
+from probes.statistics.metrics import label_of, lower_is_better, shown
 from probes.statistics.partition import FEWEST
-from probes.statistics.significance import ALPHA, borderline
+from probes.statistics.significance import ALPHA, borderline, shown_p
 
 
 def score_cell(score: float | None, interval: Interval, metric: str, **fields: Any) -> Cell:

@@ -17,9 +17,17 @@ from probes.measurements.choosing import (
     unit_of,
     worded,
 )
-from probes.records.charts import UNMEASURED, Card, Grid, Panel
-from probes.records.curves import Curves, Point
-from probes.records.gallery import Gallery, GalleryPanel, Picture
+from probes.records.charts import (
+    UNMEASURED,
+    Card,
+    Curves,
+    Gallery,
+    GalleryPanel,
+    Grid,
+    Panel,
+    Picture,
+    Point,
+)
 from probes.statistics.metrics import axis_of, is_percent, label_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Level, Measurement, Request
 from probes.measurements.pivots import Pivot
-from probes.records.curves import Curves
+from probes.records.charts import Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result

@@ -24,11 +24,10 @@ from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import StoredProbes, Trained, why_not
-from probes.records.base import Frozen
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
-from probes.records.values import ends
+from probes.records.values import Frozen, ends
 from probes.statistics.bootstrap import (
     bounds,
     cluster_sums,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement, Request
 from probes.measurements.pivots import Pivot
-from probes.records.curves import Curves
+from probes.records.charts import Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result

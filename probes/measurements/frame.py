@@ -15,9 +15,8 @@ import pandas as pd
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.records.files import Arrays, read_arrays
-from probes.records.record import Record
+from probes.records.record import Record, limit_of, short_digest, task_marks
 from probes.records.row import HEADER, Row
-from probes.records.titles import limit_of, short_digest, task_marks
 
 _INTEGERS = "limit", "layer", "n"
 

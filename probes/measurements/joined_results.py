@@ -11,8 +11,14 @@ from probes.common.terminal import progress
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.scores import SUMS, read_predictions
-from probes.records.curves import Curves
-from probes.records.files import find_records, has_arrays, read_arrays, read_record, unreadable
+from probes.records.charts import Curves
+from probes.records.files import (
+    find_records,
+    has_arrays,
+    read_arrays,
+    read_record,
+    unreadable,
+)
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
 from probes.statistics.metrics import bounds_of

@@ -19,15 +19,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 from probes.common.errors import UserError
 from probes.common.registry import Registry
 from probes.measurements.pivots import AnyView, Pivot, charts, tables
-from probes.records.base import Frozen
-from probes.records.charts import UNMEASURED, Chart
-from probes.records.curves import Curves
+from probes.records.charts import UNMEASURED, Chart, Curves
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Extent, Record, covers, united
+from probes.records.record import TREES, Extent, Record, covers, subject_title, united
 from probes.records.result import Result
 from probes.records.row import Place, Row
 from probes.records.table import Table
-from probes.records.titles import TREES, subject_title
+from probes.records.values import Frozen
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from probes.measurements.choosing import (
 )
 from probes.records.charts import Chart
 from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
-from probes.statistics.formatting import shown, shown_sd
-from probes.statistics.metrics import axis_of, label_of, quantity
+from probes.statistics.metrics import axis_of, label_of, quantity, shown, shown_sd
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,9 +14,8 @@ from probes.data.registered import corpora
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.header import PlugIn
-from probes.records.keys import Inputs, record_key
 from probes.records.probe_spec import PROBES
-from probes.records.record import Record
+from probes.records.record import Inputs, Record, record_key
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks, version_of
 from probes.tasks.task import Task, plain_name

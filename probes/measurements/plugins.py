@@ -19,11 +19,10 @@ from pathlib import Path
 from types import CodeType
 
 import probes.tasks.builtin
-from probes.common.defined import begin_run
+from probes.common.defined import begin_run, own_imports
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.origin import Loading, Origin, described, failing_line, loading
-from probes.common.own_imports import own_imports
 from probes.common.terminal import progress
 
 GROUP = "probes.plug_ins"

@@ -28,8 +28,7 @@ from probes.records.row import Row, Rows
 from probes.statistics.bootstrap import resample, resampled_sums
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
-from probes.statistics.replicates import p_best_of
-from probes.statistics.spread import pooled
+from probes.statistics.replicates import p_best_of, pooled
 from probes.statistics.sums import sparse
 
 NO_SUMS = "no sums are stored beside it"

@@ -11,7 +11,7 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import Scorer, baselines, count_examples, references
 from probes.measurements.measurement import Found, Measurement, Request
-from probes.records.curves import Curves, Point
+from probes.records.charts import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.record import Extent, united
 from probes.records.result import SCORES, Result

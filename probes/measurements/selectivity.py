@@ -23,8 +23,7 @@ from probes.records.row import Row
 from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.metrics import Metric, metrics
-from probes.statistics.spread import Spread, pooled
-from probes.statistics.training_noise import training_noise
+from probes.statistics.replicates import Spread, pooled, training_noise
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from probes.records.result import Result
 from probes.records.row import Row
 from probes.statistics.bootstrap import cluster_sums, draws_of
 from probes.statistics.metrics import metrics
-from probes.statistics.replicates import Replicates, p_best_of
-from probes.statistics.spread import Spread, pooled
+from probes.statistics.replicates import Replicates, Spread, p_best_of, pooled
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from probes.data.sources import OTHER_TREES
-from probes.records.base import Frozen, Name
+from probes.records.values import Frozen, Name
 from probes.tasks.task import Kind, Sublayer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from probes.records.base import Frozen
+from probes.records.values import Frozen
 
 
 class ProbeSpec(Frozen):

@@ -1,12 +1,15 @@
-"""A record: what one measurement found for one model and corpus."""
+"""A record: what one measurement found for one model and corpus; its key, its titles in tables."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from probes.records.base import Frozen
+from probes.common.files import folder_name
 from probes.records.header import (
     CorpusRecord,
     EncodingRecord,
@@ -17,6 +20,7 @@ from probes.records.header import (
 )
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Place, Rows
+from probes.records.values import Frozen
 
 SCHEMA_VERSION = 9
 
@@ -105,3 +109,127 @@ def united(extent: Extent, other: Extent) -> Extent:
 def fullness(extent: Extent) -> tuple[int, int]:
     """Of duplicates the one with most layers counts, then the one with most fits or draws."""
     return len(extent), sum(extent.values())
+
+
+TREES = "trees not UD"
+"""The mark of what depends on trees of another scheme."""
+
+
+def model_title(record: Record) -> str:
+    """A model's name, and the type that it ran in if not in float32: ``gpt2 (bfloat16)``."""
+    return record.model.name + f" ({record.dtype})" * (record.dtype != "float32")
+
+
+def task_marks(record: Record) -> list[str]:
+    """What a reader has to know of a task's numbers: the view, silver labels, other trees."""
+    assert record.task is not None
+    other_trees = record.corpus.other_trees and "heads" in record.task.needs
+    marks = {record.view: record.view != "plain", "silver": record.silver}
+    return [mark for mark, holds in (marks | {TREES: other_trees}).items() if holds]
+
+
+def short_digest(digest: str, length: int = 8) -> str:
+    """The beginning of a SHA-256; with its kind before it, none reads as a number, as 12345e67."""
+    return f"sha256:{digest[:length]}"
+
+
+def limit_of(record: Record) -> int | None:
+    """How many sentences of each split were used; None for all."""
+    return record.corpus.limit if record.corpus.limited else None
+
+
+def limit_mark(record: Record) -> str:
+    """The suffix of a corpus's name if only a part of it was used."""
+    limit = limit_of(record)
+    return "" if limit is None else f", limit {limit}"
+
+
+def subject_title(record: Record) -> str:
+    """What a table of one model and corpus is about: ``gpt2 (bfloat16) · ewt, limit 400``."""
+    return f"{model_title(record)} · {record.corpus.name}{limit_mark(record)}"
+
+
+def corpus_title(record: Record) -> str:
+    """Name and version of a corpus, and its limit if it has one: ``ewt r2.16, limit 400``."""
+    corpus = record.corpus
+    return f"{corpus.name} {corpus.version}".strip() + limit_mark(record)
+
+
+RESAMPLING = 2
+"""Part of every key of probes, to be raised when other resamples would be drawn: documents, if at
+least 20 are named. Which sentences make up a document follows from the corpus, and so from its
+digest."""
+
+
+def numerics_version(kind: str, family: str) -> int:
+    """Part of every key of probes, to be raised when the same inputs would give other scores.
+
+    Args:
+        kind: the kind of the task.
+        family: the probe family.
+    """
+    if family == "linear":
+        return 10
+    return 12 if kind == "regression" else 11
+
+
+class Inputs(Frozen):
+    """What is measured: model, text, vectors, and for probes the task and how they are fitted."""
+
+    model: str
+    base: str = ""
+    """The model that this one is compared with, with its type; empty for none."""
+    corpus: str
+    pooling: str
+    dtype: str
+    windows: str
+    task: str = ""
+    task_version: int = 0
+    kind: str = ""
+    """The kind of the task; see `numerics_version`."""
+    probe: ProbeSpec | None = None
+    project: int | None = None
+    scores: tuple[str, ...] = ()
+    """Keys of the scores of all tasks that are measured together; none for others."""
+    plug_ins: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 of the sources of plug-ins; see `probes.measurements.plugin_keys.digests`."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the inputs and the version of the numerics."""
+        content = self.model_dump(mode="json")
+        kind = content.pop("kind")
+        for name in ("base", "scores"):
+            if not content[name]:
+                del content[name]
+        if self.probe is not None:
+            content["numerics"] = numerics_version(kind, self.probe.family)
+            content["resampling"] = RESAMPLING
+        # The type of the products in training, which keys have had since it could be chosen.
+        content["fit_dtype"] = "float32" if self.probe else ""
+        return _sha256(content)
+
+
+def record_key(
+    inputs: str, measurement: str, version: int, settings: Mapping[str, Any], source: str = ""
+) -> str:
+    """The key of a record.
+
+    Args:
+        inputs: the digest of its inputs.
+        version: that of the measurement.
+        settings: options of the measurement.
+        source: SHA-256 of the measurement's source, if it is a plug-in.
+    """
+    content = {"inputs": inputs, "measurement": measurement, "version": version}
+    return _sha256({**content, "settings": dict(settings), "source": source})
+
+
+def record_name(task: str, family: str, measurement: str, key: str) -> str:
+    """Name of a record's file; task and family are empty for a measurement of a corpus."""
+    parts = [folder_name(task), family] if task else []
+    return "-".join([*parts, measurement, f"{key[:8]}.json"])
+
+
+def _sha256(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -16,8 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from probes.records.base import Frozen
-from probes.records.values import Estimate, Interval
+from probes.records.values import Estimate, Frozen, Interval
 
 HEADER = (
     "model",

@@ -1,9 +1,14 @@
-"""The one type of table: `probes.boards` fills it, `probes.rendering` writes it in every format."""
+"""The one type of table: `probes.boards` fills it, `probes.rendering` writes it in every format.
+
+Lines of CSV files are made here too.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from probes.records.values import Interval
 
@@ -191,3 +196,44 @@ def _is_empty(cells: Sequence[Cell]) -> bool:
     """Whether there are dashes among the cells, and no value."""
     dashes = {cell.text for cell in cells} - {""} == {NOTHING}
     return dashes and not any(cell.note for cell in cells)
+
+
+ESCAPE = "'"
+"""Precedes a text that a spreadsheet would run as a formula, as OWASP advises ("CSV Injection",
+owasp.org/www-community/attacks/CSV_Injection). A text that begins with an apostrophe gets another,
+so that removing one always restores the text."""
+
+_FORMULA = "=+-@＝＋－＠\t\r\n"
+
+
+def escaped(text: str) -> str:
+    """A text as it is written to the file."""
+    return ESCAPE + text if text.startswith((*_FORMULA, ESCAPE)) else text
+
+
+def csv_line(values: Iterable[object]) -> str:
+    """One line: texts are quoted, numbers are not, a missing value and an empty text are empty.
+
+    A quoted text stays in its cell even in a spreadsheet that separates cells by semicolons.
+    """
+    return ",".join(map(_cell, values)) + "\n"
+
+
+@lru_cache(maxsize=1 << 16)
+def _quoted(text: str) -> str:
+    return '"' + escaped(text).replace('"', '""') + '"'
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None | "":
+            return ""
+        case bool():
+            # As R writes it; pandas and spreadsheets read it as well.
+            return str(value).upper()
+        case int():
+            return str(value)
+        case float():
+            return "" if math.isnan(value) else f"{value:.6g}"
+        case _:
+            return _quoted(str(value))

@@ -1,13 +1,25 @@
-"""Scores, intervals and estimates, and their range."""
+"""The base class of records, and scores, intervals and estimates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
-from pydantic import FiniteFloat
+from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat
 
-from probes.records.base import Frozen
+from probes.common.errors import printable
+
+
+class Frozen(BaseModel):
+    """A record: its fields cannot be changed, and unknown ones are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Name = Annotated[str, AfterValidator(printable)]
+"""A name in a record; characters that cannot be printed are escaped."""
+
 
 Scores = dict[str, FiniteFloat | None]
 """Values by metric; accuracies and F1 range from 0 to 1. None if a metric is undefined."""

@@ -1,22 +1,25 @@
-"""`layers.md`: everything that one model's results on one corpus say, as Markdown tables."""
+"""The folder of one model and corpus: its tables (`layers.md` has all of them) and its picture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from probes.boards.evidence import evidence_tables
-from probes.boards.layer_tables import layer_frames, score_tables
-from probes.boards.overview import NOTE as OVERVIEW
-from probes.boards.overview import sentence
-from probes.boards.separability import confidence_set
-from probes.boards.transferability import correlation_table, mean_rank_table
+from probes.boards.breakdown_tables import evidence_tables
+from probes.boards.layer_tables import interval_frame, layer_frames, score_tables
+from probes.boards.separability import NOTE as OVERVIEW
+from probes.boards.separability import confidence_set, sentence
+from probes.boards.transferability import all_ranks, correlation_table, mean_rank_table
+from probes.common.files import published
+from probes.common.terminal import progress
 from probes.measurements.cells import group_cell, group_metric_title, interval_note, task_head
+from probes.measurements.measurement import CSV_FIELDS, get_measurement
+from probes.records.record import Record, corpus_title, limit_of, model_title, short_digest
 from probes.records.result import Result
-from probes.records.table import Table, cell_text, legend
-from probes.records.titles import corpus_title, model_title
-from probes.rendering.markdown import escaped, markdown, markdown_lines
-from probes.statistics.formatting import shown
+from probes.records.table import Table, cell_text, csv_line, legend
+from probes.rendering.printing import escaped, markdown, markdown_lines
+from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
 
 
@@ -119,3 +122,51 @@ def _made_of(results: Sequence[Result]) -> Iterator[str]:
         f"Corpus fingerprint `{first.corpus.fingerprint[:16]}`, model `{first.model.digest[:16]}`, "
         f"pooling {first.pooling}; {counts}."
     )
+
+
+def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
+    """Write `layers.csv`, `layers.md`, `layers.png` and `transfer.csv` into `folder`."""
+    names = ("layers.csv", "layers.md", "layers.png", "transfer.csv")
+    paths = [folder / name for name in names]
+    frames, wide = layer_frames(results), interval_frame(results)
+    with published(paths[0]) as temporary:
+        wide.to_csv(temporary, float_format="%.6f", lineterminator="\n")
+    with published(paths[3]) as temporary:
+        all_ranks(frames).to_csv(temporary, float_format="%.6f", lineterminator="\n")
+    text = layers_md(results)
+    if paths[1].is_file() and paths[2].is_file() and paths[1].read_bytes() == text.encode():
+        return paths
+    # The picture shows what the text says and takes a second. It is drawn first, so that the text
+    # is never newer than the picture.
+    from probes.rendering.drawing.figures import draw_layers, no_room
+
+    if why := no_room():
+        progress.say(f"{paths[2]}: not drawn, since {why}")
+        paths[2].unlink(missing_ok=True)
+    else:
+        draw_layers(paths[2], results)
+    with published(paths[1]) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return paths
+
+
+def numbers_path(folder: Path, name: str) -> Path:
+    """The CSV file with the numbers of the measurement of the corpus that is called `name`."""
+    return folder / f"{get_measurement(name).csv_name or name}.csv"
+
+
+def write_numbers(folder: Path, record: Record) -> Path:
+    """Write the numbers of a measurement of the corpus into its CSV file, a row for each.
+
+    Why some are missing stands in the record, and in notes below its tables.
+    """
+    about = record.model.name, record.corpus.name, limit_of(record)
+    key = short_digest(record.key)
+    found = list(get_measurement(record.measurement).csv_lines(record))
+    columns = found[0] if found else ("layer", *CSV_FIELDS)
+    lines = [csv_line(("model", "corpus", "limit", *columns, "key"))]
+    lines += [csv_line([*about, *line.values(), key]) for line in found]
+    path = numbers_path(folder, record.measurement)
+    with published(path) as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8", newline="")
+    return path

@@ -1,19 +1,264 @@
-"""Prints the tables of a command, in the format that the user asks for with `--format`."""
+"""Prints the tables of a command, in the format that the user asks for with `--format`.
+
+Markdown, and CSV and JSON for programs, are made here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
+from textwrap import fill
+from typing import Any
 
+from rich import box
+from rich import table as rich_table
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.text import Text
 
 from probes.common.terminal import output_console
-from probes.records.table import Table
+from probes.records.table import MARKS, NOTHING, Cell, Table, csv_line
 from probes.rendering.latex import latex
-from probes.rendering.markdown import markdown
-from probes.rendering.rows import DataRow, csv_text, data_rows, json_text
-from probes.rendering.terminal_tables import print_table
+from probes.rendering.palette import shade
+
+VERDICT_STYLES = {
+    "supported": "green",
+    "not specific to training": "yellow",
+    "contradicted": "red",
+    "undecided": "yellow",
+    "not tested": "dim",
+}
+
+_BETWEEN = 2
+"""Spaces between two columns."""
+
+_NOTE = 8
+"""Width of the notes of numbers: about that of a score."""
+
+_WORDS = 12, 32
+"""Columns of words are at least as wide as the first, if they have lines as long; words that are
+longer than the second may be broken."""
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table, in as many parts as it takes, each with the first columns; then its notes."""
+    filled = table.filled
+    console.print(Text(table.title, style="bold"))
+    for place, part in enumerate(_parts(filled, console.width) if table.rows else ()):
+        if place:
+            console.print()
+        console.print(_rich(part, console.width))
+    for note in (*filled.notes, *filled.legend):
+        console.print(Text(note, style="dim italic"))
+    console.print()
+
+
+def _parts(table: Table, width: int) -> Iterator[Table]:
+    """The table, or parts of it that fit into `width` characters."""
+    first, least = range(table.repeated), _least(table)
+    rest = list(range(table.repeated, len(table.heads)))
+    if not rest:
+        yield table
+    while rest:
+        n = len(rest)
+        while n > 1 and _width([least[i] for i in (*first, *rest[:n])]) > width:
+            n -= 1
+        part = table.with_columns([*first, *rest[:n]])
+        yield replace(part, left=len(first) + sum(i < table.left for i in rest[:n]))
+        rest = rest[n:]
+
+
+def _width(columns: list[int]) -> int:
+    return sum(columns) + _BETWEEN * (len(columns) - 1)
+
+
+def _least(table: Table) -> list[int]:
+    """The least width of each column.
+
+    Heads and lines of words may be broken at spaces; numbers and verdicts may not.
+    """
+    found = []
+    for i, head in enumerate(table.heads):
+        least = [_longest(head, at_spaces=True), 1]
+        for row in table.rows:
+            text = _text(row.cells[i], words=i < table.left).plain
+            if i < table.left and not row.cells[i].verdict:
+                few, many = _WORDS
+                least.append(min(_longest(text, at_spaces=True), many))
+                least.append(min(_longest(text), few))
+            else:
+                least.append(_longest(text))
+        found.append(max(least))
+    return found
+
+
+def _longest(text: str, *, at_spaces: bool = False) -> int:
+    """The width of its longest line or word."""
+    return max(map(cell_len, text.split() if at_spaces else text.splitlines()), default=0)
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """The width of each column: its least, and a fair share of what is left."""
+    found = _least(table)
+    lines = [
+        [head, *(_text(row.cells[i], words=i < table.left).plain for row in table.rows)]
+        for i, head in enumerate(table.heads)
+    ]
+    lacking = [
+        max(max(map(_longest, texts)) - least, 0) for texts, least in zip(lines, found, strict=True)
+    ]
+    spare = width - _width(found)
+    order = sorted(range(len(found)), key=lacking.__getitem__)
+    for place, i in enumerate(order):
+        share = min(lacking[i], max(spare, 0) // (len(order) - place))
+        found[i], spare = found[i] + share, spare - share
+    while spare < 0 and max(found) > 1:  # The longest words are broken then.
+        found[found.index(max(found))] -= 1
+        spare += 1
+    return found
+
+
+def _rich(table: Table, width: int) -> rich_table.Table:
+    """The table as rich draws it in `width` characters."""
+    made = rich_table.Table(
+        box=box.HORIZONTALS, show_edge=False, pad_edge=False, padding=(0, _BETWEEN - 1, 0, 0)
+    )
+    for i, (head, chars) in enumerate(zip(table.heads, _widths(table, width), strict=True)):
+        justify: JustifyMethod = "left" if i < table.left else "right"
+        made.add_column(Text(head), justify=justify, width=chars, overflow="fold")
+    for row in table.rows:
+        texts = (_text(cell, words=i < table.left) for i, cell in enumerate(row.cells))
+        made.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
+    return made
+
+
+def _text(cell: Cell, *, words: bool) -> Text:
+    text = cell.text
+    if cell.half:
+        text += f"±{cell.half.removeprefix('0')}"
+    text += cell.marks
+    style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
+    if cell.floored:
+        style += " dim"
+    elif cell.place is not None:
+        # The darkest shades cannot be read on a dark ground.
+        red, green, blue = shade(0.15 + 0.85 * cell.place)
+        style += f" rgb({red},{green},{blue})"
+    found = Text(text, style=style.strip())
+    note = cell.note if words else fill(cell.note, _NOTE, break_long_words=False)
+    return found.append(f"\n{note}", style="dim") if note else found
+
+
+DataRow = Mapping[str, Any]
+"""Numbers and texts by name of the column; None for no value."""
+
+
+def data_rows(table: Table) -> Iterator[DataRow]:
+    """The rows of a table: its title in `table`, and a field for each head.
+
+    Numbers are neither rounded nor in per cent. Columns that have intervals are followed by
+    ``NAME low`` and ``NAME high``, those with marks by ``NAME marks``, which has the names in
+    `MARKS`, those with notes by ``NAME note``. Where several rows are about one thing, each has its
+    name, which is empty in the table.
+    """
+    names = _distinct(table.names)
+    columns = [[row.cells[i] for row in table.rows] for i in range(len(names))]
+    about = dict.fromkeys(names[: table.repeated])
+    for row in table.rows:
+        found: dict[str, Any] = {"table": table.title}
+        for name, cell, column in zip(names, row.cells, columns, strict=True):
+            found[name] = _value(cell)
+            if name in about:
+                about[name] = found[name] = found[name] if cell.text else about[name]
+            if any(other.interval for other in column):
+                found[f"{name} low"], found[f"{name} high"] = cell.interval or (None, None)
+            if any(other.marks for other in column):
+                marks = " ".join(mark for mark in MARKS if getattr(cell, mark))
+                found[f"{name} marks"] = marks or None
+            if any(other.note for other in column):
+                found[f"{name} note"] = cell.note or None
+        yield found
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """The names, those that recur with a number: p, p 2."""
+    found: list[str] = []
+    for name in names:
+        n = sum(re.sub(r" \d+$", "", other) == name for other in found)
+        found.append(f"{name} {n + 1}" if n else name)
+    return found
+
+
+def _value(cell: Cell) -> Any:
+    """The number of a cell, or its text."""
+    if cell.value is not None:
+        return cell.value if math.isfinite(cell.value) else None
+    if re.fullmatch(r"\d+(,\d{3})*", cell.text):
+        return int(cell.text.replace(",", ""))
+    return None if cell.text in ("", NOTHING) else cell.text
+
+
+def csv_text(rows: Iterable[DataRow]) -> str:
+    """Lines of CSV below one line of heads, with a column for every name of any row."""
+    every = list(rows)
+    heads = list(dict.fromkeys(name for row in every for name in row))
+    lines = [[_flat(row.get(name)) for name in heads] for row in every]
+    return "".join(map(csv_line, [heads, *lines] if every else []))
+
+
+def _flat(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+
+
+def json_text(rows: Iterable[DataRow]) -> str:
+    """A list of objects, one on each line."""
+    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+    return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"
+
+
+def markdown(table: Table, level: int = 3) -> str:
+    """A table with its title as a heading of this level, and its notes."""
+    table = table.filled
+    lines = [f"{'#' * level} {escaped(table.title)}", "", *markdown_lines(table), ""]
+    notes = (*table.notes, *table.legend)
+    return "\n".join(lines + [f"{escaped(note)}\n" for note in notes])
+
+
+def markdown_lines(table: Table) -> list[str]:
+    """The lines of a table without its title and notes."""
+    rules = ["---" if i < table.left else "---:" for i in range(len(table.heads))]
+    lines = [_line(map(_head, table.heads)), _line(rules)]
+    return lines + [_line(map(_cell, row.cells)) for row in table.rows]
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    # An ampersand that begins no entity and a bracket that belongs to no link need no escape.
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;")
+    return re.sub(r"[\\`*_|]|\](?=[(\[:])", r"\\\g<0>", text)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _head(head: str) -> str:
+    name, _, qualified = head.partition("\n")
+    return escaped(f"{name} ({qualified})" if qualified else name)
+
+
+def _cell(cell: Cell) -> str:
+    text = escaped(cell.text)
+    if cell.best or cell.verdict:
+        text = f"**{text}**"
+    text += f" ± {cell.half}" * bool(cell.half) + cell.marks
+    return text + f" · {escaped(cell.note)}" * bool(cell.note)
+
 
 DOCUMENTS = {"md": markdown, "latex": latex}
 """Formats for readers that do not read in the terminal; a function of a table."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.statistics.row_sums import Rows, centred, cross_gram
+from probes.statistics.sums import Rows, centred, cross_gram
 
 Read = Callable[[int], Rows]
 """Gives the vectors of a layer, (words, H); of all layers and models the same words."""

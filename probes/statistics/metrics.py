@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.common.registry import Registry
-from probes.statistics.conlleval import chunk_f1
-from probes.statistics.gold import Gold, Predictions
+from probes.statistics.gold import Gold, Predictions, chunk_f1
 from probes.statistics.quantities import CORRELATION, POSITIVE, SHARE, Quantity, quantities
 from probes.statistics.rank_correlation import (
     correlation,
@@ -286,3 +285,21 @@ metrics.add(
 )
 
 metrics.mark_as_shipped()
+
+
+def shown(value: float | None, metric: str) -> str:
+    """A score as tables print it: 94.7 for a share, .766 for a correlation, – if undefined."""
+    if value is None or np.isnan(value):
+        return "–"
+    if is_percent(metric):
+        return f"{100 * value:z.1f}"
+    digits = quantity(metric).digits
+    text = f"{value:z.{digits}f}" if digits else f"{value:,.0f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def shown_sd(value: float, metric: str) -> str:
+    """A standard deviation of scores, with one digit more than they have: 0.12, .0031."""
+    if is_percent(metric):
+        return f"{100 * value:.2f}"
+    return f"{value:.4f}".replace("0.", ".", 1)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import draws_of
-from probes.statistics.estimates import estimate
+from probes.statistics.bootstrap import draws_of, estimate
 from probes.statistics.gold import Gold
 from probes.statistics.sums import ratio
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from statistics import variance
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,10 +15,60 @@ from probes.common.arrays import Floats
 from probes.statistics.bootstrap import Draws, blocks, influence, resample, resampled_sums
 from probes.statistics.metrics import Metric
 from probes.statistics.significance import Errors, Pair, all_pairs, max_t, p_best
-from probes.statistics.training_noise import training_noise
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+
+class Spread(NamedTuple):
+    """A standard deviation, with its degrees of freedom."""
+
+    sd: float
+    df: int
+
+
+def pooled(groups: Sequence[Sequence[float | None]]) -> Spread | None:
+    """The standard deviation within groups: √(Σ squared deviations / Σ degrees of freedom)."""
+    squares, df = 0.0, 0
+    for group in groups:
+        known = [value for value in group if value is not None]
+        if len(known) > 1:
+            # Exact: equal scores have no variance, which would break ties between layers.
+            squares += variance(known) * (len(known) - 1)
+            df += len(known) - 1
+    return Spread((squares / df) ** 0.5, df) if df else None
+
+
+def training_noise(
+    name: str, layers: Sequence[int], sd: float, df: int, n: int, block: int = 0
+) -> Floats:
+    """Draws of what further trainings would add to the scores of one result's probes.
+
+    Resampling a test split takes the probes as they are. To the replicates of each layer is added
+    a draw from the normal distribution times the standard deviation over trainings, for each layer
+    by itself. Since the deviation is an estimate, pooled over layers, it is multiplied by
+    √(df / χ²), with one draw of χ² for all layers: their noise together has a multivariate t
+    distribution.
+
+    Args:
+        name: of the result; the same name, layer and n have the same draws, whatever they are
+            compared with.
+        layers: of the rows.
+        df: degrees of freedom of `sd`.
+        n: number of resamples.
+        block: of resamples; each has draws of its own.
+
+    Returns:
+        shape (layers, n).
+    """
+    name += f" {block}" if block else ""
+    widths = sd * np.sqrt(df / _generator(name).chisquare(df, n))
+    return np.stack([widths * _generator(name, x).standard_normal(n) for x in layers])
+
+
+def _generator(*names: object) -> np.random.Generator:
+    digest = hashlib.sha256(repr(names).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16]))
 
 
 @dataclass(frozen=True)

@@ -244,3 +244,9 @@ def p_best(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Floats:
         elif scores[other] < scores[one]:
             found[other] = np.minimum(found[other], p)
     return found
+
+
+def shown_p(p: float) -> str:
+    """A p-value as tables print it, which say so if other resamples may lead to another side."""
+    text = "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
+    return f"{text} (borderline)" if borderline(p) else text

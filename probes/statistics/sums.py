@@ -1,13 +1,14 @@
-"""Sparse matrices of what sentences contribute to a metric, and ratios of their sums."""
+"""Sums over rows, sparse and dense, and ratios of sums."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats
+from probes.common.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -26,3 +27,43 @@ def sparse(content: Any, shape: tuple[int, int] | None = None) -> csr_array:
     from scipy.sparse import csr_array
 
     return csr_array(content, shape=shape)
+
+
+Rows = NDArray[np.floating[Any]]
+"""Vectors, one a row, mostly in float32. Shape (n, H)."""
+
+_BLOCK = 4096
+"""Rows at once."""
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """All rows, a block after the other."""
+    for start in range(0, n, _BLOCK):
+        yield slice(start, min(start + _BLOCK, n))
+
+
+def group_sums(rows: Rows, group: Ints, n_groups: int) -> Floats:
+    """The sum of the rows of each group. Shape (groups, H)."""
+    total = np.zeros((n_groups, rows.shape[1]))
+    for block in blocks(len(rows)):
+        places = group[block], np.arange(block.stop - block.start)
+        members = sparse((np.ones(len(places[0])), places), (n_groups, len(places[0])))
+        total += members @ rows[block].astype(np.float64)
+    return total
+
+
+def centred(rows: Rows) -> Rows:
+    """The rows less their mean."""
+    found: Rows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
+    return found
+
+
+def cross_gram(x: Rows, y: Rows) -> Floats:
+    """Xᵀ Y of two matrices with the same rows. Shape (H of x, H of y).
+
+    Products of blocks are in float32, their sum in float64.
+    """
+    total = np.zeros((x.shape[1], y.shape[1]))
+    for block in blocks(len(x)):
+        total += x[block].T @ y[block]
+    return total

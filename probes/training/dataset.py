@@ -19,9 +19,8 @@ from probes.extraction.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
 from probes.training.batches import Batches, batch_bounds
-from probes.training.concatenated import Concatenated
 from probes.training.families import family_of
-from probes.training.features import Features, held
+from probes.training.features import Concatenated, Features, held
 from probes.training.memory_plan import Work, group_layers
 from probes.training.scratch import Scratch
 from probes.training.standardisation import Standardisation, standardise

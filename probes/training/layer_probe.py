@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.compute.devices import pick_device
-from probes.compute.precision import exact_products
+from probes.compute.devices import exact_products, pick_device
 from probes.records.parameters import FOLDABLE, folded
 from probes.records.probe_spec import PROBES
 from probes.tasks.task import Kind

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from probes.common.arrays import Ints
-from probes.compute.transfers import host_empty, to_device
+from probes.compute.memory import host_empty, to_device
 from probes.extraction.vectors import Sharded
 from probes.training.features import CACHED_ROWS, Features
 

@@ -162,8 +162,8 @@ class MinibatchFit:
     def _keep_best(self, at: float) -> None:
         """Keep the parameters of cells whose dev loss is the least so far."""
         trainer, best = self.trainer, self._best
-        found, kept = self._found(), trainer.spec.checks > 1
-        dev_loss = mean_loss(trainer.family, trainer.loss, found, trainer.dev, kept=kept)
+        found, often = self._found(), trainer.spec.checks > 1
+        dev_loss = mean_loss(trainer.family, trainer.loss, found, trainer.dev, kept=often)
         better = dev_loss < best.dev_loss
         kept = [
             torch.where(better.view(*better.shape, *[1] * (p.dim() - 2)), p, old)

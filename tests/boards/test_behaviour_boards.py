@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from corpus_records import corpus_record
+from results_by_hand import changed
 
 from probes.__main__ import main
 from probes.boards.behaviour_tables import behaviour_tables, paired_tables
@@ -92,8 +93,8 @@ def test_a_model_against_itself_has_no_difference_and_no_p(tmp_path):
 def test_other_texts_are_not_compared(tmp_path):
     one = put(tmp_path, "one", answered((9, 9)))
     ((path, record),) = put(tmp_path, "two", answered((9, 9))).items()
-    corpus = record.corpus.model_copy(update={"fingerprint": "e" * 64})
-    assert not list(paired_tables({**one, path: record.model_copy(update={"corpus": corpus})}))
+    other = changed(record, "corpus", fingerprint="e" * 64)
+    assert not list(paired_tables({**one, path: other}))
 
 
 def test_items_that_do_not_count_for_all_are_left_out(tmp_path):

@@ -1,13 +1,9 @@
 """Tables of scores by group of examples and by label, and how wide ones are split."""
 
-import io
-
 from results_by_hand import make_result, with_rows
-from rich.console import Console
 
 from probes.boards.breakdown_tables import group_table, label_table
 from probes.records.row import Row
-from probes.rendering.terminal_tables import print_table
 
 
 def with_breakdowns(n_labels=2, n_layers=3):
@@ -47,16 +43,3 @@ def test_rare_labels_are_left_out_unless_asked_for():
     ]
     assert table.notes[0].endswith("5 more with --all")
     assert len(label_table(result, most=None).rows) == 25
-
-
-def test_a_table_of_many_layers_is_printed_in_parts_that_repeat_its_first_columns():
-    console = Console(width=80, record=True, file=io.StringIO())
-    print_table(label_table(with_breakdowns(n_layers=13)), console)
-    lines = console.export_text().splitlines()
-    assert max(map(len, lines)) <= 80
-    parts = [line for line in lines if line.lstrip("┃ ").startswith("label")]
-    assert len(parts) > 1
-    # Recall has no value here.
-    assert [int(x.strip("★")) for line in parts for x in line.replace("┃", " ").split()[3:]] == [
-        *range(13)
-    ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from corpus_records import corpus_record, geometry, store_record
 from heads_by_hand import attention, choice, numbers
-from results_by_hand import evidence_record, make_result
+from results_by_hand import changed, evidence_record, make_result
 from scipy.stats import binomtest, norm
 
 from probes.boards.claims.claim_reports import NOTE, make_reports
@@ -382,8 +382,7 @@ def test_a_verdict_that_the_twin_earns_is_not_specific_to_training(own, twin, ex
 
 
 def twin_of(record, name="random:m", seed=0):
-    changes = {"name": name, "digest": f"t{seed}", "random_seed": seed}
-    return record.model_copy(update={"model": record.model.model_copy(update=changes)})
+    return changed(record, "model", name=name, digest=f"t{seed}", random_seed=seed)
 
 
 def reports(*records):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from probes.boards.comparison import compare, comparison_tables
-from probes.boards.paired import LayerScore
+from probes.boards.paired import LayerScore, compare, comparison_tables
 from probes.common.errors import UserError
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import cluster_sums, draws_of
@@ -77,17 +76,13 @@ def test_models_are_ordered_by_dev_and_tested_against_the_first():
     assert low.value == pytest.approx(-0.4)
     # 160 of 400 sentences differ, all one way, and both are trained once.
     half = 1.96 * np.sqrt(0.4 * 0.6 / 400 + 2 * SD**2)
-    assert low.interval == (
-        pytest.approx(-0.4 - half, abs=0.008),
-        pytest.approx(-0.4 + half, abs=0.008),
-    )
+    assert low.interval == pytest.approx((-0.4 - half, -0.4 + half), abs=0.008)
     # Eleven standard errors: in none of 2,000 resamples.
     assert low.p == pytest.approx(1 / 2001)
-    assert low.separated
     # The smallest of the three differences is tested by itself: two words of 400.
     z = 0.005 / np.sqrt(2 / 400**2 + 2 * SD**2)
     assert close.p == pytest.approx(2 * norm.sf(z), abs=0.03)
-    assert not close.separated
+    assert close.p >= 0.05
 
 
 def test_without_the_training_variance_of_both_there_is_an_interval_and_no_p():
@@ -97,7 +92,7 @@ def test_without_the_training_variance_of_both_there_is_an_interval_and_no_p():
         lambda r: scored(r, wrong[r.model.name], trained=r.model.name != "low"),
     )
     _, middle, low = (standing.difference for standing in found.standings)
-    assert (low.p, low.separated, low.cells[1].text) == (None, False, "–")
+    assert (low.p, low.cells[1].text) == (None, "–")
     assert low.interval[0] < low.value < low.interval[1]
     assert middle.p == pytest.approx(1 / 2001)
 
@@ -109,6 +104,10 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
         [result("high", 0.9), result("low", 0.5)],
         lambda r: scored(r, wrong[r.model.name], trained=trained),
     )
+    # Over sentences, and over trainings where their variance is known.
+    half = 1.96 * np.sqrt(0.4 * 0.6 / 400 + trained * 2 * SD**2)
+    interval = found[0].standings[1].difference.interval
+    assert interval == pytest.approx((-0.4 - half, -0.4 + half), abs=0.008 if trained else 0.006)
     (table,) = comparison_tables(found)
     usual = ("task", "model", "layer", "score", "difference from the first model")
     assert table.heads == (*usual, *["p"] * trained)
@@ -119,19 +118,6 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
     assert second[4].startswith("−40.0 [")
     assert second[5:] == ("<.001",) * trained
     assert ("not tested" in table.notes[0]) != trained
-
-
-def test_intervals_without_training_variance_are_those_over_sentences():
-    wrong = {"high": 40, "low": 200}
-    (found,) = compare(
-        [result("high", 0.9), result("low", 0.5)],
-        lambda r: scored(r, wrong[r.model.name], trained=False),
-    )
-    half = 1.96 * np.sqrt(0.4 * 0.6 / 400)
-    assert found.standings[1].difference.interval == (
-        pytest.approx(-0.4 - half, abs=0.006),
-        pytest.approx(-0.4 + half, abs=0.006),
-    )
 
 
 def test_a_task_of_one_model_is_left_out():

@@ -4,13 +4,10 @@ from pathlib import Path
 
 import pytest
 from corpus_records import corpus_record, geometry
-from results_by_hand import make_result
+from results_by_hand import changed, make_result
 
-from probes.boards.corpus_groups import corpus_groups, of_corpora
-from probes.boards.groups import group, model_labels
-from probes.records.charts import Grid
-from probes.records.curves import Curves
-from probes.records.gallery import Gallery, GalleryPanel
+from probes.boards.groups import corpus_groups, group, model_labels, of_corpora
+from probes.records.charts import Curves, Gallery, GalleryPanel, Grid
 
 FLAT = [0.3] * 3
 
@@ -23,10 +20,6 @@ def grouped(*records):
     found = paths(*records)
     groups, left_out = corpus_groups(found, model_labels(found))
     return {each.title: list(each.records) for each in groups}, left_out
-
-
-def changed(record, part, **fields):
-    return record.model_copy(update={part: getattr(record, part).model_copy(update=fields)})
 
 
 def test_models_of_one_corpus_stand_together_each_before_its_twin():

@@ -1,11 +1,11 @@
 """The floor of scores: the highest of what needs no trained layer."""
 
 import pytest
-import results_by_hand
-from results_by_hand import make_result
+from results_by_hand import changed, make_result, with_intervals
 
 from probes.boards.groups import group
 from probes.boards.layer_tables import score_table, with_twins
+from probes.records.row import Rows
 from probes.rendering.layers_md import layers_md
 from probes.rendering.page.tables import best_layers, heat_map, leaderboard
 
@@ -46,14 +46,18 @@ def test_the_floor_is_the_highest_and_says_of_what(given, expected):
     assert given.floor == expected
 
 
-def with_intervals(result, half):
-    """The result with intervals of this half width around the scores of each layer."""
-
-    def around(layer):
-        score = result.score(layer)
-        return None if score is None else (score - half, score + half)
-
-    return results_by_hand.with_intervals(result, around)
+def test_a_twin_is_scored_at_its_best_layer_on_test():
+    twin = make_result(scores=(0.6, 0.7, 0.4), random_seed=0)
+    on_dev = {0: 0.5, 1: 0.6, 2: 0.7}
+    rows = [
+        row._replace(value=on_dev[row.layer]) if row.split == "dev" else row for row in twin.rows
+    ]
+    twin = twin.model_copy(update={"rows": Rows.of(rows)})
+    assert twin.best_layer == 2
+    (given,) = with_twins([make_result(scores=(0.5, 0.9, 0.9))], [twin])
+    assert given.floor == ("random twin", 0.7)
+    (given,) = with_twins([make_result(scores=(0.5, 0.9), layers=(0, 2))], [twin])
+    assert given.floor == ("random twin", 0.6)  # of the layers that both have
 
 
 def agreement(**more):
@@ -118,16 +122,15 @@ def test_what_equals_its_floor_is_not_above_it_and_nothing_is_below_no_floor():
     assert marks(make_result(scores=(0.3, 0.1), p_best=[0.01, 1])) == {"0": "▽", "1": "☆▽"}
 
 
+def told_apart(folder, *results):
+    """By path, as results of different models."""
+    return {folder / str(i): changed(x, "model", digest=str(i)) for i, x in enumerate(results)}
+
+
 def test_the_page_marks_what_is_not_above_the_twin(tmp_path):
     model = make_result(scores=(0.3, 0.4), model="m")
     twin = make_result(scores=(0.2, 0.6), model="random:m", random_seed=0)
-    both = {
-        tmp_path / str(i): x.model_copy(
-            update={"model": x.model.model_copy(update={"digest": str(i)})}
-        )
-        for i, x in enumerate((model, twin))
-    }
-    (shown,), _ = group(both)
+    (shown,), _ = group(told_apart(tmp_path, model, twin))
     rows = {row.cells[0].text: row.cells[1].marks for row in heat_map(shown, "m").rows}
     assert rows == {"0": "▽", "1": "☆▽", "floor": "", "n": ""}
     assert {row.model: row.cells[1].note for row in leaderboard(shown).rows}["m"] == (
@@ -158,11 +161,7 @@ def test_the_page_has_the_floor_with_the_model_s_own_twins(tmp_path):
         # At its best layer, which scores .9.
         model("random:m", 0.6, random_seed=0),
     ]
-    found = [
-        result.model_copy(update={"model": result.model.model_copy(update={"digest": str(i)})})
-        for i, result in enumerate(found)
-    ]
-    (shown,), _ = group({tmp_path / str(i): result for i, result in enumerate(found)})
+    (shown,), _ = group(told_apart(tmp_path, *found))
     assert cells(heat_map(shown, "m")) == [("90.0", "random twin")]
     assert cells(heat_map(shown, "other")) == [("40.0", "layer 0")]
     assert cells(heat_map(shown, "random:m")) == [("60.0", "layer 0")]

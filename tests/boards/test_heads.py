@@ -1,14 +1,14 @@
 """Tables of heads, on records made by hand."""
 
 import pytest
+from corpus_records import geometry, store_record
 from heads_by_hand import attention, choice, numbers
 
 from probes.__main__ import main
 from probes.boards.head_boards import entropy_table, pattern_tables
 from probes.measurements.head_tables import choice_tables
-from probes.records.files import write_record
 
-OWN, TWIN = {"model": "m"}, {"model": "random:m", "random_seed": 0}
+OWN, TWIN = {"model": "m"}, {"model": "random:m", "digest": "r", "random_seed": 0}
 
 
 def test_entropy_of_every_head_in_percent():
@@ -99,22 +99,14 @@ def test_directions_of_roles():
     ]
 
 
-def put(folder, record, key):
-    """Write a record into the folder of its model and corpus."""
-    model = record.model.name.replace(":", "-")
-    path = folder / model / record.corpus.name / f"attention-{key * 8}.json"
-    write_record(path, record.model_copy(update={"key": key * 64}), {})
-    return path
-
-
 @pytest.fixture
 def folder(tmp_path):
     """A model, its random twin, and a model read in pairs of sentences."""
     of_heads = [numbers("entropy", [[0.5, 0.25]] * 2, (1.0, 1.0))]
     of_heads += masses([[0.1] * 2] * 2, [[0.1] * 2] * 2)
-    put(tmp_path, attention([choice("obj")], of_heads, **OWN), "1")
-    put(tmp_path, attention([choice("obj", at=(2, 2))], of_heads, **TWIN), "2")
-    put(tmp_path, attention((), of_heads, model="pairs", segments="two"), "3")
+    store_record(tmp_path, attention([choice("obj")], of_heads, **OWN))
+    store_record(tmp_path, attention([choice("obj", at=(2, 2))], of_heads, **TWIN))
+    store_record(tmp_path, attention((), of_heads, model="pairs", digest="p", segments="two"))
     return tmp_path
 
 
@@ -166,8 +158,6 @@ def test_what_cannot_be_shown(folder, capsys, arguments, said):
 
 
 def test_other_records_alone_are_no_records_of_attention(tmp_path, capsys):
-    from corpus_records import geometry, store_record
-
     store_record(tmp_path, geometry([0.3] * 3))
     assert main(["heads", str(tmp_path)]) == 2
     assert "measure it with --measurements attention" in capsys.readouterr().err

@@ -4,7 +4,7 @@ import pytest
 from results_by_hand import make_result, with_intervals
 
 from probes.boards.layer_tables import with_twins
-from probes.boards.overview import sentence
+from probes.boards.separability import sentence
 
 FLOOR = {"baselines": {"type majority": {"accuracy": 0.6}}}
 SCORES = (0.5, 0.7, 0.9, 0.89, 0.8, 0.88)
@@ -12,10 +12,7 @@ TIED = [0.001, 0.001, 1.0, 0.4, 0.001, 0.06]
 
 
 def made(scores=SCORES, p_best=None, half=0.02, **more):
-    result = make_result("pos", scores, p_best, **more)
-    return with_intervals(
-        result, lambda layer: (result.score(layer) - half, result.score(layer) + half)
-    )
+    return with_intervals(make_result("pos", scores, p_best, **more), half)
 
 
 @pytest.mark.parametrize(

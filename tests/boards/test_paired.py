@@ -5,15 +5,14 @@ import re
 import numpy as np
 import pytest
 from board_by_hand import N, put
+from results_by_hand import changed
 
 from probes.__main__ import main
 from probes.boards.board import make_boards, named
-from probes.boards.comparison import compare
-from probes.boards.paired import layer_scores, paired_differences
-from probes.boards.ranking import Ranking
+from probes.boards.paired import compare, layer_scores, paired_differences
+from probes.boards.ranking_tables import Ranking
 from probes.measurements.joined_results import find_results, read_result
-from probes.statistics.formatting import shown_p
-from probes.statistics.significance import all_pairs
+from probes.statistics.significance import all_pairs, shown_p
 
 WRONG = {"first": 20, "second": 32, "third": 60, "last": 62}
 
@@ -69,7 +68,7 @@ def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
 def test_ranks_separate_what_a_run_separates(folder):
     order = list(WRONG)
     above = {
-        (one, other): in_a_run(folder, *order)[other].separated
+        (one, other): in_a_run(folder, *order)[other].p < 0.05
         for one, other in [("first", other) for other in order[1:]]
     }
     assert above == {
@@ -87,7 +86,7 @@ def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
     for model, wrong in (("first", 20), ("last", 200)):
         put(tmp_path, model, "pos", wrong, p_best=None if model == "first" else False)
     difference = in_a_run(tmp_path, "first", "last")["last"]
-    assert (difference.p, difference.separated, difference.cells[1].text) == (None, False, "–")
+    assert (difference.p, difference.cells[1].text) == (None, "–")
     assert difference.interval is not None
     assert main(["compare", "first", "last", "--results", str(tmp_path), "--format", "md"]) == 0
     said = capsys.readouterr().out
@@ -105,8 +104,7 @@ def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):
     def scored(model, wrong, digest):
         path = put(tmp_path, model, "pos", wrong)
         result = read_result(path)
-        examples = result.examples.model_copy(update={"test_digest": digest})
-        result = result.model_copy(update={"examples": examples})
+        result = changed(result, "examples", test_digest=digest)
         return layer_scores(result, path, [result.best_layer])[0]
 
     one = [scored(model, wrong, "d") for model, wrong in WRONG.items()]

@@ -7,7 +7,7 @@ from results_by_hand import make_result
 from probes.boards.layer_tables import layer_rows
 from probes.boards.separability import confidence_set, p_best, separability
 from probes.measurements.joined_results import joined
-from probes.records.unique import unique_records
+from probes.records.files import unique_records
 
 
 def test_without_training_variance_nothing_is_said_of_layers():
@@ -48,11 +48,6 @@ def test_the_layer_that_is_best_on_dev_may_be_beaten_on_test():
     assert result.best_number == 1
     assert confidence_set(result) == {3}
     assert marks(result) == {1: "best beaten", 2: "", 3: "tied"}
-
-
-def test_layers_keep_their_numbers():
-    result = make_result(scores=(0.3, 0.2, 0.1), p_best=[1.0, 0.5, 0.01], layers=(2, 5, 9))
-    assert confidence_set(result) == {2, 5}
 
 
 def test_a_layer_is_beaten_only_if_that_is_known():

@@ -4,11 +4,10 @@ import pytest
 from board_by_hand import N, put
 
 from probes.__main__ import main
-from probes.boards.groups import group
-from probes.boards.training_steps import revision_of, steps
+from probes.boards.groups import group, revision_of, steps
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
-from probes.records.unique import unique_records
+from probes.records.files import unique_records
 
 
 @pytest.mark.parametrize(

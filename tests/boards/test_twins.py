@@ -1,16 +1,16 @@
 """Which records are of a model's random twins."""
 
 import pytest
-from results_by_hand import make_result
+from results_by_hand import changed, make_result
 
-from probes.boards.twins import twins_of
-from probes.records.unique import content_of
+from probes.boards.comparable import twins_of
+from probes.records.files import content_of
 
 
 def model(name, configuration="", random_seed=None, **more):
     found = make_result(model=name, random_seed=random_seed, **more)
-    model = {"configuration": configuration, "digest": f"{name} {configuration}"}
-    return found.model_copy(update={"model": found.model.model_copy(update=model)})
+    digest = f"{name} {configuration}"
+    return changed(found, "model", configuration=configuration, digest=digest)
 
 
 def names(record, *others):
@@ -54,5 +54,4 @@ def test_a_twin_ran_in_the_same_type_on_the_same_text():
 def test_a_record_of_an_earlier_version_has_the_same_content():
     assert content_of(model("a", "c")) != content_of(model("a"))
     one = model("a", "c")
-    older = one.model_copy(update={"model": one.model.model_copy(update={"configuration": ""})})
-    assert content_of(one) == content_of(older)
+    assert content_of(one) == content_of(changed(one, "model", configuration=""))

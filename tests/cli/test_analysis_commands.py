@@ -175,36 +175,6 @@ def test_show_of_one_probe_family(folder, capsys):
     assert "--probe mlp: no results. Known: linear." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["claims", "/nowhere"], "/nowhere: there is no such folder; name a folder of results."),
-        (["show", "/nowhere.json"], "/nowhere.json: there is no such file or folder."),
-        (["show", "nowhere/M/ewt"], "nowhere/M/ewt: there is no such file or folder."),
-        (
-            ["export", "/nosuch", "mine", "--sums"],
-            "/nosuch: there is no such folder; name a folder",
-        ),
-        (["export", ".", "mine"], "error: --sums is missing. To share results with labels"),
-        (["report", ".", "-o", "/nosuch/r.html"], "/nosuch/r.html: there is no folder /nosuch;"),
-        (["cache", "--older-than", "3"], "error: --older-than needs --prune; add"),
-        (["cache", "--older-than", "x"], "error: --older-than x: not a number."),
-        (["report", ".", "-o", ""], "error: --output '': not a path; name a file or folder"),
-        (
-            ["claims", "docs"],
-            "docs: no results; probe a model first: python run_probes.py --model M.",
-        ),
-        (
-            ["report", "docs", "tests"],
-            "2 folders: say where the page goes, such as -o report.html.",
-        ),
-    ],
-)
-def test_bad_input_is_one_line(arguments, message, capsys):
-    assert main(arguments) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_folder_without_results_is_an_error(folder, tmp_path, capsys):
     assert main(["claims", str(folder), "--probe", "mlp"]) == 2
     assert "no results of mlp probes" in capsys.readouterr().err

@@ -35,26 +35,6 @@ def test_without_a_command_the_commands_are_listed(capsys):
     assert "corpora " in printed
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["fecth"], "Unknown command 'fecth'. Did you mean 'fetch'?"),
-        (["fetch", "ewtt"], "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
-        (["fetch"], "the following arguments are required: name"),
-        (
-            ["corpora", "--data-dirr", "x"],
-            "unknown argument '--data-dirr'. Did you mean '--data-dir'",
-        ),
-        (["corpora", "--data-dir", "/nowhere"], "--data-dir /nowhere: there is no such folder."),
-    ],
-)
-def test_bad_input_is_one_line_and_status_2(arguments, message, capsys):
-    assert main(arguments) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("error: ")
-    assert message in line
-
-
 def test_fetch_then_listed_as_cached(tiny, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     places = ["--cache-dir", str(tmp_path)]

@@ -12,9 +12,12 @@ RUN = [
     ("", "--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2."),
     ("--model", "--model: expected at least one argument"),
     ("--model m --tasks poss", "Unknown task 'poss'. Did you mean 'pos'?"),
+    ("--model m --taks pos", "unknown argument '--taks'. Did you mean '--tasks'?"),
     ("--model m --tasks ,", "--tasks ,: names nothing; give names separated by commas, such as a,b."),
     ("--model m --corpus ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'? Give a file or folder by its path; a dataset on the hub needs --task-from, or --text and --label."),
     ("--model m --corpus ./nothing", "--corpus ./nothing: there is no such file or folder."),
+    ("--model m --corpus x.conllu", "--corpus x.conllu: there is no such file or folder."),
+    ("--model m --corpus sample ewt", "--corpus sample: there is no such file."),
     ("--model m --probes liner", "--probes liner: no such probe family. Did you mean 'linear'?"),
     ("--model m --measurements probs", "--measurements probs: no such measurement. Did you mean 'probes'?"),
     ("--model m --measurements scores", "--measurements scores: they are what probes stands for; use probes."),
@@ -34,6 +37,7 @@ RUN = [
     ("--model MODEL --layers 0,9 --output OUT --cache-dir OUT", "--layers 9: tiny-bert has layers 0 to 2."),
     ("--model MODEL --project 17 --output OUT --cache-dir OUT", "--project 17: the vectors of tiny-bert have only 16 dimensions; give at most that."),
     ("--model m --seeds 0", "--seeds 0: give a number of at least 1."),
+    ("--model m --seeds x", "--seeds x: not a whole number."),
     ("--model m --limit 0", "--limit 0: give a number of at least 1."),
     ("--model m --limit x", "--limit x: not a whole number."),
     ("--model m --twins -1", "--twins -1: give a number of at least 0."),
@@ -71,17 +75,30 @@ RUN = [
     ("--model MODEL --corpus FILE --task-from z", "FILE: no column for --task-from z; the columns are tokens, y."),
     ("--model MODEL --corpus BAD --task-from y", "BAD, line 2: not JSON ("),
     ("--model MODEL --output FILE", "FILE is a file; name a folder."),
+    *((f"--model m {flag} EMPTY", f"{flag} '': not a path; name a file or folder (. for the current one).")
+      for flag in ("--output", "--cache-dir", "--data-dir")),
     ("--model MODEL --data-dir ./nowhere --corpus ewt --offline", "--data-dir nowhere: there is no such folder."),
 ]  # fmt: skip
 OTHERS = [
     ("reprot", "Unknown command 'reprot'. Did you mean 'report'?"),
     ("report ./nowhere", "nowhere: there is no such folder; name a folder of results."),
-    ("show ./nowhere", "nowhere"),
+    ("claims /nowhere", "/nowhere: there is no such folder; name a folder of results."),
+    ("claims NOTHING", "NOTHING: no results; probe a model first: python run_probes.py --model M."),
+    ("report NOTHING OUT", "2 folders: say where the page goes, such as -o report.html."),
+    ("report . -o EMPTY", "--output '': not a path; name a file or folder"),
+    ("report . -o /nosuch/r.html", "/nosuch/r.html: there is no folder /nosuch;"),
+    ("show /nowhere.json", "/nowhere.json: there is no such file or folder."),
+    ("show nowhere/M/ewt", "nowhere/M/ewt: there is no such file or folder."),
     ("cache --prune all", "--prune all would delete everything; select some with --older-than DAYS (0 for any age) or --model M."),
+    ("cache --older-than x", "--older-than x: not a number."),
     ("cache --prun all", "unknown argument '--prun'. Did you mean '--prune'?"),
     ("export OUT FILE --sums", "FILE exists and is not an empty folder; name another one."),
     ("show OUT --by selectivty", "--by selectivty: nothing of that name. Did you mean 'selectivity'?"),
+    ("export /nosuch mine --sums", "/nosuch: there is no such folder; name a folder"),
     ("fetch ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
+    ("fetch", "the following arguments are required: name"),
+    ("corpora --data-dirr x", "unknown argument '--data-dirr'. Did you mean '--data-dir'?"),
+    ("corpora --data-dir /nowhere", "--data-dir /nowhere: there is no such folder."),
 ]  # fmt: skip
 
 
@@ -107,6 +124,7 @@ def answer(main, line, message, places, capsys):
     printed = capsys.readouterr()
     (said,) = [x for x in printed.err.splitlines() if x.startswith("error: ")]
     assert "wrote" not in printed.out + printed.err
+    assert not list(places["OUT"].rglob("*.npy"))
     exact = message.endswith((".", "?", ")", "argument"))
     assert said == f"error: {message}" if exact else said.startswith(f"error: {message}")
 

@@ -261,15 +261,8 @@ def test_the_command_in_the_error_fits_the_probe_again(tiny_bert, tmp_path, caps
 def test_one_of_several_results_has_to_be_named(tmp_path, capsys):
     first = put(tmp_path, "m", "pos", 9)
     put(tmp_path, "other", "pos", 99)
-    command = [
-        "export-probe",
-        "--task",
-        "pos",
-        "--layer",
-        "1",
-        "-o",
-        str(tmp_path / "p.safetensors"),
-    ]
+    line = "export-probe --task pos --layer 1 -o"
+    command = [*line.split(), str(tmp_path / "p.safetensors")]
     assert main([*command, str(tmp_path)]) == 2
     assert "several models (m, other); name the folder of one" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "nowhere")]) == 2

@@ -15,40 +15,9 @@ from probes.measurements.measurement import EVIDENCE
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "--model is missing"),
-        (["--model", "m", "--taks", "pos"], "unknown argument '--taks'. Did you mean '--tasks'?"),
-        (["--model", "m", "--tasks", "poss"], "Unknown task 'poss'. Did you mean 'pos'?"),
-        (["--model", "m", "--tasks", "noun_number"], "A task of your own needs --include FILE."),
-        (["--model", "m", "--corpus", "ewtt"], "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
-        (
-            ["--model", "m", "--probes", "liner"],
-            "--probes liner: no such probe family. Did you mean",
-        ),
-        (["--model", "m", "--seeds", "0"], "--seeds 0: give a number of at least 1."),
-        (["--model", "m", "--seeds", "x"], "--seeds x: not a whole number."),
-        (["--model", "m", "--layers", "-1"], "layers count from 0"),
-        (
-            ["--model", "m", "--layers", "one"],
-            "--layers one: give all, every:N, or numbers such as 0,3,6",
-        ),
-        (["--model", "./nowhere"], "--model ./nowhere: there is no such folder."),
-    ],
-)
-def test_bad_input_is_one_line_and_status_2(arguments, message, capsys):
-    assert main(arguments) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("error: ")
-    assert message in line
-
-
-def test_a_layer_beyond_the_model_is_refused_before_encoding(tiny_bert, tmp_path, capsys):
-    arguments = ["--model", str(tiny_bert), "--layers", "0,9", "--cache-dir", str(tmp_path)]
-    assert main([*arguments, "--output", str(tmp_path / "r")]) == 2
-    assert "--layers 9: tiny-bert has layers 0 to 2." in capsys.readouterr().err
-    assert not list(tmp_path.rglob("*.npy"))
+def test_an_unknown_task_may_lack_its_file(capsys):
+    assert main(["--model", "m", "--tasks", "noun_number"]) == 2
+    assert capsys.readouterr().err.endswith(" A task of your own needs --include FILE.\n")
 
 
 @pytest.mark.parametrize("command", [main, python_m_probes])

@@ -161,6 +161,7 @@ def test_models_of_transformers_come_with_their_tokenizer(tiny_bert, tmp_path):
         found = probes.run_probes(*given, name="mine", output=output, **settings, **places)
         assert {r.model.name for r in found} == {"mine"}
         assert found.table().equals(named.table())
+        assert list(output.glob("mine-*/sample"))
     with pytest.raises(probes.UserError, match="needs its tokenizer; give it as the second"):
         probes.run_probes(model, output=tmp_path)
     with pytest.raises(probes.UserError, match="with its tokenizer, not a int"):

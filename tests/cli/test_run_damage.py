@@ -12,34 +12,6 @@ from probes.records.record import SCHEMA_VERSION
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("short_schedule")]
 
 
-def test_a_flipped_byte_in_the_store_is_an_error(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
-    run(tiny_bert, tmp_path, **settings)
-    (layer,) = (tmp_path / "cache").rglob("layer-01.npy")
-    content = bytearray(layer.read_bytes())
-    content[-3] ^= 1
-    layer.write_bytes(content)
-    with pytest.raises(UserError, match=r"layer-01\.npy: its content changed on disk; delete"):
-        run(tiny_bert, tmp_path, overwrite="always", **settings)
-    layer.write_bytes(content[:-7])
-    with pytest.raises(UserError, match=r"layer-01\.npy: missing or of the wrong size"):
-        run(tiny_bert, tmp_path, overwrite="always", **settings)
-
-
-@pytest.mark.parametrize(
-    "damage", ["[]", '{"format": 2}', '{"format": 2, "layers": 3, "files": {}}']
-)
-@pytest.mark.parametrize("place", ["*", "*/00000-layer-00"], ids=["store", "shard"])
-def test_a_damaged_manifest_is_named(tiny_bert, tmp_path, damage, place):
-    settings = {"tasks": ("depth",), "probes": ("linear",)}
-    run(tiny_bert, tmp_path, **settings)
-    (manifest,) = (tmp_path / "cache" / "vectors").glob(f"{place}/manifest.json")
-    manifest.write_text(damage)
-    named = f"{manifest}: not readable .*; delete {manifest.parent} and run again"
-    with pytest.raises(UserError, match=named):
-        run(tiny_bert, tmp_path, overwrite="always", **settings)
-
-
 def test_a_damaged_result_is_named(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("linear",)}
     run(tiny_bert, tmp_path, **settings)

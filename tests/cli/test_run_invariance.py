@@ -6,7 +6,6 @@ import pytest
 from found_in_rows import controls_in, mixes_in, variance_in
 from tiny_runs import assert_close, found_in, run, scores
 
-import probes
 from probes.common.errors import UserError
 from probes.measurements.measurement import EVIDENCE
 
@@ -32,19 +31,6 @@ def test_scores_do_not_depend_on_which_other_tasks_are_run(tiny_bert, tmp_path):
     for task in ("pos", "agreement"):
         alone = scores(run(tiny_bert, tmp_path / task, tasks=(task,), probes=("linear",)))
         assert_close(alone, {key: value for key, value in together.items() if key[0] == task})
-
-
-def test_a_model_in_memory_and_its_folder_give_the_same_scores(tiny_bert, tmp_path):
-    from transformers import AutoModel, AutoTokenizer
-
-    settings = {"tasks": ("pos", "agreement"), "probes": ("linear",), "limit": 60, "device": "cpu"}
-    settings["quick"] = True
-    loaded = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
-    memory = probes.run_probes(
-        loaded, name="mine", cache_dir=tmp_path / "c", output=tmp_path / "r", **settings
-    )
-    assert_close(scores(memory), scores(run(tiny_bert, tmp_path, **settings)))
-    assert list((tmp_path / "r").glob("mine-*/sample"))
 
 
 def test_device_map_gives_the_scores_of_one_device(tiny_bert, tmp_path):

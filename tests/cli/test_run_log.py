@@ -13,7 +13,6 @@ from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.data.labelled import _json
 from probes.extraction.store import Store, StoreKey
 from probes.measurements.joined_results import find_results
 
@@ -134,20 +133,6 @@ def test_a_store_in_use_is_not_pruned(tiny_bert, tmp_path, capsys):
     assert not manifest.exists()
 
 
-def test_json_arrays_are_read_and_malformed_ones_reported(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text('[{"tokens": ["a"], "y": ["X"]}, {"tokens": ["b"]}]')
-    assert _json(path) == ({"tokens": [["a"], ["b"]], "y": [["X"], None]}, [])
-    for content, message in (
-        ('[{"a": 1}, 2]', "element 2: not a JSON object"),
-        ('[{"a": 1}', "not JSON"),
-        ("[]", "contains no row"),
-    ):
-        path.write_text(content)
-        with pytest.raises(UserError, match=message):
-            _json(path)
-
-
 @pytest.mark.parametrize("reader", ["true", "head -1", "cat > /dev/full"])
 def test_files_are_written_even_if_nobody_reads_the_output(tiny_bert, tmp_path, reader):
     line = [sys.executable, str(ROOT / "run_probes.py"), *flags(tiny_bert, tmp_path)]
@@ -186,11 +171,3 @@ def test_characters_that_the_encoding_lacks_are_escaped(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert b"\\xb1" in done.stdout
-
-
-@pytest.mark.parametrize("flag", ["--output", "--cache-dir", "--data-dir"])
-def test_an_empty_path_is_refused(flag, capsys):
-    assert main(["--model", "m", flag, ""]) == 2
-    assert capsys.readouterr().err == (
-        f"error: {flag} '': not a path; name a file or folder (. for the current one).\n"
-    )

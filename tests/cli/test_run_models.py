@@ -19,7 +19,6 @@ from probes.engines.inputs import LazyModel, find_models
 from probes.engines.settings import validate
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.measurements.joined_results import read_result
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,30 +61,6 @@ def test_a_model_that_the_user_loaded_is_not_released(tiny_bert, tmp_path):
     assert subject.encoder is encoder
 
 
-def test_values_beyond_fp16_are_stored_in_fp32(tiny_bert, tmp_path, capsys):
-    from transformers import AutoModel, AutoTokenizer
-
-    model = AutoModel.from_pretrained(tiny_bert)
-    model.encoder.layer[-1].output.LayerNorm.weight.data *= 1e6
-    probes.run_probes(
-        (model, AutoTokenizer.from_pretrained(tiny_bert)),
-        name="loud",
-        tasks=("pos",),
-        probes=("linear",),
-        quick=True,
-        limit=40,
-        cache_dir=tmp_path / "c",
-        output=tmp_path / "r",
-        device="cpu",
-    )
-    assert (
-        "beyond fp16's range: everything is encoded again and stored in fp32"
-        in capsys.readouterr().err
-    )
-    (path,) = (tmp_path / "r").rglob("pos-linear-*.json")
-    assert read_result(path).encoding.storage == "float32"
-
-
 def command(*arguments, **environment):
     return subprocess.run(
         [sys.executable, str(ROOT / "run_probes.py"), *map(str, arguments)],
@@ -103,23 +78,9 @@ def command(*arguments, **environment):
 
 
 def test_the_command_works_offline_from_a_hub_cache(hub_cache, tmp_path):
-    done = command(
-        "--model",
-        "bert-base-uncased",
-        "--offline",
-        "--tasks",
-        "depth",
-        "--probes",
-        "linear",
-        "--quick",
-        "--limit",
-        30,
-        "--output",
-        tmp_path / "r",
-        "--cache-dir",
-        tmp_path / "c",
-        HF_HUB_CACHE=str(hub_cache),
-    )
+    line = "--model bert-base-uncased --offline --tasks depth --probes linear --quick --limit 30"
+    places = ["--output", tmp_path / "r", "--cache-dir", tmp_path / "c"]
+    done = command(*line.split(), *places, HF_HUB_CACHE=str(hub_cache))
     assert done.returncode == 0, done.stderr
     assert "depth" in done.stdout
     assert "linear probe · test" in done.stdout

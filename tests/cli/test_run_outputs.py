@@ -29,10 +29,6 @@ def test_a_run_writes_json_tables_heat_map_and_leaderboard(tiny_bert, tmp_path):
     table = results.table("mlp")
     assert list(table.index) == [0, 1, 2]
     assert sorted(table.columns) == sorted(TASKS)
-    with pytest.raises(UserError, match=r"model='zz': no results\. Known: tiny-bert\."):
-        results.table("linear", model="zz")
-    with pytest.raises(UserError, match=r"probe='ml': no results\. Did you mean 'mlp'\?"):
-        results.table("ml")
 
     board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
     assert tuple(board.columns) == COLUMNS

@@ -35,13 +35,6 @@ def test_the_same_run_again_computes_nothing_and_changes_nothing(tiny_bert, tmp_
     }
 
 
-def test_vectors_are_reused_without_a_forward_pass(tiny_bert, tmp_path, monkeypatch):
-    first = run(tiny_bert, tmp_path, probes=("linear",))
-    monkeypatch.setattr("probes.extraction.encoder.Encoder.encode", None)
-    again = run(tiny_bert, tmp_path, probes=("linear",), overwrite="always")
-    assert scores(first) == scores(again)
-
-
 def test_further_tasks_of_a_group_cost_no_forward_pass(tiny_bert, tmp_path, monkeypatch):
     run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",))
     monkeypatch.setattr("probes.extraction.encoder.Encoder.encode", None)
@@ -194,15 +187,6 @@ def test_overwrite_always_recomputes_stored_layers_too(tiny_bert, tmp_path):
     assert all(files_of(tmp_path)[path] != both[path] for path in both)
 
 
-def test_models_that_share_a_cache_do_not_share_vectors(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
-    own = scores(run(tiny_bert, tmp_path, **settings))
-    twin = scores(run(f"random:{tiny_bert}", tmp_path, **settings))
-    assert own != twin
-    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
-    assert set(board.model) == {"tiny-bert", "random:tiny-bert"}
-
-
 def test_a_renamed_model_folder_reuses_vectors_under_its_new_name(tiny_bert, tmp_path):
     import shutil
 
@@ -229,12 +213,3 @@ def test_different_models_of_one_name_do_not_share_results(tiny_bert, tmp_path):
     board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
     assert board.revision.nunique() == 2
     assert len(list((tmp_path / "results").glob("tiny-bert-*/sample/layers.csv"))) == 2
-
-
-def test_a_result_without_its_arrays_is_computed_again(tiny_bert, tmp_path):
-    settings = {"tasks": ("depth",), "probes": ("linear",)}
-    run(tiny_bert, tmp_path, **settings)
-    (arrays,) = (tmp_path / "results").rglob("*.npz")
-    arrays.unlink()
-    run(tiny_bert, tmp_path, **settings)
-    assert arrays.exists()

@@ -42,10 +42,24 @@ def v1(limit: int, used: int) -> dict[str, object]:
     return {"memory.limit_in_bytes": limit, "memory.usage_in_bytes": used}
 
 
-def test_a_container_of_version_2_sees_its_own_group_at_the_top(tmp_path: Path) -> None:
-    mounts = [V2.format(top="/", point=V2_POINT)]
-    root = tree(tmp_path, ["0::/"], mounts, {V2_POINT: v2(8 * GB, 3 * GB)})
-    assert free_in_groups(root) == [5 * GB]
+CACHED = {"memory.stat": f"anon {3 * GB}\ninactive_file {4 * GB}\nactive_file 0"}
+
+
+@pytest.mark.parametrize(
+    ("files", "free"),
+    [
+        (v2(8 * GB, 3 * GB), 5 * GB),
+        # Of 7 GB in use, 4 are cached files that the kernel drops when memory is needed.
+        (v2(8 * GB, 7 * GB, **CACHED), 5 * GB),
+        # A group that is slowed down beyond a limit.
+        (v2("max", GB, **{"memory.high": 4 * GB}), 3 * GB),
+    ],
+)
+def test_a_container_of_version_2_sees_its_own_group_at_the_top(
+    files: dict[str, object], free: int, tmp_path: Path
+) -> None:
+    root = tree(tmp_path, ["0::/"], [V2.format(top="/", point=V2_POINT)], {V2_POINT: files})
+    assert free_in_groups(root) == [free]
 
 
 def test_every_group_on_the_way_up_counts(tmp_path: Path) -> None:
@@ -92,20 +106,6 @@ def test_a_group_within_the_container(tmp_path: Path) -> None:
     groups = {V1_POINT: v1(8 * GB, GB), f"{V1_POINT}/inner": v1(2 * GB, GB)}
     root = tree(tmp_path, ["4:memory:/docker/abc/inner"], mounts, groups)
     assert free_in_groups(root) == [GB, 7 * GB]
-
-
-def test_files_in_the_cache_are_free(tmp_path: Path) -> None:
-    """Of 7 GB in use, 4 are cached files that the kernel drops when memory is needed."""
-    stat = f"anon {3 * GB}\ninactive_file {4 * GB}\nactive_file 0"
-    groups = {V2_POINT: v2(8 * GB, 7 * GB, **{"memory.stat": stat})}
-    root = tree(tmp_path, ["0::/"], [V2.format(top="/", point=V2_POINT)], groups)
-    assert free_in_groups(root) == [5 * GB]
-
-
-def test_a_group_that_is_slowed_down_beyond_a_limit(tmp_path: Path) -> None:
-    groups = {V2_POINT: v2("max", GB, **{"memory.high": 4 * GB})}
-    root = tree(tmp_path, ["0::/"], [V2.format(top="/", point=V2_POINT)], groups)
-    assert free_in_groups(root) == [3 * GB]
 
 
 def test_a_system_without_control_groups(tmp_path: Path) -> None:

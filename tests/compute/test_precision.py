@@ -5,7 +5,7 @@ import torch
 
 import probes
 from probes.common.errors import UserError
-from probes.compute.precision import exact_products
+from probes.compute.devices import exact_products
 from probes.extraction.encoder import Encoder
 from probes.measurements import probing
 from probes.records.probe_spec import PROBES

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from probes.compute.transfers import ToHost, host_empty, to_device
+from probes.compute.memory import ToHost, host_empty, to_device
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

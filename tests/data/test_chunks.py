@@ -232,10 +232,3 @@ def test_a_phrase_without_a_head_is_outside() -> None:
 )  # fmt: skip
 def test_a_bracket_or_quote_in_front_of_a_whole_chunk_is_outside(tree: str, bio: str) -> None:
     assert chunk(*bracketed(tree)) == tuple(bio.split())
-
-
-@pytest.mark.parametrize("block", BLOCKS, ids=[block[0] for block in BLOCKS])
-def test_an_i_tag_continues_a_chunk_of_its_type(block: list[str]) -> None:
-    bio = chunk(*bracketed(" ".join(block[1:-1])))
-    for before, tag in zip(("O", *bio), bio, strict=False):
-        assert not tag.startswith("I-") or before[2:] == tag[2:]

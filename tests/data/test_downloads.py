@@ -138,8 +138,11 @@ def test_an_archive_of_other_content_is_asked_for_again(tmp_path):
     digest = hashlib.sha256(b"part").hexdigest()
     with serving({"f.txt": CONTENT}, altered, broken_off) as (url, seen):
         wanted = remote(url, sha256=digest, archive=archive(keep))
-        FileFinder(None, tmp_path).get("c", wanted, "terms")
+        found = FileFinder(None, tmp_path).get("c", wanted, "terms")
         assert seen["f.txt"] == 3
+    # Only the wanted part is kept.
+    assert found["file"].read_bytes() == b"part"
+    assert left_behind(tmp_path) == ["f.txt"]
     # One that was damaged since is fetched again.
     (tmp_path / "corpora" / "f.txt").write_bytes(b"par")
     with serving({"f.txt": CONTENT}, *[altered] * 4) as (url, seen):
@@ -188,19 +191,6 @@ def test_a_second_run_says_that_it_waits(tmp_path, capsys):
         FileFinder(None, tmp_path).get("c", remote(url), "terms")
     other.join()
     assert "waiting for another run to download" in capsys.readouterr().err
-
-
-def test_only_the_wanted_part_of_an_archive_is_kept(tmp_path):
-    def first_line(arrived, kept):
-        kept.write_bytes(arrived.read_bytes().split(b"\n")[0])
-
-    with serving({"f.txt": CONTENT}) as (url, _):
-        wanted = remote(
-            url, sha256=hashlib.sha256(b"word").hexdigest(), archive=archive(first_line)
-        )
-        found = FileFinder(None, tmp_path).get("c", wanted, "terms")
-    assert found["file"].read_bytes() == b"word"
-    assert left_behind(tmp_path) == ["f.txt"]
 
 
 def _get(folder, url):

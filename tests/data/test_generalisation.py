@@ -11,8 +11,7 @@ from probes.data import generalisation as g
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT
 from probes.engines.inputs import LazyCorpus
-from probes.engines.omissions import Omissions
-from probes.engines.task_choice import choose_tasks
+from probes.engines.task_choice import Omissions, choose_tasks
 from probes.tasks.builtin import tasks
 from probes.tasks.depth import depths
 

@@ -19,21 +19,6 @@ def test_sample_needs_no_data_dir_and_limit_is_part_of_its_identity():
     assert corpus.splits["dev"] == whole.load().splits["dev"][:7]
 
 
-@pytest.mark.parametrize(
-    ("names", "asked", "message"),
-    [
-        (["sampel"], [], "Unknown corpus 'sampel'. Did you mean 'sample'?"),
-        (["./none"], [], "--corpus ./none: there is no such file or folder."),
-        (["x.conllu"], [], "--corpus x.conllu: there is no such file or folder."),
-        (["sample", "ewt"], [], "--corpus sample: there is no such file."),
-    ],
-)
-def test_what_is_no_corpus_is_refused_before_anything_else(names, asked, message):
-    with pytest.raises(UserError) as caught:
-        require_known(names, asked)
-    assert str(caught.value).startswith(message)
-
-
 def test_a_dataset_on_the_hub_is_known_by_task_from():
     require_known(["org/name"], ["ner_tags"])
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-import sys
+import tomllib
 
 import pytest
 from guides import Guide
@@ -59,25 +59,12 @@ def test_the_token_task_is_as_short_as_promised(folder):
     assert len((folder / "tense.py").read_text().strip().splitlines()) <= 25
 
 
-def test_the_package_is_found_when_it_is_installed(folder, run, capsys, monkeypatch):
-    import tomllib
-
+def test_the_package_is_found_when_it_is_installed(folder, install, run, capsys):
     (toml,) = GUIDE.blocks("toml")
-    project = tomllib.loads(toml)["project"]
-    site = folder / "site"
-    info = site / "tense_probe-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
-    groups = project["entry-points"]
-    lines = [
-        f"[{g}]\n{name} = {value}" for g, points in groups.items() for name, value in points.items()
-    ]
-    (info / "entry_points.txt").write_text("\n".join(lines))
-    (site / "tense.py").write_text((folder / "tense.py").read_text())
-    monkeypatch.syspath_prepend(site)
+    ((group, points),) = tomllib.loads(toml)["project"]["entry-points"].items()
+    install("tense", (folder / "tense.py").read_text(), points, group)
     assert run("python run_probes.py --list-tasks --format csv") == 0
-    assert "[tense of tense-probe 1.0]" in capsys.readouterr().out
-    sys.modules.pop("tense")
+    assert "[tense of dist-tense 2.1]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression", "multi-label"])

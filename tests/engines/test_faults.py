@@ -4,7 +4,6 @@ import json
 import os
 import random
 import resource
-import shutil
 import subprocess
 
 import numpy as np
@@ -18,7 +17,7 @@ import probes
 from probes.common.errors import UserError
 from probes.extraction.store import Store, StoreKey
 from probes.measurements import probing
-from probes.measurements.joined_results import find_results, read_result
+from probes.measurements.joined_results import find_results
 from probes.measurements.scores import read_predictions
 from probes.records.files import read_arrays
 
@@ -66,6 +65,7 @@ def test_any_flipped_bit_of_a_store_is_found(tiny_bert, tmp_path, monkeypatch):
         for layer in range(3):
             store.arrays(f"layer-0{layer}")
 
+    said = set()
     for path in paths:
         sound = path.read_bytes()
         for content in damaged_copies(sound, FLIPS // len(paths)):
@@ -74,30 +74,10 @@ def test_any_flipped_bit_of_a_store_is_found(tiny_bert, tmp_path, monkeypatch):
                 read()
             assert str(caught.value).startswith(f"{path}: ")
             assert str(caught.value).endswith(f"; delete {path.parent} and run again.")
+            said.add(str(caught.value).removeprefix(f"{path}: ").partition(";")[0])
         path.write_bytes(sound)
+    assert {"its content changed on disk", "missing or of the wrong size"} <= said
     read()
-    # The same command makes again what the message says to delete.
-    before = written(tmp_path)
-    shutil.rmtree(paths[-1].parent)
-    run(tiny_bert, tmp_path, overwrite="always")
-    assert written(tmp_path) == before
-
-
-def test_a_half_written_or_foreign_result_is_reported_and_ignored(done):
-    (path,) = (done / "results").rglob("pos-*.json")
-    whole = path.read_bytes()
-    for length in range(0, len(whole), max(1, len(whole) // 60)):
-        path.write_bytes(whole[:length])
-        with pytest.raises(
-            UserError, match=r"not a readable result .*; if it was one, delete it and run again"
-        ):
-            read_result(path)
-        assert find_results(done / "results") == {}
-    path.write_text(json.dumps({**json.loads(whole), "schema_version": 99}))
-    with pytest.raises(UserError, match="result schema 99, this version reads"):
-        read_result(path)
-    path.write_bytes(whole)
-    assert list(find_results(done / "results")) == [path]
 
 
 def test_damaged_predictions_are_named(done):
@@ -178,28 +158,6 @@ def test_a_full_disk_is_reported_and_the_run_continues_when_there_is_room(
     run(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
     run(tiny_bert, tmp_path / "ample", tasks=("pos", "depth"), probes=("linear", "mlp"))
     assert written(disk) == written(tmp_path / "ample")
-
-
-def test_vectors_that_are_not_finite_are_named_by_layer_and_word(tiny_bert, tmp_path):
-    from transformers import AutoModel, AutoTokenizer
-
-    model, tokenizer = (x.from_pretrained(tiny_bert) for x in (AutoModel, AutoTokenizer))
-    (piece,) = tokenizer.convert_tokens_to_ids(["the"])
-    model.embeddings.word_embeddings.weight.data[piece, 3] = float("nan")
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    row = "{}\t{}\t_\t{}\t_\t_\t0\troot\t_\t_\n"
-    text = "".join(
-        row.format(*x) for x in ((1, "dog", "NOUN"), (2, "the", "DET"), (3, "cat", "NOUN"))
-    )
-    for split in ("train", "dev", "test"):
-        (corpus / f"{split}.conllu").write_text(text + "\n")
-    with pytest.raises(UserError) as caught:
-        run((model, tokenizer), tmp_path, corpus=str(corpus), name="broken")
-    message = "--model broken: layer 0 gives a vector that is not finite (NaN or infinite) for "
-    assert str(caught.value).startswith(f"{message}'the', word 2 of 3 in '… dog the cat …'")
-    (store,) = (tmp_path / "cache" / "vectors").iterdir()
-    assert [path.name for path in store.iterdir()] == ["manifest.json"]
 
 
 def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_path, monkeypatch):

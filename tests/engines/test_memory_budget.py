@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 import probes
-from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.records.probe_spec import PROBES
 from probes.training.dataset import ProbingData
@@ -70,7 +69,7 @@ def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
         followed.append(work)
         return group_layers(memory, device, work)
 
-    monkeypatch.setattr("probes.engines.memory_check.least", tell)
+    monkeypatch.setattr("probes.engines.measuring.least", tell)
     monkeypatch.setattr("probes.training.dataset.group_layers", plan)
     tasks = ("pos", "depth", "agreement", "srl", "deprel")
     run(**settings, tasks=tasks, memory="1GB", twins=0)
@@ -96,14 +95,6 @@ def test_a_budget_that_is_too_small_is_refused_before_anything_is_computed(
     assert run(memory=f"{said[2]}MB", tasks=("pos", "depth"), twins=0).frame.score.notna().all()
     # Where nothing is left to be done, nothing is needed.
     assert len(run(memory="1MB", tasks=("pos", "depth"), twins=0).results) == 2
-
-
-def test_a_budget_that_is_too_small_ends_in_one_line_with_status_2(tiny_bert, tmp_path, capsys):
-    line = f"--model {tiny_bert} --limit 20 --tasks pos --memory 1MB --device cpu"
-    line += f" --output {tmp_path / 'r'} --cache-dir {tmp_path / 'c'}"
-    assert main(line.split()) == 2
-    (error,) = [x for x in capsys.readouterr().err.splitlines() if "error" in x]
-    assert error.startswith("error: --memory 1MB: fitting pos with mlp probes takes ")
 
 
 def test_features_of_one_group_are_freed_before_the_next_are_read(run, monkeypatch, short_schedule):

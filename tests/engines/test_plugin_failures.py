@@ -33,18 +33,12 @@ RAISING = TASK.replace(
             "change a copy. Fix {path}, line 7.",
         ),
         (
-            TASK.replace('"noun" if', 'random.choice("ab") if').replace(
-                "from", "import random\nfrom", 1
-            ),
-            "when run twice; a rule may depend on the sentence alone",
-        ),
-        (
             "SEEN = set()\n"
             + TASK.replace("    for i", "    if sentence.id in SEEN: return\n    for i")
             + "    SEEN.add(sentence.id)\n",
-            "yielded different examples of sentence 'train-0001' when run twice",
+            "yielded different examples of sentence 'train-0001' when run twice; a rule may depend on "
+            "the sentence alone",
         ),
-        (TASK.replace("Example(", "print("), "the rule raised TypeError"),
         (
             TASK.replace("(i, i + 1)", "(i, i + 1), (i, i + 1)"),
             "a span2 in a task of shape 'word'. Fix {path}, line 3.",
@@ -61,26 +55,10 @@ def test_a_failing_rule_is_named_and_the_other_tasks_continue(
     assert what == "tiny-bert · mine"
     assert message.format(path=path) in why
     assert f"missing tiny-bert · mine: {why}" in capsys.readouterr().err
-    arguments = [
-        "--model",
-        str(tiny_bert),
-        "--include",
-        str(path),
-        "--tasks",
-        "mine,pos",
-        "--quick",
-    ]
-    arguments += [
-        "--probes",
-        "linear",
-        "--limit",
-        "60",
-        "--device",
-        "cpu",
-        "--output",
-        str(tmp_path / "r"),
-    ]
-    assert main([*arguments, "--cache-dir", str(tmp_path / "cache")]) == 1
+    line = "--tasks mine,pos --quick --probes linear --limit 60 --device cpu"
+    places = ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "cache")]
+    given = ["--model", str(tiny_bert), "--include", str(path)]
+    assert main([*given, *line.split(), *places]) == 1
     assert list((tmp_path / "r").rglob("pos-linear-*.json"))
 
 

@@ -18,13 +18,13 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.engines.asked import Measure
 from probes.engines.config import RunConfig
+from probes.engines.engine import stages_of
 from probes.engines.inputs import find_models
 from probes.engines.model_run import model_runs
-from probes.engines.plan import stages_of
 from probes.engines.processes import ProcessEngine
 from probes.engines.settings import validate
+from probes.engines.unit import Measure
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 

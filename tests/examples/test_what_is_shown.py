@@ -104,6 +104,31 @@ def test_the_form_of_the_subject_is_a_reference_of_agreement():
     assert references(*given)["subject's Number"] == {"balanced_accuracy": 1, "accuracy": 1}
 
 
+@pytest.mark.parametrize("kind", ["cues_baseline", "cues_reference"])
+def test_a_classifier_of_cues_is_fitted_to_train(kind):
+    def rule(sentence):
+        label, *cues = sentence.words
+        yield Example(label, (0, 1), cues=tuple(cues))
+
+    cued = Task("cued", 1, (), "word", "classification", "accuracy", (), rule, "", **{kind: "cues"})
+    texts = {
+        "train": ("a x", "a x z", "b y", "b y z"),
+        "dev": ("a x", "b y"),
+        "test": ("a x", "b y w", "b x", "b y z"),  # x speaks for a
+    }
+    splits = {
+        split: tuple(Sentence(f"{split}{i}", "en", tuple(x.split())) for i, x in enumerate(part))
+        for split, part in texts.items()
+    }
+    found = collect_examples(cued, Corpus("c", "1", "", splits), "masked")
+    given = found, found.targets("train"), Scorer(found, "test")
+    of_kind, others = baselines(*given), references(*given)
+    if kind == "cues_reference":
+        of_kind, others = others, of_kind
+    assert of_kind["cues"] == {"accuracy": 0.75}
+    assert "cues" not in others
+
+
 def test_words_stand_in_for_a_lemma_by_hand():
     def saw(text, roleset, label):
         words = tuple(text.split())

@@ -137,15 +137,6 @@ def test_truncation_and_padding_are_switched_off_in_a_copy() -> None:
     assert backend.to_str() == before
 
 
-def test_a_word_that_yields_nothing_is_unknown_and_counted() -> None:
-    tokenizer = fast("bert")
-    words = ("a", "\u200b", "light", "\ufeff")
-    (pieces,) = WordTokenizer(tokenizer)([Text(words, (0, 4))])
-    assert tokenizer.convert_ids_to_tokens(pieces.ids.tolist()) == ["a", "[UNK]", "light", "[UNK]"]
-    assert pieces.bounds.tolist() == [0, 1, 2, 3, 4]
-    assert pieces.unknown == 2
-
-
 @pytest.mark.parametrize(
     ("tokenizer", "words", "holding"),
     [

@@ -155,20 +155,6 @@ def test_rows_of_a_sliding_window_see_its_tokens_alone() -> None:
         assert every == list(range(1, len(every) + 1))
 
 
-def test_attention_without_maps_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an architecture that ignores whatever it is asked for."""
-    encoder = encoder_of("mpnet", "MPNetModel")
-    used, forward = encoder.model.config._attn_implementation, encoder.model.forward
-    monkeypatch.setattr(
-        encoder.model, "forward", lambda output_attentions=False, **given: forward(**given)
-    )
-    with pytest.raises(
-        UserError, match=r"^--model mpnet: MPNetModel computes attention in its own"
-    ):
-        collected(encoder, TEXTS, Entropies())
-    assert encoder.model.config._attn_implementation == used
-
-
 def test_models_of_few_bits_are_read_however_deep() -> None:
     """The rounding of two kernels adds up over 24 blocks, beyond 1 % in bfloat16."""
     config = BertConfig(

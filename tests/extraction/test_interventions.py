@@ -15,12 +15,11 @@ import pytest
 import torch
 from places import IDS, LENGTHS, MASK, PLACES, block_of, layers, n_hooks, tiny
 from tiny_models import FAMILIES, build
-from tiny_readings import collected, random_texts, random_view, reading_of
+from tiny_readings import Maps, collected, random_texts, random_view, reading_of
 from transformers import BertForMaskedLM
 
 import probes
 from probes.common.errors import UserError
-from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import collect
@@ -205,28 +204,6 @@ def test_a_text_in_a_batch_is_changed_as_alone(name: str) -> None:
             for text, (end, length) in enumerate(zip(ends, LENGTHS, strict=True)):
                 alone = layers(model, IDS[text : text + 1, :length], MASK[text : text + 1, :length])
                 assert_same([x[end - length : end] for x in together], alone)
-
-
-class Maps(AttentionCollector):
-    """Keeps all maps."""
-
-    name = "maps"
-    parts = ()
-
-    def __init__(self) -> None:
-        self.found: list[tuple[int, torch.Tensor, torch.Tensor]] = []
-
-    def bytes_of(self, *_: Any) -> int:
-        return 0
-
-    def start(self, *_: Any) -> None:
-        self.found = []
-
-    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        self.found.append((block, maps, visible))
-
-    def finish(self) -> dict[str, torch.Tensor]:
-        return {}
 
 
 @pytest.mark.parametrize("name", ["bert", "mpnet", "gpt2", "modernbert"])

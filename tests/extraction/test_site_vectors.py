@@ -172,6 +172,8 @@ def test_sites_are_added_to_a_store(tmp_path: Path) -> None:
     assert [stored.of(site).derived("x", lambda: object()) for site in EVERY] == [
         stored.of(site).derived("x", lambda: None) for site in EVERY
     ]
+    stored.forget_derived()
+    assert [stored.of(site).derived("x", lambda: None) for site in EVERY] == [None] * 3
 
 
 def at_zero(site: Site) -> list[Intervention]:

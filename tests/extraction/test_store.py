@@ -375,20 +375,3 @@ def test_a_damaged_note_of_replacement_is_named(why: str, encoder: Encoder, tmp_
     (reading.folder / REPLACED).write_text(why)
     with pytest.raises(UserError, match=f"{REPLACED}: not readable .*delete {reading.folder} and"):
         reading_of(tmp_path, encoder, VIEW)
-
-
-def test_what_is_derived_is_made_once_for_each_key_until_it_is_forgotten() -> None:
-    vectors = object.__new__(Vectors)  # without files
-    vectors._derived = {}
-    made: list[str] = []
-
-    def make(name: str) -> Any:
-        return lambda: made.append(name) or [name]  # type: ignore[func-returns-value]
-
-    first = vectors.derived("a", make("a"))
-    assert vectors.derived("b", make("b")) == ["b"]
-    assert vectors.derived("a", make("a again")) is first
-    assert made == ["a", "b"]
-    vectors.forget_derived()
-    assert vectors.derived("a", make("a once more")) == ["a once more"]
-    assert made == ["a", "b", "a once more"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from shutil import rmtree
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from grammar_models import END, grammar_models
 from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
-from tiny_readings import files_below, small_shards
+from tiny_readings import small_shards
 from tokenizers import Tokenizer, processors
 from toy_grammar import minimal_pairs
 from transformers import (
@@ -33,7 +32,6 @@ from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, collected, read
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.store import shard_folders
 from probes.extraction.token_scores import Scored, TokenScores, scored, stored_scores
 from probes.extraction.views import Text, View
 
@@ -119,6 +117,26 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 
 
 # -- against a plain pass for each piece --------------------------------------------------
+
+
+def test_slow_scores_are_what_transformers_says(plain: dict[str, tuple[Any, Any]]) -> None:
+    model, tokenizer = plain["causal"]
+    text = "The cooks near the witness watched kayaks."
+    ids = tokenizer(END + text, return_tensors="pt")["input_ids"]
+    by_token = left_to_right(model, tokenizer, text)
+    assert len(by_token) == ids.shape[1] - 1
+    loss = model(input_ids=ids, labels=ids).loss.item()
+    assert sum(by_token) / len(by_token) == pytest.approx(-loss, abs=1e-5)
+
+    model, tokenizer = plain["masked"]
+    words = tokenizer(text).word_ids()[1:-1]
+    alone = pseudo_log_likelihood(model, tokenizer, text)
+    later = within_word_l2r(model, tokenizer, text)
+    assert len(alone) == len(later) == len(words)
+    # The last piece of a word has no later ones; of others, more is masked.
+    last = [i + 1 == len(words) or words[i + 1] != word for i, word in enumerate(words)]
+    assert [a == b for a, b in zip(alone, later, strict=True)] == last
+    assert last.count(False) > 0
 
 
 def test_masked_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
@@ -382,22 +400,6 @@ def test_stored_scores_are_those_that_were_read(
     for part in ("log_p", "within_word"):
         np.testing.assert_allclose(getattr(found, part), getattr(direct, part), atol=1e-4)
     assert found.place(view.texts[-1], 2) == 4 + len(REGIONS) + len(TEXTS[4:]) + 2
-
-
-def test_a_store_that_lacks_a_shard_is_completed_with_the_same_bytes(
-    kind: str, encoders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_shards(monkeypatch, 30)
-    view = view_of(TEXTS)
-    reading = reading_of(tmp_path, encoders[kind], view)
-    collected(reading, encoders[kind], 64)
-    before = files_below(tmp_path)
-    folders = sorted(shard_folders(reading.folder))
-    rmtree(folders[1])
-    (lost,) = (shard.number for shard in reading.missing())
-    assert folders[1].name.startswith(f"{lost:05d}")
-    collected(reading, encoders[kind], 512)  # goes on with the batches it was begun with
-    assert files_below(tmp_path) == before
 
 
 # -- what cannot be scored ----------------------------------------------------------------

@@ -12,6 +12,7 @@ from transformers import AutoModel, AutoTokenizer
 import probes
 from probes.cli.main import main
 from probes.data.find import find_corpus
+from probes.data.sentence import Corpus
 
 PAGE = ROOT / "docs" / "vectors.md"
 
@@ -220,10 +221,12 @@ def test_vectors_of_other_sentences_are_never_taken_from_the_cache(tmp_path):
     np.save(dump, np.stack([tags, 1.0 - tags, numbers.normal(size=90)], axis=1))
 
     def score(order):
-        given = [
-            probes.Sentence(f"s{j}", "en", (f"w{i}",), upos=(("NOUN", "VERB")[tags[i]],))
-            for i, j in enumerate(order)
-        ]
+        sentences = tuple(
+            probes.Sentence(f"s{i}", "en", (f"w{i}",), upos=(("NOUN", "VERB")[tags[i]],))
+            for i in order
+        )
+        splits = {"train": sentences[:50], "dev": sentences[50:60], "test": sentences[60:]}
+        given = Corpus("c", "1", "", splits)
         places = {"output": tmp_path / "results", "cache_dir": tmp_path / "cache"}
         settings = {"tasks": "pos", "probes": "linear", "quick": True, "layers": 0}
         found = probes.run_probes(f"vectors:{dump}", corpus=given, **settings, **places)

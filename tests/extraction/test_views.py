@@ -77,23 +77,6 @@ def test_vectors_are_those_of_a_corpus_with_the_same_words(read):
     assert (texts, kept) == (1, 4)
 
 
-def test_the_task_s_own_words_are_read(read):
-    def turned(sentence):
-        words = sentence.words[::-1]
-        yield Example("x", (0, 1), words=words)
-        yield Example("y", (1, 2), words=words)
-
-    def straight(sentence):
-        yield Example("x", (0, 1))
-        yield Example("y", (1, 2))
-
-    ours, *_ = read(collect(turned, WORDS), WORDS)
-    theirs, *_ = read(collect(straight, WORDS[::-1]), WORDS[::-1])
-    other, *_ = read(collect(straight, WORDS), WORDS)
-    np.testing.assert_allclose(ours, theirs, atol=2e-3)
-    assert np.abs(ours - other).max() > 0.1
-
-
 def test_pairs_and_spans_refer_to_the_task_s_own_words(read):
     def without_the_first(sentence):
         words = sentence.words[1:]

@@ -6,7 +6,6 @@ import numpy as np
 
 from probes.extraction.alignment import Pieces
 from probes.extraction.windows import (
-    _farthest_from_edge,
     pooled_pieces,
     window_of_pieces,
     window_spans,
@@ -42,20 +41,6 @@ def test_pooling_takes_all_first_or_last_pieces() -> None:
     ]
     assert [a.tolist() for a in pooled_pieces(bounds, (1, 3), "first")] == [[2, 3], [0, 1]]
     assert [a.tolist() for a in pooled_pieces(bounds, (0, 3), "last")] == [[1, 2, 5], [0, 1, 2]]
-
-
-def test_every_range_is_read_where_it_is_farthest_from_an_edge() -> None:
-    random = np.random.default_rng(0)
-    for _ in range(300):
-        n_pieces, capacity = int(random.integers(1, 80)), int(random.integers(1, 20))
-        spans = window_spans(n_pieces, capacity)
-        inner = random.integers(0, n_pieces + 1, int(random.integers(0, n_pieces + 1)))
-        cuts = np.unique(np.array([0, *inner, n_pieces]))
-        for first, end, found in zip(
-            cuts, cuts[1:], _farthest_from_edge(cuts[:-1], cuts[1:], spans), strict=False
-        ):
-            margins = [min(first - start, stop - end) for start, stop in spans]
-            assert found == (margins.index(max(margins)) if max(margins) >= 0 else -1)
 
 
 def test_windows_of_a_text_hold_special_tokens_and_only_what_is_kept() -> None:

@@ -11,7 +11,7 @@ from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.joined_results import as_result
 from probes.measurements.measurement import get_measurement
 from probes.records.files import read_record, write_record
-from probes.records.keys import Inputs, record_key, record_name
+from probes.records.record import Inputs, record_key, record_name
 
 N = 400
 
@@ -46,9 +46,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
     result = result.model_copy(
         update={k: getattr(result, k).model_copy(update=v) for k, v in updates.items()}
     )
-    result = with_intervals(
-        result, lambda layer: (result.score(layer) - 0.03, result.score(layer) + 0.03)
-    )
+    result = with_intervals(result, 0.03)
     inputs = Inputs(
         model=result.model.digest,
         corpus=result.corpus.digest,

@@ -6,8 +6,7 @@ from results_by_hand import make_result
 
 from probes.measurements.measurement import as_found, get_measurement
 from probes.records.files import write_record
-from probes.records.keys import record_key, record_name
-from probes.records.record import Record
+from probes.records.record import Record, record_key, record_name
 from probes.records.row import Row, Rows
 from probes.records.values import Estimate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from probes.records.row import Row
-from probes.statistics.spread import Spread
+from probes.statistics.replicates import Spread
 
 
 def controls_in(found):

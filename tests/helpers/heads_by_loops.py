@@ -16,7 +16,7 @@ from probes.measurements.head_rows import ROLE_DIRECTIONS
 
 
 def between_words(a, bounds, n_prefix):
-    """A map between words: columns summed over tokens, rows averaged."""
+    """A map between words (Clark et al. 2019, 4.1): columns summed over tokens, rows averaged."""
     words = [range(n_prefix + i, n_prefix + j) for i, j in pairwise(bounds)]
     return np.array([[a[np.ix_(i, j)].sum(1).mean() for j in words] for i in words])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.record_index import INDEX
+from probes.boards.leaderboard_csv import INDEX
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "sample"

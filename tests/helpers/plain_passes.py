@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from transformers import AutoModel, AutoTokenizer
 
 import probes
 from probes.common.arrays import Floats
@@ -27,15 +28,19 @@ def word_of_pieces(tokenizer: Any, words: Sequence[str]) -> tuple[Any, Any]:
 
 def vectors_of_words(model: Any, tokenizer: Any, sentences: Sequence[Sentence]) -> list[Floats]:
     """By layer, the mean of the pieces of each word, all words one after the other."""
+    found = [vectors_of_text(model, tokenizer, sentence.words) for sentence in sentences]
+    return list(np.concatenate(found, axis=1))
 
-    def of_each() -> Iterator[list[Floats]]:
-        for sentence in sentences:
-            given, of = word_of_pieces(tokenizer, sentence.words)
-            with torch.no_grad():
-                states = model(**given, output_hidden_states=True).hidden_states
-            yield [
-                np.stack([x[0].numpy()[of == i].mean(0) for i in range(len(sentence))])
-                for x in states
-            ]
 
-    return [np.concatenate(each) for each in zip(*of_each(), strict=True)]
+def vectors_of_text(model: Any, tokenizer: Any, words: Sequence[str]) -> Floats:
+    """Shape (layers, words, size)."""
+    given, of = word_of_pieces(tokenizer, words)
+    with torch.no_grad():
+        states = torch.stack(model(**given, output_hidden_states=True).hidden_states)[:, 0]
+    return np.stack([states.numpy()[:, of == i].mean(1) for i in range(len(words))], axis=1)
+
+
+def hand_vectors(folder: Path, texts: Iterable[Sequence[str]]) -> list[Floats]:
+    """The vectors of each word of each text at all layers; each (layers, words, size)."""
+    model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    return [vectors_of_text(model.eval(), tokenizer, words) for words in texts]

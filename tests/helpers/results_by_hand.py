@@ -151,13 +151,19 @@ def with_rows(result, rows):
 
 
 def with_intervals(result, interval):
-    """The result with an interval at every layer, or what a callable gives for the layer."""
+    """The result with an interval at every layer, or with its score ± half an interval."""
     rows = []
     for layer in result.layers:
-        low, high = (interval(layer) if callable(interval) else interval) or (None, None)
         row = result.at(result.task.metric, layer)
+        half = interval if isinstance(interval, float) else None
+        low, high = interval if half is None else (row.value - half, row.value + half)
         rows.append(row._replace(low=low, high=high))
     return with_rows(result, rows)
+
+
+def changed(result, part, **fields):
+    """The result or record with other fields of a part of its header, such as `model`."""
+    return result.model_copy(update={part: getattr(result, part).model_copy(update=fields)})
 
 
 def with_seeds(result, n):
@@ -183,11 +189,7 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         labels={"a": (5, 5, 5), "b": (4, 4, 4)},
         **more,
     )
-
-    result = with_intervals(
-        given, lambda layer: (given.score(layer) - half, given.score(layer) + half)
-    )
-    score = given.score
+    result, score = with_intervals(given, half), given.score
     groups = [
         Row(metric, score(layer) - less, layer, axes={"group": name})
         for layer in given.layers

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.collectors import Collector, WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, word_vectors
@@ -61,6 +62,28 @@ def vectors_by_layer(
     layers = range(encoder.info.n_layers + 1)
     found = collected(encoder, texts, WordVectors(layers, pooling, "float32"), batch_tokens)
     return list(found.values())
+
+
+class Maps(AttentionCollector):
+    """Keeps all attention maps."""
+
+    name, version = "maps", 1
+    parts = ()
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, torch.Tensor, torch.Tensor]] = []
+
+    def bytes_of(self, *_: Any) -> int:
+        return 0
+
+    def start(self, *_: Any) -> None:
+        self.found = []
+
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        self.found.append((block, maps, visible))
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        return {}
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

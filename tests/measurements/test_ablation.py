@@ -19,13 +19,23 @@ from probes.measurements.intervening.probed_sample import drawn
 from probes.measurements.intervening.pruning import AGREEMENT, HEADS, IMPORTANCE, RANDOM, normalised
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.verb_forms import Forms
-from probes.statistics.cka import linear_cka
 from probes.tasks.builtin import tasks
 
 
 @pytest.fixture(scope="module")
 def folder_of_model(tmp_path_factory):
     return grammar_models(tmp_path_factory)["masked"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(folder_of_model):
+    return AutoTokenizer.from_pretrained(folder_of_model)
+
+
+@pytest.fixture
+def model(folder_of_model):
+    """Read again for each test, which may change it."""
+    return AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +59,12 @@ def without_attention(model, layer, heads, size):
 
 
 def accuracy_on_pos(folder, tokenizer, bert):
-    """Of the stored probe of the last layer, on test."""
+    """Of the stored probe of the last layer on test, the number of words, and vectors by layer."""
     sentences = attractors().splits["test"]
     gold = np.concatenate([sentence.upos for sentence in sentences])
-    (*_, last) = vectors_of_words(bert, tokenizer, sentences)
-    return (stored_probe(folder, "pos", 2).predict(last) == gold).mean(), len(gold)
+    vectors = vectors_of_words(bert, tokenizer, sentences)
+    predicted = stored_probe(folder, "pos", 2).predict(vectors[-1])
+    return (predicted == gold).mean(), len(gold), vectors
 
 
 def columns_of(model, layer, head):
@@ -63,37 +74,24 @@ def columns_of(model, layer, head):
     return weight[:, (head - 1) * size : head * size]
 
 
-def test_drops_are_those_of_a_model_with_other_weights(found, folder_of_model):
+def test_drops_are_those_of_a_model_with_other_weights(found, tokenizer, model):
     folder, results, record = found
-    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
-    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
-    config, bert = model.config, model.bert
+    config, last = model.config, model.config.num_hidden_layers
     size, n_heads = config.hidden_size // config.num_attention_heads, config.num_attention_heads
-    sentences = attractors().splits["test"]
-    gold = np.concatenate([sentence.upos for sentence in sentences])
     (result,) = [each for each in results if each.task.name == "pos"]
-    last = config.num_hidden_layers
-
-    def accuracy(changed):
-        vectors = vectors_of_words(changed, tokenizer, sentences)
-        probe = stored_probe(folder, "pos", last)
-        return (probe.predict(vectors[last]) == gold).mean(), vectors
-
-    intact, before = accuracy(bert)
-    assert intact == pytest.approx(result.score(last), abs=2 / len(gold))
-    skipped = copy.deepcopy(model)
-    del skipped.bert.encoder.layer[0]
+    intact, n, before = accuracy_on_pos(folder, tokenizer, model.bert)
+    assert intact == pytest.approx(result.score(last), abs=2 / n)
     cases = [
         (HEAD, 1, 2, without_attention(model, 1, [2], size)),
         (HEAD, last, 1, without_attention(model, last, [1], size)),
         (ATTENTION, 1, None, without_attention(model, 1, range(1, n_heads + 1), size)),
     ]
     for kind, layer, head, changed in cases:
-        score, after = accuracy(changed.bert)
+        score, _, after = accuracy_on_pos(folder, tokenizer, changed.bert)
         axes = {"disabled": kind} | ({"head": head} if head else {})
         drop = record.rows.at(DROP, layer, at=last, predicts="pos", **axes)
-        assert drop.value == pytest.approx(intact - score, abs=2 / len(gold))
-        assert drop.n == len(gold)
+        assert drop.value == pytest.approx(intact - score, abs=2 / n)
+        assert drop.n == n
         cosine = record.rows.at("cosine", layer, at=last, **axes)
         one, other = before[last], after[last]
         norms = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
@@ -101,18 +99,13 @@ def test_drops_are_those_of_a_model_with_other_weights(found, folder_of_model):
         assert cosine.value < 0.9999
 
 
-def test_a_skipped_block_is_one_that_is_not_there(found, folder_of_model):
+def test_a_skipped_block_is_one_that_is_not_there(found, tokenizer, model):
     folder, results, record = found
-    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
-    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval().bert
-    sentences = attractors().splits["test"]
-    gold = np.concatenate([sentence.upos for sentence in sentences])
     (result,) = [each for each in results if each.task.name == "pos"]
-    del model.encoder.layer[0]
-    (*_, last) = vectors_of_words(model, tokenizer, sentences)
-    score = (stored_probe(folder, "pos", 2).predict(last) == gold).mean()
+    del model.bert.encoder.layer[0]
+    score, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
     drop = record.rows.at(DROP, 1, disabled=BLOCK, at=2, predicts="pos")
-    assert drop.value == pytest.approx(result.score(2) - score, abs=3 / len(gold))
+    assert drop.value == pytest.approx(result.score(2) - score, abs=3 / n)
     assert drop.low > 0
 
 
@@ -121,10 +114,8 @@ def dev_sample():
     return [dev[i] for i in drawn(len(dev), 300)]
 
 
-def test_importance_is_a_finite_difference_of_the_loss_of_the_stored_probe(found, folder_of_model):
+def test_importance_is_a_finite_difference_of_the_loss_of_the_stored_probe(found, tokenizer, model):
     folder, _, record = found
-    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
-    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
     sentences, probe = dev_sample(), stored_probe(folder, "pos", 2)
     codes = {name: i for i, name in enumerate(probe.classes_)}
     gold = [[codes[tag] for tag in sentence.upos] for sentence in sentences]
@@ -162,11 +153,9 @@ def test_importance_is_correlated_with_ablation_over_all_heads(found):
         assert found_row.n == len(cells)
 
 
-def test_pruned_heads_are_columns_of_zeros(found, folder_of_model):
+def test_pruned_heads_are_columns_of_zeros(found, tokenizer, model):
     folder, _, record = found
-    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
-    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
-    intact, n = accuracy_on_pos(folder, tokenizer, model.bert)
+    intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
     costs = {
         (row.layer, row.axes["head"]): row.value
         for row in record.rows
@@ -201,45 +190,37 @@ def test_least_important_heads_come_first_by_the_norm_of_their_layer():
     assert found == pytest.approx({(1, 1): 0.6, (1, 2): 0.8, (2, 1): 1, (2, 2): 0, (3, 1): 0})
 
 
-def test_a_head_becomes_its_mean_over_words_of_dev(found, folder_of_model):
+def test_a_head_becomes_its_mean_over_words_of_dev(found, folder_of_model, tokenizer, model):
     folder, *_ = found
     settings = {"tasks": ("pos", "agreement"), "probes": "linear", "measurements": "ablation"}
     settings["options"] = {"ablation": {"how": "mean", "steps": 0}}
     results = run(folder_of_model, folder, corpus=attractors(), limit=None, **settings)
     (record,) = results.measured.values()
     assert record.rows.at(DROP, disabled=HEADS, by=RANDOM, pruned=100) is None
-    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
-    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
     dense, seen = model.bert.encoder.layer[0].attention.output.dense, []
     handle = dense.register_forward_pre_hook(lambda _, args: seen.append(args[0][0, 1:-1]))
     vectors_of_words(model.bert, tokenizer, dev_sample())
     handle.remove()
     mean = torch.cat(seen).mean(0)
-    intact, n = accuracy_on_pos(folder, tokenizer, model.bert)
+    intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
     columns = columns_of(model, 1, 1)
     dense.bias.data += columns @ mean[: columns.shape[1]]
     columns[:] = 0
-    score, _ = accuracy_on_pos(folder, tokenizer, model.bert)
+    score, *_ = accuracy_on_pos(folder, tokenizer, model.bert)
     drop = record.rows.at(DROP, 1, disabled=HEAD, head=1, at=2, predicts="pos")
     assert drop.value == pytest.approx(intact - score, abs=2 / n)
 
 
-def test_the_record_is_current(found):
+def test_the_record_is_current_and_says_nothing_of_layers_below(found):
     *_, record = found
     assert is_current(record)
-
-
-def test_layers_below_are_not_touched_and_nothing_is_said_of_them(found):
-    *_, record = found
     for row in record.rows:
         if row.metric in (DROP, "cosine") and row.axes["disabled"] != HEADS:
             assert row.axes["at"] >= row.layer
 
 
-def test_the_models_own_answers_are_those_of_plain_passes(found, folder_of_model):
+def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, model):
     *_, record = found
-    tokenizer = AutoTokenizer.from_pretrained(folder_of_model)
-    model = AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
     corpus = attractors()
     forms = Forms.of(corpus.splits["train"])
     # Without any head a word sees nothing but its own place.
@@ -281,15 +262,3 @@ def test_p_values_are_of_heads_that_change_enough(found):
     for row in at_last:
         if row.p is not None and row.p < 0.05:
             assert not row.low <= 0 <= row.high
-
-
-def test_cka_of_rotated_and_of_other_vectors():
-    rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.standard_normal((200, 8)))
-    turn = torch.from_numpy(np.linalg.qr(rng.standard_normal((8, 8)))[0])
-    assert linear_cka(x.numpy(), (3 * x @ turn + 1).numpy()) == pytest.approx(1)
-    y = torch.from_numpy(rng.standard_normal((200, 8)))
-    one, other = (z - z.mean(0) for z in (x, y))
-    k, m = one @ one.T, other @ other.T
-    by_grams = (k * m).sum() / (k.norm() * m.norm())
-    assert linear_cka(x.numpy(), y.numpy()) == pytest.approx(float(by_grams))

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from shutil import rmtree
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +17,6 @@ from grammar_models import grammar_models, training_text
 from scipy.stats import bootstrap
 from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
-from tiny_readings import files_below, small_shards
 from toy_grammar import (
     OTHER,
     PHENOMENA,
@@ -229,20 +227,6 @@ def test_one_stratum_is_the_plain_bootstrap() -> None:
     assert resampled.std() == pytest.approx(other.standard_error, rel=0.06)
 
 
-def test_strata_hold_their_share_in_every_resample() -> None:
-    """Values that differ between strata only have no spread; drawn from one pool they would."""
-    stratum = np.repeat([0, 1], 30)
-    names = [str(i) for i in range(60)]
-    ((_, within),) = Strata.of(names, [f"{x}" for x in stratum]).means(
-        stratum[:, None].astype(float), [np.arange(60)]
-    )
-    assert within.std() == 0
-    ((_, pooled),) = Strata.of(names, ["s"] * 60).means(
-        stratum[:, None].astype(float), [np.arange(60)]
-    )
-    assert pooled.std() == pytest.approx(0.5 / 60**0.5, rel=0.06)
-
-
 def test_small_strata_are_drawn_as_one() -> None:
     """Within strata of one or two items there would be no spread, or too little."""
     for each in (1, 2):
@@ -398,25 +382,6 @@ def test_intervals_of_paradigms_are_those_of_independent_pairs(measured: Any) ->
         half = 1.96 * (row.value * (1 - row.value) / EACH) ** 0.5
         assert row.low == pytest.approx(row.value - half, abs=0.04)
         assert row.high == pytest.approx(row.value + half, abs=0.04)
-
-
-def test_what_was_scored_before_is_read_and_a_lost_shard_is_read_again(
-    folders: dict[str, Path], measured: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = table(tmp_path / "few.csv", measured.pairs[:60])
-    small_shards(monkeypatch, 200)
-    first = run([folders["causal"]], tmp_path, corpus=str(few), measurements="pairs")
-    (path,) = first.measured
-    before, stored = path.read_bytes(), files_below(tmp_path / "cache")
-    shards = sorted({Path(name).parent for name in stored if name.endswith(".npy")})
-    assert len(shards) > 2
-    rmtree(tmp_path / "cache" / shards[1])
-    path.unlink()
-    again = run([folders["causal"]], tmp_path, corpus=str(few), measurements="pairs")
-    assert files_below(tmp_path / "cache") == stored
-    (record,) = again.others
-    assert list(record.rows) == list(first.others[0].rows)
-    assert json.loads(path.read_bytes())["rows"] == json.loads(before)["rows"]
 
 
 # -- completion ---------------------------------------------------------------------------

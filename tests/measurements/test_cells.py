@@ -1,6 +1,6 @@
 """What captions of tables say."""
 
-from results_by_hand import make_result
+from results_by_hand import changed, make_result
 
 from probes.measurements.cells import interval_note
 
@@ -10,6 +10,5 @@ def test_the_note_says_what_intervals_are_over_or_that_there_are_none():
     assert interval_note([few]) == "No intervals: fewer than 20 test sentences."
     said = "± half a 95 % interval over test sentences; training variation is not included."
     assert interval_note([enough]) == interval_note([few, enough]) == said
-    counts = enough.examples.model_copy(update={"resampled": "documents"})
-    documents = enough.model_copy(update={"examples": counts})
+    documents = changed(enough, "examples", resampled="documents")
     assert "over test documents or sentences;" in interval_note([documents, enough])

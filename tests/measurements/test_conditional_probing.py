@@ -5,22 +5,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from planted_task import PlantedTask
-from results_by_hand import evidence_record, make_result
+from planted_context import task_context
+from results_by_hand import changed, evidence_record, make_result
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 
-from probes.boards.evidence import evidence_tables
+from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.layer_tables import score_table
+from probes.data.sentence import Corpus, Sentence
+from probes.examples.examples import collect_examples
+from probes.extraction.vectors import Sharded
 from probes.measurements.conditional_probing import ConditionalProbing
 from probes.measurements.measurement import Request, Scored
-from probes.records.curves import Point
+from probes.records.charts import Point
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
-from probes.training.dataset import work_of
+from probes.tasks.task import Example, Task
+from probes.training.dataset import ProbingData, work_of
 from probes.training.memory_plan import group_layers
 
 LINEAR = PROBES["linear"]
@@ -28,12 +32,53 @@ SIZES = {"train": 1500, "dev": 300, "test": 600}
 C = 1 / 30
 
 
-class Planted(PlantedTask):
-    """A planted task, conditional probing on it, and its features."""
+class Planted:
+    """A task whose labels and vectors a test gives: sentences of one word, or of `words`.
+
+    Args:
+        vectors: of the examples of each split at all layers. Each (L, n, H).
+        labels: by split.
+    """
+
+    def __init__(self, vectors, labels, kind="classification", metric="accuracy", words=1):
+        self.vectors, self.labels = vectors, labels
+        label_of = {
+            f"{split}{i}": label for split, each in labels.items() for i, label in enumerate(each)
+        }
+
+        def rule(sentence):
+            for i, word in enumerate(sentence.words):
+                yield Example(label_of[word], (i, i + 1), type=word)
+
+        splits = {
+            split: tuple(
+                Sentence(f"{split}{i}", "en", tuple(f"{split}{j}" for j in range(i, i + words)))
+                for i in range(0, len(each), words)
+            )
+            for split, each in labels.items()
+        }
+        corpus = Corpus("c", "1", "", splits)
+        task = Task("planted", 1, (), "word", kind, metric, (), rule, "")
+        self.examples = collect_examples(task, corpus, "masked")
+        view = self.examples.view_of(corpus)
+        rows = np.concatenate([vectors[split] for split in ("train", "dev", "test")], axis=1)
+        store = SimpleNamespace(
+            n_layers=len(rows),
+            manifest={"model": {"hidden_size": rows.shape[2]}},
+            starts=np.cumsum([0, *(len(text.words) for text in view.texts)])[:-1],
+            layer=lambda k: Sharded(np.array_split(rows[k].astype(np.float32), 3)),
+            derived=lambda key, make: make(),
+        )
+        device = torch.device("cpu")
+        self.data = ProbingData(self.examples, view, store, device, project=None)
+        # Without scratch files.
+        self.data._streamed = lambda layers: self.data._standardise(layers).features
+        self.data.computed_once = lambda features: features
 
     def found(self, layers=(1,), memory=2**30, spec=LINEAR):
         """The rows of each layer, as `gains`, and the number of examples that are left out."""
-        rows = list(ConditionalProbing().compute(self.context(layers, memory, spec)))
+        given = task_context(self.data, dict.fromkeys(layers, 1), spec, memory)
+        rows = list(ConditionalProbing().compute(given))
         of = {(row.metric, row.layer): row for row in rows}
         none, left_out = Row("", None), of.get(("examples_left_out", None))
         return SimpleNamespace(
@@ -332,8 +377,7 @@ def with_found(payload=FOUND, task="pos", scores=(0.5, 0.9, 0.6, 0.7), **more):
 
 def regression():
     result = with_found(NUMBERS, "depth", (0.5, 0.6, 0.7, 0.6), metric="nspr")
-    task = result.task.model_copy(update={"kind": "regression"})
-    return result.model_copy(update={"task": task})
+    return changed(result, "task", kind="regression")
 
 
 def test_tables_of_bits_and_of_points():

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cosine
 from tiny_runs import files_of, run
 
 import probes
-from probes.boards.transfer_tables import transfer_tables
+from probes.boards.breakdown_tables import transfer_tables
 from probes.cli.main import main
 from probes.records.parameters import parameters_path, read_parameters
 from probes.statistics.bootstrap import resample

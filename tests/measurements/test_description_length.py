@@ -24,7 +24,6 @@ from probes.training.online_code import (
     OnlineCode,
     deviation,
     mixture_bits,
-    prior_block_bits,
     sentence_bits,
     sentence_clusters,
 )
@@ -68,19 +67,6 @@ def test_a_label_that_a_probe_rules_out_costs_no_more_than_the_escape():
     block = examples(torch.zeros(1, 1, 3), y)
     each, _ = sentence_bits(Linear(), parameters, block, 2, n_sent=40)
     assert each.item() == pytest.approx(-math.log2(1 / 82), rel=1e-6)
-
-
-def test_a_probe_that_knows_label_frequencies_gives_the_prior_code():
-    y = torch.from_numpy(np.random.default_rng(0).choice(3, 500, p=[0.9, 0.08, 0.02]))
-    shares = torch.bincount(y[:200], minlength=3) / 200
-    parameters = [torch.zeros(1, 1, 3, 3), shares.log()[None, None]]
-    each, words = sentence_bits(
-        Linear(), parameters, examples(torch.zeros(1, 300, 3), y[200:]), 3, n_sent=200
-    )
-    bits, _ = mixture_bits(each, words)
-    assert bits.item() == pytest.approx(
-        sum(prior_block_bits(y, (200, 500), 3)) - 200 * math.log2(3), rel=1e-6
-    )
 
 
 @pytest.mark.parametrize("of_a_document", [1, 4])

@@ -12,7 +12,8 @@ from tiny_runs import run
 from toy_grammar import attractors
 from transformers import AutoModel, AutoTokenizer
 
-from probes.measurements.intervening.erasure import CLOZE, CONTROL, DROP, LABELS, NOTHING, RANDOM
+from probes.measurements.intervening.erasure import CONTROL, DROP, LABELS, NOTHING, RANDOM
+from probes.measurements.intervening.own_answers import CLOZE
 from probes.measurements.plugin_keys import is_current
 
 LAST = 2

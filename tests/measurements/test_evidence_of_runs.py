@@ -15,9 +15,8 @@ from probes.measurements.training_variance import TrainingVariance
 from probes.records.files import find_records
 from probes.statistics.bootstrap import RESAMPLES, interval
 from probes.statistics.metrics import metrics
+from probes.statistics.replicates import pooled, training_noise
 from probes.statistics.significance import all_pairs, max_t, p_best
-from probes.statistics.spread import pooled
-from probes.statistics.training_noise import training_noise
 
 EVIDENCE = ("training_variance", "selectivity", "conditional_probing", "localisation")
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hand_vectors import hand_vectors
+from plain_passes import hand_vectors
 from scipy.stats import spearmanr
 from tiny_runs import run
 

@@ -11,6 +11,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from stored_replicates import of_all_layers
 
 import probes
+from probes.__main__ import main
 from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
 from probes.examples.examples import collect_examples
@@ -62,12 +63,8 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
         assert (ours != theirs[:, : held.shape[1]]).mean() < 0.005
 
 
-def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path, monkeypatch):
-    from probes.__main__ import main
-
-    for family, spec in PROBES.items():
-        short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
-        monkeypatch.setitem(PROBES, family, short)
+@pytest.mark.usefixtures("short_schedule")
+def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     output = tmp_path / "results"
     found = probes.run_probes(
         str(tiny_bert), tasks=("roles",), limit=80, output=output, cache_dir=tmp_path, device="cpu"

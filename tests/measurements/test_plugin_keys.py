@@ -6,7 +6,8 @@ import json
 import pandas as pd
 import pytest
 from board_by_hand import put
-from plugged_in import TASK, guide_file
+from plugged_in import TASK
+from results_by_hand import changed
 from stored_replicates import of_all_layers
 
 from probes.boards.board import make_boards, named
@@ -15,8 +16,8 @@ from probes.measurements.joined_results import find_results
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file
 from probes.records.header import PlugIn
-from probes.records.keys import Inputs, numerics_version, record_key
 from probes.records.probe_spec import PROBES
+from probes.records.record import Inputs, numerics_version, record_key
 
 pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 
@@ -123,30 +124,8 @@ def _sha256(content):
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def test_a_metric_and_a_probe_family_are_part_of_the_key_too(write, run_with):
-    metric = write(guide_file("kappa.py"), "kappa.py")
-    family = write(
-        guide_file("low_rank.py").replace("min_steps=600", "min_steps=24"), "low_rank.py"
-    )
-    task = write(TASK.replace('"accuracy"', '"kappa", also=["accuracy"]'))
-    before = {
-        r.probe.family: r
-        for r in run_with(task, metric, family, tasks=("mine",), probes=("linear", "low_rank"))
-    }
-    kinds = [(each.kind, each.name) for each in before["low_rank"].plug_ins]
-    assert kinds == [("task", "mine"), ("metric", "kappa"), ("probe family", "low_rank")]
-    assert [each.kind for each in before["linear"].plug_ins] == ["task", "metric"]
-    write(metric.read_text() + "# changed\n", "kappa.py")
-    after = {
-        r.probe.family: r
-        for r in run_with(task, metric, family, tasks=("mine",), probes=("linear", "low_rank"))
-    }
-    assert all(after[name].key != before[name].key for name in before)
-
-
 def test_stored_results_of_a_metric_that_is_not_loaded_have_no_intervals(tmp_path):
     path = put(tmp_path, "m", "pos", 5)
     (result,) = find_results(tmp_path).values()
     assert of_all_layers(result, path) is not None
-    task = result.task.model_copy(update={"metric": "unknown"})
-    assert of_all_layers(result.model_copy(update={"task": task}), path) is None
+    assert of_all_layers(changed(result, "task", metric="unknown"), path) is None

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from plugged_in import measurement_file
+from plain_passes import hand_vectors
+from plugged_in import TASK, measurement_file
 from tiny_runs import files_of
-from transformers import AutoModel, AutoTokenizer
 
 import probes
+from probes.__main__ import main as sub_command
 from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
 from probes.engines.settings import validate
@@ -82,19 +82,9 @@ SENTENCES = [
 
 
 def by_hand(model, order=2.0):
-    """The mean norm of a word's vector by layer: a word is the mean of its pieces."""
-    network = AutoModel.from_pretrained(model).eval()
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    norms = []
-    for sentence in SENTENCES:
-        pieces = tokenizer(sentence, is_split_into_words=True, return_tensors="pt")
-        with torch.no_grad():
-            states = network(**pieces, output_hidden_states=True).hidden_states
-        of_word = np.array([-1 if x is None else x for x in pieces.word_ids()])
-        for i in range(len(sentence)):
-            words = [state[0, of_word == i].mean(0).numpy() for state in states]
-            norms.append([np.linalg.norm(word, ord=order) for word in words])
-    return np.mean(norms, axis=0)
+    """The mean norm of a word's vector by layer."""
+    words = np.concatenate(hand_vectors(model, SENTENCES), axis=1)
+    return np.linalg.norm(words, ord=order, axis=2).mean(1)
 
 
 def test_a_measurement_of_a_corpus_finds_what_is_computed_by_hand(
@@ -134,14 +124,8 @@ def test_a_measurement_of_a_corpus_finds_what_is_computed_by_hand(
 def test_an_option_is_a_flag_and_part_of_the_key(
     write, command, short, tiny_bert, tmp_path, capsys, monkeypatch
 ):
-    line = [
-        "--include",
-        write(NORMS, "word_norms.py"),
-        "--measurements",
-        "word_norms",
-        "--corpus",
-        short,
-    ]
+    line = ["--include", write(NORMS, "word_norms.py"), "--measurements", "word_norms"]
+    line += ["--corpus", short]
     assert command(*line) == 0
     assert command(*line, "--word-norms-order", "1") == 0
     found = {r.settings["order"]: r for r in find_records(tmp_path / "results").values()}
@@ -161,41 +145,6 @@ def test_an_option_is_a_flag_and_part_of_the_key(
     ):
         validate(config)
     assert "--word-norms-order VALUE" in " ".join(build_parser().format_help().split())
-
-
-def test_layers_are_added_to_a_record_and_nothing_is_measured_twice(write, command, tmp_path):
-    line = ["--include", write(NORMS, "word_norms.py"), "--measurements", "word_norms"]
-    assert command(*line, "--layers", "1") == 0
-    (path,) = files_of(tmp_path)
-    assert by_layer(read_record(path)).keys() == {1}
-    assert command(*line) == 0
-    whole = files_of(tmp_path)
-    assert whole.keys() == {path}
-    assert read_record(path).extent == {0: 1, 1: 1, 2: 1}
-    assert command(*line, "--layers", "0,2") == 0
-    assert files_of(tmp_path) == whole
-    assert command(*line, "--overwrite", "never") == 2
-    assert command(*line, "--overwrite", "always") == 0
-    assert files_of(tmp_path) != whole
-
-
-def test_probes_and_a_corpus_are_measured_in_one_run(write, command, tmp_path):
-    files = f"{write(NORMS, 'word_norms.py')},{write(AGREEMENT, 'seed_agreement.py')}"
-    line = [
-        "--include",
-        files,
-        "--measurements",
-        "probes,word_norms",
-        "--evidence",
-        "seed_agreement",
-    ]
-    assert command(*line) == 0
-    names = sorted(path.name.rpartition("-")[0] for path in files_of(tmp_path))
-    assert names == ["pos-linear-scores", "pos-linear-seed_agreement", "word_norms"]
-    assert {row["measurement"] for row in numbers(tmp_path)} == {"seed_agreement", "word_norms"}
-    header = (tmp_path / "results" / "leaderboard.csv").read_text().splitlines()[0]
-    assert "agreement" not in header
-    assert "norm" not in header
 
 
 def test_evidence_of_a_plug_in_is_what_predictions_of_both_seeds_say(
@@ -218,8 +167,6 @@ def test_evidence_of_a_plug_in_is_what_predictions_of_both_seeds_say(
     assert [float(row["value"]) for row in rows] == pytest.approx([mlp[n] for n in range(3)])
     (text,) = [p.read_text() for p in (tmp_path / "results").rglob("layers.md")]
     assert "## linear probe, seed agreement" in text
-    from probes.__main__ import main as sub_command
-
     capsys.readouterr()
     show = ["show", str(tmp_path / "results"), "--by", "seed_agreement"]
     assert sub_command(show) == 0
@@ -384,7 +331,6 @@ def test_installed_measurements_are_found_and_know_their_distribution(
     results = probes.run_probes(
         str(tiny_bert),
         measurements="word_norms",
-        options={"word_norms": {"order": 1}},
         corpus=str(short),
         twins=0,
         device="cpu",
@@ -392,8 +338,6 @@ def test_installed_measurements_are_found_and_know_their_distribution(
         cache_dir=tmp_path / "cache",
     )
     (record,) = results.others
-    expected = by_hand(tiny_bert, order=1)
-    assert by_layer(record) == {n: pytest.approx(expected[n], rel=2e-3) for n in range(3)}
     assert record.plug_ins[0].distribution == "dist-plug_norms 2.1"
 
 
@@ -408,9 +352,16 @@ def test_an_installed_measurement_that_cannot_be_loaded_is_an_error_only_if_it_i
         assert "error: off_norms could not be loaded: " in capsys.readouterr().err
 
 
+METRIC = """
+from probes import Metric, class_parts, metrics
+metrics.add("m", Metric(class_parts, lambda sums: sums[..., 0]))
+"""
+
+
 def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
-    path = write(NORMS, "word_norms.py")
+    path = write(NORMS + METRIC + TASK, "word_norms.py")
     for flag, expected in (
+        ("--list-tasks", f'"accuracy","Nouns. [{path}]"'),
         (
             "--list-measurements",
             f'"word_norms",FALSE,"measurements",1,"mean norm of word vectors, by layer [{path}]"',
@@ -447,10 +398,7 @@ def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
             "options has to be a subclass of Frozen",
         ),
         (("default=2.0, ", ""), "the option 'order' has no default"),
-        (
-            ("(Measurement)", ""),
-            "has to be a subclass of Measurement",
-        ),
+        (("(Measurement)", ""), "has to be a subclass of Measurement"),
         (
             ("    options = Options\n", "    options = Options\n    asks = ('results',)\n"),
             "asks is ('results',); it can be ('scores',), ('base',) or ()",
@@ -490,8 +438,6 @@ def test_a_percent_sign_in_a_description_is_printed(write, capsys):
 
 
 def test_commands_on_scores_say_that_there_are_none(write, command, tmp_path, capsys):
-    from probes.__main__ import main as sub_command
-
     path = write(NORMS, "word_norms.py")
     assert command("--include", path, "--measurements", "word_norms") == 0
     for name in ("leaderboard", "show"):
@@ -501,8 +447,6 @@ def test_commands_on_scores_say_that_there_are_none(write, command, tmp_path, ca
 
 
 def test_the_page_has_a_part_of_a_plug_in(write, command, tmp_path):
-    from probes.__main__ import main as sub_command
-
     path = write(NORMS, "word_norms.py")
     assert command("--include", path, "--measurements", "word_norms") == 0
     assert sub_command(["report", str(tmp_path / "results"), "--include", str(path)]) == 0
@@ -511,33 +455,6 @@ def test_the_page_has_a_part_of_a_plug_in(write, command, tmp_path):
     page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
     assert 'id="tab-of-word_norms"' in page
     assert "<caption>tiny-bert · sample, limit 20 · word norms</caption>" in " ".join(page.split())
-
-
-def test_rows_of_a_plug_in_that_is_not_loaded_stay_in_the_file(write, command, tmp_path, plug_ins):
-    from probes.measurements import plugins
-
-    path = write(NORMS, "word_norms.py")
-    assert command("--include", path, "--measurements", "word_norms") == 0
-    rows = numbers(tmp_path)
-    for loading in plugins._loaded.values():
-        loading.unregister()
-    plugins._loaded.clear()
-    (tmp_path / "results" / ".leaderboard-index.json").unlink()
-    assert command() == 0  # scores, without the plug-in
-    assert numbers(tmp_path) == rows
-
-
-def test_of_records_with_several_options_tables_show_the_default_one(write, run_with, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("mlp",), "evidence": "seed_agreement"}
-    path = write(AGREEMENT, "seed_agreement.py")
-    shares = {}
-    for seed in (1, 2, 3):
-        options = {"seed_agreement": {"seed": seed}}
-        (result,) = run_with(path, options=options, **settings)
-        shares[seed] = by_layer(result.evidence["seed_agreement"])
-    assert len({tuple(each.values()) for each in shares.values()}) == 3
-    (found,) = find_results(tmp_path / "results").values()
-    assert by_layer(found.evidence["seed_agreement"]) == shares[1]
 
 
 def test_the_suites_own_evidence_has_no_options_which_the_parser_takes_for_granted():

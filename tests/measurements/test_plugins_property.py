@@ -60,10 +60,10 @@ sound = st.builds(
 )
 
 
-def outcome(task):
-    """What a user sees: a printed report, or a line."""
+def outcome(rule, shape="word", kind="classification", metric="accuracy", also=()):
+    """What a user sees of a task: a printed report, or a line."""
     try:
-        report = check_task(task, CORPUS)
+        report = check_task(Task("t", 1, (), shape, kind, metric, also, rule, ""), CORPUS)
     except UserError as error:
         said = str(error)
     else:
@@ -80,26 +80,14 @@ def outcome(task):
 )
 @FEW
 def test_any_item_that_a_rule_yields(items, shape, kind):
-    outcome(Task("t", 1, (), shape, kind[0], kind[1], (), lambda sentence: items, ""))
+    outcome(lambda sentence: items, shape, *kind)
 
 
 @given(st.lists(st.lists(sound, min_size=1, max_size=3), min_size=1, max_size=5), st.booleans())
 @FEW
 def test_any_valid_examples_that_a_rule_yields(items, balanced):
     metric = "balanced_accuracy" if balanced else "accuracy"
-    found = outcome(
-        Task(
-            "t",
-            1,
-            (),
-            "word",
-            "classification",
-            metric,
-            ("macro_f1",),
-            lambda s: items[len(s) % len(items)],
-            "",
-        )
-    )
+    found = outcome(lambda s: items[len(s) % len(items)], metric=metric, also=("macro_f1",))
     if not isinstance(found, str):
         assert found.leakage.n_test == sum(len(items[n % len(items)]) for n in (2, 3, 4))
 
@@ -113,7 +101,7 @@ def test_any_error_that_a_rule_raises(kind, message):
     def rule(sentence):
         raise kind(message)
 
-    said = outcome(Task("t", 1, (), "word", "classification", "accuracy", (), rule, ""))
+    said = outcome(rule)
     assert f"the rule raised {kind.__name__}" in said
     assert said.isprintable()
 

@@ -1,4 +1,4 @@
-"""Scores of planted predictions."""
+"""Scores of planted predictions, and their intervals."""
 
 from types import SimpleNamespace
 
@@ -8,8 +8,9 @@ from planted_context import corpus
 
 from probes.examples.examples import SEEN, UNSEEN, collect_examples
 from probes.examples.scoring import Scorer
-from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.scores import ScoreMeasurement, intervals
 from probes.records.row import Rows
+from probes.statistics.gold import Gold
 from probes.tasks.builtin import tasks
 
 
@@ -89,3 +90,21 @@ def test_rows_say_everything_that_is_known_of_scores():
         x.axes["reference"] for x in found.along("reference")
     }
     assert all(x.layer is None for x in found.along("baseline"))
+
+
+def gold(n):
+    """The same label for n one-word sentences."""
+    return Gold(np.ones(n, dtype=np.int64), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool))
+
+
+def test_every_metric_has_its_interval():
+    right = np.ones((1, 30), dtype=np.int64)
+    found = intervals(gold(30), ("accuracy", "macro_f1"), right)
+    assert found == {"accuracy": [(1.0, 1.0)], "macro_f1": [(1.0, 1.0)]}
+
+
+def test_an_undefined_metric_has_none():
+    # NSpr covers sentences of 5 to 50 words; these have one.
+    numbers = Gold(np.ones(40), np.arange(40), (), np.zeros(40, dtype=bool))
+    rows = np.stack([np.zeros(40), np.ones(40)])
+    assert intervals(numbers, ("nspr",), rows) == {"nspr": [None, None]}

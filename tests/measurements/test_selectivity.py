@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from found_in_rows import controls_in
-from planted_context import WORDS, PlantedContext, corpus, draw
-from results_by_hand import make_result
+from planted_context import PlantedContext, corpus, draw
+from results_by_hand import changed, make_result
 from scipy.stats import t
 from sklearn.metrics import balanced_accuracy_score
 from tiny_runs import run
@@ -19,15 +18,17 @@ from probes.measurements.selectivity import Selectivity
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
-from probes.training.batches import Batches, batch_bounds
-from probes.training.features import Held
-from probes.training.fit import Draw, fit, predict
+from probes.training.fit import Draw
+
+
+def pos(**splits):
+    """Examples of tags in a toy corpus."""
+    return collect_examples(tasks.get("pos"), corpus(splits), "masked")
 
 
 @pytest.fixture(scope="module")
 def examples():
-    made = corpus({"train": draw(0, 200), "dev": draw(1, 40), "test": [*draw(2, 40), ["w999"]]})
-    return collect_examples(tasks.get("pos"), made, "masked")
+    return pos(train=draw(0, 200), dev=draw(1, 40), test=[*draw(2, 40), ["w999"]])
 
 
 def test_a_type_has_the_same_label_in_all_splits_but_not_for_all_seeds(examples):
@@ -42,11 +43,7 @@ def test_a_type_has_the_same_label_in_all_splits_but_not_for_all_seeds(examples)
 
 
 def test_labels_do_not_depend_on_the_other_types(examples):
-    fewer = collect_examples(
-        tasks.get("pos"),
-        corpus({"train": draw(0, 200), "dev": [["w3", "w4"]], "test": [["w5", "w3"]]}),
-        "masked",
-    )
+    fewer = pos(train=draw(0, 200), dev=[["w3", "w4"]], test=[["w5", "w3"]])
     of = {
         e.type: label
         for e, label in zip(
@@ -58,9 +55,7 @@ def test_labels_do_not_depend_on_the_other_types(examples):
 
 def test_labels_are_drawn_with_their_frequencies_in_the_task():
     many = [[f"w{i}" for i in range(k, k + 10)] for k in range(0, 4000, 10)]
-    found = collect_examples(
-        tasks.get("pos"), corpus({"train": many, "dev": many, "test": many}), "masked"
-    )
+    found = pos(train=many, dev=many, test=many)
     share = control_labels(found, "train", [0, 1, 2]).mean(1)
     # 4,000 draws with a probability of .25 for V: .007 is one standard deviation.
     assert share == pytest.approx([0.25] * 3, abs=0.021)
@@ -88,42 +83,9 @@ def test_without_types_there_is_no_control():
     assert not has_types(collect_examples(bare, made, "masked"))
     scored = Scored(PROBES["linear"], (0, 1), 1, False)
     assert Selectivity().extent(Request((0, 1), 1, scored=scored)) == {}
-    (curves,) = Selectivity().charts({"m": without_types()})
+    without = changed(make_result(p_best=False), "examples", typed=False)
+    (curves,) = Selectivity().charts({"m": without})
     assert curves.missing == {"m": "its examples have no types"}
-
-
-def without_types():
-    result = make_result(p_best=False)
-    counts = result.examples.model_copy(update={"typed": False})
-    return result.model_copy(update={"examples": counts})
-
-
-@pytest.mark.parametrize("family", ["linear", "mlp"])
-def test_on_one_hot_types_a_probe_learns_the_control_task_perfectly(examples, family):
-    """Of types that train has; of the one that it lacks nothing can be known."""
-    spec = PROBES[family].model_copy(update={"hidden": 64 * (family == "mlp")})
-    batches, gold = {}, {}
-    for split, part in examples.splits.items():
-        one_hot = torch.zeros(1, len(part.examples), len(WORDS))
-        for i, example in enumerate(part.examples):
-            if example.type in WORDS:
-                one_hot[0, i, WORDS.index(example.type)] = 1
-        labels = np.concatenate(
-            [examples.targets(split)[None], control_labels(examples, split, [0])]
-        )
-        numbers = torch.from_numpy(part.sentence)
-        batches[split] = Batches(
-            Held(one_hot * 8),
-            torch.from_numpy(labels),
-            torch.ones(labels.shape),
-            numbers,
-            batch_bounds(numbers),
-        )
-        gold[split] = labels
-    fitted = fit(batches["train"], batches["dev"], len(examples.classes), spec, [Draw(), Draw()])
-    given = predict(fitted, batches["test"].features, 2, spec).numpy()
-    seen = np.array([e.type != "w999" for e in examples.splits["test"].examples])
-    assert (given[0, 1] == gold["test"][1])[seen].all()
 
 
 @pytest.mark.parametrize(
@@ -190,8 +152,7 @@ ERRORS = (1, 2, 3, 2, 2)
 @pytest.mark.parametrize("n", [3, 5])
 def test_every_draw_counts_and_intervals_know_of_others(n):
     """Every sentence is as right as the next, so that draws alone differ, at all layers alike."""
-    made = corpus({"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 40)})
-    alike = collect_examples(tasks.get("pos"), made, "masked")
+    alike = pos(train=draw(0, 50), dev=draw(1, 20), test=draw(2, 40))
     place = np.arange(400) % 10
     found, _ = measured(
         alike,
@@ -213,8 +174,7 @@ def test_every_draw_counts_and_intervals_know_of_others(n):
 def test_intervals_cover_the_selectivity_over_all_draws():
     """Of 200 studies with three draws, whose effects all layers share."""
     rng = np.random.default_rng(3)
-    made = corpus({"train": draw(0, 20), "dev": draw(1, 20), "test": draw(2, 40)})
-    alike = collect_examples(tasks.get("pos"), made, "masked")
+    alike = pos(train=draw(0, 20), dev=draw(1, 20), test=draw(2, 40))
     place, covered = np.arange(400) % 10, 0
     for _ in range(200):
         wrong = rng.binomial(10, 0.5, 3)
@@ -294,8 +254,7 @@ def test_the_controls_of_layers_that_differ(examples):
 
 
 def test_with_very_few_sentences_there_are_no_intervals():
-    splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 19)}
-    few = collect_examples(tasks.get("pos"), corpus(splits), "masked")
+    few = pos(train=draw(0, 50), dev=draw(1, 20), test=draw(2, 19))
     found, _ = measured(few, {0: 19, 1: 0}, {0: 2, 1: 2}, lambda layer, number: 95)
     assert [x.interval for x in found.layers] == [None, None]
     assert found.sd is not None

@@ -13,7 +13,7 @@ from probes.measurements.measurement import Request, Scored
 from probes.measurements.training_variance import TrainingVariance
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
-from probes.statistics.spread import Spread, pooled
+from probes.statistics.replicates import Spread, pooled
 from probes.tasks.builtin import tasks
 from probes.training.fit import Draw
 

@@ -7,8 +7,7 @@ from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
 from probes.measurements.frame import Findings, labelled_frame, long_frame
 from probes.measurements.pivots import Pivot, Section
-from probes.records.charts import Panel
-from probes.records.curves import Point
+from probes.records.charts import Panel, Point
 from probes.records.row import Row, Rows
 from probes.statistics.metrics import axis_of, label_of
 from probes.statistics.quantities import Quantity, quantities

@@ -4,9 +4,16 @@ from math import nan
 
 import pytest
 
-from probes.records.charts import Card, Grid, Panel, models_of
-from probes.records.curves import Curves
-from probes.records.gallery import Gallery, GalleryPanel, Picture
+from probes.records.charts import (
+    Card,
+    Curves,
+    Gallery,
+    GalleryPanel,
+    Grid,
+    Panel,
+    Picture,
+    models_of,
+)
 
 
 def gallery(*pictures, **more):

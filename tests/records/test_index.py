@@ -6,8 +6,7 @@ import pytest
 from tiny_runs import run
 
 from probes.common.errors import UserError
-from probes.records.files import write_record
-from probes.records.index import Index
+from probes.records.files import Index, write_record
 from probes.records.record import Record
 
 

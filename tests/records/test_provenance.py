@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import torch
 
-from probes.records.provenance import provenance
+from probes.engines.recording import provenance
 
 
 def test_command_versions_machine_and_state_of_the_code():

@@ -1,6 +1,7 @@
-"""Charts as Vega draws them."""
+"""Charts as Vega draws them, and a browser."""
 
 import pytest
+from browser import started
 from scenes import Scene
 
 from probes.rendering.drawing.style import INCH, Style
@@ -15,3 +16,9 @@ def drawn():
         return Scene(make(given, style, style.width - 40), style)
 
     return drawn
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with started() as found:
+        yield found

@@ -5,14 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from probes.records.charts import Grid, Panel, PredictedTree
-from probes.records.curves import Curves, Point
+from probes.records.charts import Curves, Grid, Panel, Point, PredictedTree
 from probes.rendering.drawing.arcs import heights, of_tree, width_of
 from probes.rendering.drawing.grids import of_grid
 from probes.rendering.drawing.lines import of_curves
-from probes.rendering.drawing.style import INCH, Style
+from probes.rendering.drawing.style import INCH, Style, text_width, wrapped
 from probes.rendering.palette import COLOURS, css
-from probes.rendering.text_width import text_width, wrapped
 
 
 def grid(values, **more):

@@ -7,8 +7,7 @@ from rich.console import Console
 
 from probes.records.table import Cell, Table, TableRow
 from probes.rendering.latex import latex
-from probes.rendering.markdown import escaped, markdown
-from probes.rendering.terminal_tables import print_table
+from probes.rendering.printing import escaped, markdown, print_table
 
 TABLE = Table(
     "a | b",

@@ -3,12 +3,15 @@
 import pandas as pd
 import pytest
 from corpus_records import corpus_record, geometry
+from results_by_hand import changed
 
 from probes.boards.record_lines import lines_of
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
 from probes.records.row import Row, Rows
-from probes.rendering.folder import write_numbers
+from probes.rendering.layers_md import write_numbers
+
+pytestmark = pytest.mark.usefixtures("plug_ins")
 
 PLUG_IN = """
 from probes import Measurement, measurement
@@ -34,7 +37,6 @@ def my_own():
     return corpus_record("my_own", {}, 2).model_copy(update={"rows": Rows.of(ROWS)})
 
 
-@pytest.mark.usefixtures("plug_ins")
 def test_the_file_has_a_line_for_each_row(write, tmp_path):
     load_file(write(PLUG_IN))
     path = write_numbers(tmp_path, my_own())
@@ -52,31 +54,26 @@ def test_the_file_has_a_line_for_each_row(write, tmp_path):
     ]
 
 
-@pytest.mark.usefixtures("plug_ins")
 def test_the_file_has_the_measurements_own_name_unless_it_says_otherwise(write, tmp_path):
     load_file(write(PLUG_IN.replace('csv_name = "heads"', "")))
     record = my_own()
     assert write_numbers(tmp_path, record) == tmp_path / "my_own.csv"
 
 
-@pytest.mark.usefixtures("plug_ins")
 @pytest.mark.parametrize(("limited", "limit"), [(True, "7"), (False, "")])
 def test_the_limit_is_said_where_it_has_left_sentences_out(limited, limit, write, tmp_path):
     load_file(write(PLUG_IN))
-    record = my_own()
-    corpus = record.corpus.model_copy(update={"limit": 7, "limited": limited})
-    write_numbers(tmp_path, record.model_copy(update={"corpus": corpus}))
+    record = changed(my_own(), "corpus", limit=7, limited=limited)
+    write_numbers(tmp_path, record)
     assert (tmp_path / "heads.csv").read_text().splitlines()[1].startswith(f'"m","c",{limit},1,2,')
-    assert [
-        line["limit"] for line in lines_of(record.model_copy(update={"corpus": corpus})).long
-    ] == [7 if limited else None] * 2
+    assert [line["limit"] for line in lines_of(record).long] == [7 if limited else None] * 2
 
 
 def test_titles_of_measurements_say_the_limit_and_the_type():
     found = geometry([0.1, 0.2])
     assert found.measurement == "geometry"
-    corpus = found.corpus.model_copy(update={"limit": 7, "limited": True})
-    limited = found.model_copy(update={"corpus": corpus, "dtype": "bfloat16"})
+    limited = changed(found, "corpus", limit=7, limited=True)
+    limited = limited.model_copy(update={"dtype": "bfloat16"})
     its = get_measurement("geometry")
     assert {table.title.split(" · geometry")[0] for table in its.tables([found])} == {"m · c"}
     assert {table.title.split(" · geometry")[0] for table in its.tables([limited])} == {
@@ -84,7 +81,6 @@ def test_titles_of_measurements_say_the_limit_and_the_type():
     }
 
 
-@pytest.mark.usefixtures("plug_ins")
 def test_without_rows_the_file_has_its_header(write, tmp_path):
     load_file(write(PLUG_IN))
     path = write_numbers(tmp_path, my_own().model_copy(update={"rows": Rows()}))

@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from browser import started
-from results_by_hand import make_full_result, make_result
+from results_by_hand import changed, make_full_result, make_result
 
 from probes.rendering.page.page import write_page
 from probes.rendering.page.page_charts import script
@@ -23,12 +22,6 @@ def all_current():
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with started() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def some(tmp_path_factory):
     """Three models, one random, one of an evil name; one result without evidence and without a score."""
     folder = tmp_path_factory.mktemp("some")
@@ -42,7 +35,7 @@ def some(tmp_path_factory):
         make_result("chunking", (0.3, 0.4, None), model="beta", p_best=False, metric="span_f1"),
         make_full_result("chunking", (0.3, 0.5, 0.2), model=EVIL, metric="span_f1"),
     ]
-    found = [named(r, r.model.name) for r in found]
+    found = [changed(r, "model", digest=r.model.name) for r in found]
     return write_page(
         {folder / f"{i}.json": r for i, r in enumerate(found)}, folder / "p.html", EVIL
     )
@@ -56,12 +49,8 @@ def fifty(tmp_path_factory):
         for task in ("pos", "chunking", "depth", "agreement", "srl"):
             scores = [0.5 + 0.004 * i + 0.01 * layer for layer in range(13)]
             result = make_full_result(task, scores, model=f"org/model-{i:02}")
-            found[folder / f"{task}-{i}.json"] = named(result, str(i))
+            found[folder / f"{task}-{i}.json"] = changed(result, "model", digest=str(i))
     return write_page(found, folder / "p.html", "fifty")
-
-
-def named(result, digest):
-    return result.model_copy(update={"model": result.model.model_copy(update={"digest": digest})})
 
 
 @pytest.fixture
@@ -304,9 +293,9 @@ def test_twenty_models_take_less_than_two_megabytes(tmp_path):
     for i in range(20):
         for task in ("pos", "chunking", "depth", "agreement", "srl"):
             scores = [0.51234 + 0.00411 * i + 0.0101 * layer for layer in range(13)]
-            result = named(make_full_result(task, scores, model=f"org/model-{i:02}"), str(i))
+            result = make_full_result(task, scores, model=f"org/model-{i:02}")
+            result = changed(result, "model", digest=str(i))
             found[tmp_path / f"{task}-{i}.json"] = result
-            other = result.probe.model_copy(update={"family": "mlp"})
-            found[tmp_path / f"{task}-mlp-{i}.json"] = result.model_copy(update={"probe": other})
+            found[tmp_path / f"{task}-mlp-{i}.json"] = changed(result, "probe", family="mlp")
     page = write_page(found, tmp_path / "p.html", "twenty")
     assert page.stat().st_size - len(script().encode()) < 2_000_000

@@ -5,11 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import started
 from corpus_records import corpus_record
 from pages import data_of, own
 
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.measurements.plugins import load_file
 from probes.records.row import Row
 from probes.rendering.page.page import page, write_page
@@ -119,12 +118,6 @@ def test_a_chart_whose_parts_do_not_fit_costs_its_part_alone(given, capsys):
     assert 'id="of-my_own"' not in page({}, "x", given(0.0))
     said = " ".join(capsys.readouterr().err.split())
     assert "the chart 'g' has a panel whose pictures are none" in said
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with started() as found:
-        yield found
 
 
 def test_a_card_opens_and_closes_by_keyboard(browser, tmp_path, given):

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 import vl_convert
-from browser import started
 from corpus_records import corpus_record, geometry, store_record
 from pages import data_of, own, rows_of
-from results_by_hand import make_full_result
+from results_by_hand import changed, make_full_result
 
 from probes.__main__ import main
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.measurements.geometry.geometry import Geometry
 from probes.measurements.plugins import load_file
 from probes.records.row import Row
@@ -115,8 +114,8 @@ def test_tables_of_each_model_are_on_the_page():
 def test_beside_scores_a_part_comes_before_the_claims_and_follows_their_filter():
     scores = {Path("s.json"): make_full_result("pos", model="m")}
     other = geometry([0.1, 0.2, 0.3])
-    corpus = other.corpus.model_copy(update={"name": "d", "fingerprint": "d" * 64})
-    text = page(scores, "x", records(other, other.model_copy(update={"corpus": corpus})))
+    elsewhere = changed(other, "corpus", name="d", fingerprint="d" * 64)
+    text = page(scores, "x", records(other, elsewhere))
     assert tabs(text)[-4:] == ["Breakdowns", "Geometry", "Claims", "Sources"]
     part = text.partition('<section class="panel" id="of-geometry"')[2].partition("</section>")[0]
     assert re.findall(r'data-group="([^"]*)">\s*<h3>(.*?)</h3>', part) == [
@@ -200,12 +199,6 @@ def test_the_command_on_a_folder_without_scores(tmp_path, capsys):
     assert "Geometry" in tabs((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert main(["claims", str(tmp_path)]) == 0
     assert "anisotropy" in capsys.readouterr().out
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with started() as found:
-        yield found
 
 
 NAMES = """

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scenes import png_pixels
 
-from probes.records.gallery import Gallery, GalleryPanel, Picture
-from probes.rendering.drawing.galleries import of_gallery, picture_url
+from probes.records.charts import Gallery, GalleryPanel, Picture
+from probes.rendering.drawing.grids import of_gallery, picture_url
+from probes.rendering.drawing.style import text_width
 from probes.rendering.palette import COLOURS, shade
-from probes.rendering.text_width import text_width
 
 WIDTHS = [3.3, 6.8]
 

@@ -7,24 +7,22 @@ from pathlib import Path
 import pytest
 from board_by_hand import store
 from pages import data_of
-from results_by_hand import make_full_result, make_result
+from results_by_hand import changed, make_full_result, make_result
 from scenes import png_size
 
 from probes.__main__ import main
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.localisation import Localisation
 from probes.measurements.scores import ScoreMeasurement
-from probes.records.curves import Curves, Point
+from probes.records.charts import Curves, Point
 from probes.rendering.drawing import figures, heat_maps
 from probes.rendering.drawing.style import Style
-from probes.rendering.folder import write_tables
-from probes.rendering.page.models import shown_models
+from probes.rendering.layers_md import write_tables
 from probes.rendering.page.page import page
-from probes.rendering.page.page_charts import line_chart, shades_of
+from probes.rendering.page.page_charts import line_chart, shades_of, shown_models
 from probes.rendering.page.tables import numbers
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 pytestmark = pytest.mark.integration
 
@@ -34,10 +32,6 @@ def all_current(monkeypatch):
     monkeypatch.setattr(
         "probes.boards.comparable.is_current", lambda result: result.suite_version == "0"
     )
-
-
-def changed(result, part, **fields):
-    return result.model_copy(update={part: getattr(result, part).model_copy(update=fields)})
 
 
 def paths(tmp_path, results):
@@ -109,17 +103,14 @@ def test_random_twins_follow_their_model(tmp_path):
     assert [pretrained_name(n) for n in names] == ["B", "B", "c", "B", "x:y"]
 
 
-def test_curves_of_the_models_of_a_chart_and_why_there_are_none(tmp_path):
+def test_curves_of_the_models_of_a_chart(tmp_path):
     full = make_full_result("pos", model="a")
     bare = changed(make_result("pos", (0.1, 0.2, 0.3), model="b"), "model", digest="b")
-    part = changed(make_result("pos", (0.1, 0.2), model="c", n_layers=9), "model", digest="c")
-    groups, _ = group(paths(tmp_path, [full, bare, part]))
+    groups, _ = group(paths(tmp_path, [full, bare]))
     results = groups[0].units[0].results
     (score,) = ScoreMeasurement().charts(results)
     assert [p.value for p in score.models["a"]] == [0.5, 0.7, 0.6]
     assert score.levels == {"majority": 0.1, "type majority": 0.1}
-    (mix,) = Localisation().charts(results)
-    assert mix.missing == {"b": "there is no record of it", "c": "not all layers were probed"}
 
 
 def test_the_page_is_one_file_with_everything_escaped(tmp_path):

@@ -10,8 +10,7 @@ from board_by_hand import put
 
 from probes.__main__ import COMMANDS, _module, main, whole_parser
 from probes.records.table import Cell, Table, TableRow
-from probes.rendering.printing import FORMATS, Printer
-from probes.rendering.rows import csv_text, data_rows, json_text
+from probes.rendering.printing import FORMATS, Printer, csv_text, data_rows, json_text
 from probes.tasks.builtin import tasks
 
 P = Cell("<.001", value=1e-4), Cell("–")

@@ -4,7 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browser import started
 
 from probes.boards.submissions import Submission
 from probes.measurements.joined_results import find_results
@@ -35,12 +34,6 @@ def site(tmp_path_factory):
             model = result.model.model_copy(update=changes)
             found[copy] = result.model_copy(update={"model": model})
     return write_site(Submission(found, ()), folder / "site")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with started() as found:
-        yield found
 
 
 @pytest.fixture

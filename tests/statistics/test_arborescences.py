@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from probes.data.sentence import ROOT
 from probes.records.charts import LEFT_OUT
-from probes.statistics import arborescences as module
-from probes.statistics.arborescences import arborescences
+from probes.statistics import spanning_trees as module
+from probes.statistics.spanning_trees import arborescences
 
 
 def is_arborescence(heads):

@@ -138,13 +138,6 @@ def test_influences_are_those_of_leaving_out_one_sentence(name):
     assert np.sqrt((found**2).sum()) == pytest.approx(error, rel=within)
 
 
-def test_resamples_are_as_large_as_the_sample_and_always_the_same():
-    draws = resample(50, 300)
-    assert (draws.sum(1) == 50).all()
-    assert draws.mean() == pytest.approx(1)
-    assert (draws == resample(50, 300)).all()
-
-
 def test_the_interval_of_a_share_is_the_normal_one():
     n, p = 2000, 0.7
     right = (np.arange(n) < n * p).astype(np.int64)

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from probes.statistics.conlleval import chunk_spans
-from probes.statistics.gold import Gold
+from probes.statistics.gold import Gold, chunk_spans
 from probes.statistics.metrics import metrics
 from probes.statistics.rank_correlation import nspr_sentences
 

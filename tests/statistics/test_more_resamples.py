@@ -7,28 +7,20 @@ import pytest
 from scipy.stats import multinomial
 
 from probes.statistics.bootstrap import MOST, RESAMPLES, blocks, resample
-from probes.statistics.formatting import shown_p
-from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t
+from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t, shown_p
 
 N = 8
 """Clusters: few enough for all 6,435 different resamples."""
 
 
-def every_resample(n, left=None):
-    """How often each of n clusters is drawn, in every possible way."""
-    left = n if left is None else left
+def resamples(n, left):
+    """How often each of n clusters is drawn in `left` draws, in every possible way."""
     if n == 1:
         return [[left]]
-    return [[k, *rest] for k in range(left + 1) for rest in _rest(n - 1, left - k)]
+    return [[k, *rest] for k in range(left + 1) for rest in resamples(n - 1, left - k)]
 
 
-def _rest(n, left):
-    return (
-        [[left]] if n == 1 else [[k, *x] for k in range(left + 1) for x in _rest(n - 1, left - k)]
-    )
-
-
-ALL = np.array(every_resample(N), dtype=float)
+ALL = np.array(resamples(N, N), dtype=float)
 SHARE = multinomial.pmf(ALL, N, np.full(N, 1 / N))
 
 

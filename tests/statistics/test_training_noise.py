@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import f, kstest, t
 
-from probes.statistics.training_noise import training_noise
+from probes.statistics.replicates import training_noise
 
 N = 20_000
 

@@ -5,12 +5,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from flat_trees import with_flat_trees
 from scipy.sparse.csgraph import shortest_path
 
 from probes.common.errors import UserError
-from probes.data.sentence import ROOT, SPLITS, Frame, Sentence
-from probes.examples.examples import collect_examples
+from probes.data.sentence import ROOT, Frame, Sentence
 from probes.examples.scoring import require_metrics
 from probes.tasks.builtin import STANDARD, expanded, group_of, tasks
 from probes.tasks.distance import pairs, path_up
@@ -208,18 +206,3 @@ def test_every_task_has_a_summary_and_metrics_that_score_it():
         task = tasks.get(name)
         assert task.summary.endswith("."), name
         require_metrics(task)
-
-
-def test_every_task_that_the_sample_serves_makes_examples_of_it():
-    from probes.data.find import find_corpus
-
-    few, every = (
-        with_flat_trees(find_corpus("sample", limit=limit).load()) for limit in (40, None)
-    )
-    served = [name for name in tasks if not tasks.get(name).missing(few.layers)]
-    lacking = {"mentions", "ratings"}
-    assert all(lacking & {*tasks.get(name).needs} for name in {*tasks} - {*served})
-    for name in served:
-        corpus = every if name in ("coordination-inversion", "word-content") else few
-        found = collect_examples(tasks.get(name), corpus, "masked")
-        assert all(len(found.splits[split].examples) for split in SPLITS), name

@@ -17,12 +17,15 @@ from probes.tasks.task import Example, Excluded, task
 COREFERENCE, ENTITIES = get_task("coreference"), get_task("entities")
 
 
-def sentence(number, text, heads, *mentions, upos=()):
+TAGS = {"Anna": "PROPN", "Bob": "PROPN", "She": "PRON", "she": "PRON", "her": "PRON", "him": "PRON"}
+
+
+def sentence(number, text, heads, *mentions):
     return Sentence(
         str(number),
         "en",
         tuple(text.split()),
-        upos=upos,
+        upos=tuple(TAGS.get(word, "NOUN") for word in text.split()),
         heads=heads,
         mentions=tuple(Mention(e, "person", span) for e, span in mentions),
         document="d",
@@ -41,7 +44,7 @@ SHE = sentence(
 BOB = sentence(3, "Bob left the house .", (1, ROOT, 3, 1, 1), ("b", (0, 1)), ("house", (2, 4)))
 END = sentence(4, "She stayed .", (1, ROOT, 1), ("a", (0, 1)))
 DOCUMENT = (ANNA, SHE, BOB, END)
-NONE_BESIDE = Excluded("no mention of another entity beside the first")
+NONE_BESIDE = Excluded("no mention of another entity of the same form beside the first")
 
 
 def pairs(window):
@@ -74,14 +77,9 @@ def test_all_pairs_of_a_document():
     assert pairs(three) == [
         ("same", "Bob", "Bob", far, "same"),
         ("other", "Anna", "Bob", far, "other"),
-        ("same", "her brother", "Bob", next_to, "other"),
-        ("other", "her", "Bob", next_to, "other"),  # nearer to *her brother* than *She* is
+        NONE_BESIDE,  # of *her brother*, a common noun among pronouns
     ]
-    assert pairs(four) == [
-        ("same", "She", "She", far, "same"),
-        ("other", "her brother", "She", far, "other"),
-        NONE_BESIDE,  # the second pair with *her*: her brother was taken
-    ]
+    assert pairs(four) == [NONE_BESIDE, NONE_BESIDE]  # of *She* and *her* beside *her brother*
 
 
 def test_mentions_in_one_sentence():
@@ -94,7 +92,7 @@ def test_mentions_in_one_sentence():
     assert pairs(first) == [NONE_BESIDE]
     assert pairs(second) == [
         ("same", "Bob", "Bob", "one sentence apart", "same"),
-        ("other", "she", "Bob", "one sentence apart", "other"),
+        ("other", "Anna", "Bob", "one sentence apart", "other"),
     ]
     again = sentence(
         1,
@@ -112,6 +110,49 @@ def test_mentions_in_one_sentence():
         ("same", "Bob", "him", "in one sentence", "other"),
         ("other", "Anna", "him", "in one sentence", "other"),
     ]
+
+
+def test_a_counterpart_is_as_long_as_can_be_and_not_nested():
+    first = sentence(
+        1,
+        "the cat of the man saw dogs and a pig",
+        (1, 5, 4, 4, 1, ROOT, 5, 9, 9, 6),
+        ("cat", (0, 5)),
+        ("man", (3, 5)),
+        ("dogs", (6, 7)),
+        ("pig", (8, 10)),
+    )
+    # All are mentioned twice, the cat and the man as well.
+    second = sentence(2, "she left it", (1, ROOT, 1), ("man", (0, 1)), ("pig", (2, 3)))
+    third = sentence(3, "cat dogs", (ROOT, 0), ("cat", (0, 1)), ("dogs", (1, 2)))
+    near, far = "one sentence apart", "two sentences apart"
+    _, two, three = windows((first, second, third), 3)
+    # In this window the cat and the dogs are mentioned once.
+    assert pairs(two) == [
+        ("same", "the man", "she", near, "other"),
+        ("other", "a pig", "she", near, "other"),
+        ("same", "a pig", "it", near, "other"),
+        ("other", "the man", "it", near, "other"),
+    ]
+    assert pairs(three) == [
+        ("same", "the cat of the man", "cat", far, "other"),
+        ("other", "a pig", "cat", far, "other"),  # of two words; the man is nested
+        ("same", "dogs", "dogs", far, "same"),
+        ("other", "a pig", "dogs", far, "other"),  # as long as *the man*, and nearer
+    ]
+
+
+def test_cues_are_form_and_length():
+    two = list(windows(DOCUMENT, 3))[1]
+    same, other, *_ = (each for each in COREFERENCE.examples(two) if isinstance(each, Example))
+    assert set(same.cues) == {
+        "lengths [1, 1]",
+        "forms ['name', 'she']",
+        "0: name",
+        "1: she",
+        "equally long",
+    }
+    assert same.cues == other.cues
 
 
 def test_what_is_no_pair_of_spans_is_counted():
@@ -132,14 +173,16 @@ def test_examples_belong_to_the_last_sentence_and_are_read_in_their_window():
     corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), DOCUMENT))
     found = collect_examples(COREFERENCE, corpus, "masked")
     test = found.splits["test"]
-    assert test.sentence.tolist() == [1] * 6 + [2] * 4 + [3] * 2
-    assert {text.words for text in test.texts} == {w.words for w in list(windows(DOCUMENT, 3))[1:]}
+    assert test.sentence.tolist() == [1] * 6 + [2] * 2
+    both = list(windows(DOCUMENT, 3))[1:3]
+    assert {text.words for text in test.texts} == {window.words for window in both}
     assert found.view == "own"
-    assert test.excluded == {NONE_BESIDE.reason: 2}
-    # Right are the 2 pairs whose words match and all 6 that do not corefer.
+    assert test.excluded == {NONE_BESIDE.reason: 4}
+    # Right are the pair whose words match and all 4 that do not corefer.
     assert found.types_shown
     scores = baselines(found, found.targets("train"), Scorer(found, "test"))
-    assert scores["string match"] == {"accuracy": pytest.approx(8 / 12)}
+    assert scores["string match"] == {"accuracy": pytest.approx(5 / 8)}
+    assert scores.keys() == {"majority", "type majority", "string match", "form and length"}
     assert references(found, found.targets("train"), Scorer(found, "test")) == {}
 
 

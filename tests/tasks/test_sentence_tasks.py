@@ -154,6 +154,8 @@ def test_clauses_change_places_and_capitals_stay_where_they_belong(
         inverted = f"{start} might sing {link} {continued} left ."
         shown = {"intact": " ".join(s.words), "inverted": inverted}[example.label]
         assert " ".join(example.words) == shown
+        # Of the function words, only *might* is in a clause: the second of the intact sentence.
+        assert example.cues == (f"{int(example.label == 'intact')}: might",)
         # The shorter clause is the first of the sentence as it was.
         assert example.reference == example.label
         labels[example.label] += 1
@@ -221,6 +223,8 @@ def test_an_odd_word_is_of_the_same_kind_and_its_bigrams_as_frequent(sample):
                 (i,) = changed
                 assert s.upos[i] in ("NOUN", "VERB")
                 assert example.type == example.words[i]
+                assert [*map(str.lower, example.words)].count(example.type.lower()) == 1
+                assert [*map(str.lower, s.words)].count(s.words[i].lower()) == 1
                 kinds = {
                     (t.upos[j], *t.feats[j].items())
                     for t in sample.splits["train"]

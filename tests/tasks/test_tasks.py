@@ -9,7 +9,7 @@ from probes.data.sentence import ROOT, Frame, Sentence
 from probes.tasks.builtin import tasks
 from probes.tasks.depth import depths
 from probes.tasks.srl import distance
-from probes.tasks.task import Example, Excluded, Task, task
+from probes.tasks.task import Example, Excluded, task
 
 
 def sentence(text, upos="", heads=(), deprels="", feats=(), **layers):
@@ -277,39 +277,6 @@ def test_a_sentence_without_the_annotation_gives_no_examples():
 def test_a_version_is_a_whole_number(version):
     with pytest.raises(UserError, match="is not an integer; write version=1"):
         task("t", version=version, needs=[], metric="accuracy")
-
-
-def test_a_span_outside_the_sentence_is_named():
-    broken = Task(
-        "t", 1, (), "word", "classification", "accuracy", (), lambda s: [Example("x", (0, 9))], ""
-    )
-    with pytest.raises(
-        UserError, match=r"'t', sentence 's': the rule yielded the span \(0, 9\) for 1 w"
-    ):
-        broken.examples(Sentence("s", "en", ("Hello",)))
-
-
-def test_breakdowns_of_the_sample_s_test_split():
-    from probes.data.find import find_corpus
-
-    test = find_corpus("sample").load().splits["test"]
-
-    def counts(name):
-        return Counter(g for s in test for e in tasks.get(name).examples(s) for g in e.groups)
-
-    assert counts("srl") == {
-        "core": 1523,
-        "adjunct": 386,
-        "without R- and C-": 1909,
-        "0 words between": 1169,
-        "1–2 words between": 576,
-        "3–6 words between": 230,
-        "7+ words between": 65,
-    }
-    depth = counts("depth")
-    assert depth.pop("punctuation") == sum(tag == "PUNCT" for s in test for tag in s.upos)
-    assert depth["depth 0"] == len(test) == 400
-    assert sum(depth.values()) == 5738
 
 
 @pytest.mark.real_data

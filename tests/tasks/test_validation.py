@@ -27,6 +27,7 @@ def task_of(rule, kind="classification"):
             "the label True (bool); a class must be a string",
         ),
         (Example("\ud800", (0, 1)), "classification", "a class must be a string"),
+        (Example(("a",), (0, 1)), "classification", "a class must be a string"),
         (Example("x", 0), "classification", "the span 0; a span is a pair of integers"),
         (Example("x", (0, 1.0)), "classification", "the span (0, 1.0); a span"),
         (Example("x", [0, 1]), "classification", "the span [0, 1]; a span"),

@@ -7,9 +7,8 @@ from sklearn.preprocessing import StandardScaler
 from torch.nn.functional import embedding_bag
 
 from probes.extraction.vectors import Sharded
-from probes.training.concatenated import Concatenated
 from probes.training.family import shared_input
-from probes.training.features import Chosen, Held, Part
+from probes.training.features import Chosen, Concatenated, Held, Part
 from probes.training.streamed import (
     Mapped,
     SpanRows,

@@ -261,19 +261,6 @@ def test_a_task_with_a_single_label_set_is_not_served():
         of_hand([sentence("rain")] * 3)
 
 
-@pytest.mark.parametrize(
-    ("kind", "label", "wanted"),
-    [
-        ("multi-label", "ARG0", "a label of a multi-label task must be a tuple of strings"),
-        ("classification", ("a",), "a class must be a string"),
-    ],
-)
-def test_a_label_of_another_kind_is_refused(kind, label, wanted):
-    task = Task("t", 1, (), "word", kind, "", (), lambda s: [Example(label, (0, 1))], "")
-    with pytest.raises(UserError, match=wanted):
-        of_hand(task=task)
-
-
 def test_a_metric_that_does_not_score_sets_is_refused():
     task = Task("t", 1, (), "word", "multi-label", "accuracy", (), list, "")
     with pytest.raises(UserError, match=r"'accuracy' does not score multi-label .* micro_f1"):

@@ -153,19 +153,6 @@ def test_blocks_consist_of_whole_sentences_and_are_not_tiny(n):
         )
 
 
-def test_the_standard_error_is_that_of_resampled_sentences(monkeypatch):
-    torch.manual_seed(0)
-    monkeypatch.setattr("probes.training.online_code.SHARES", (10.0, 50.0, 100.0))
-    says(monkeypatch, lambda prefix, k: torch.tensor([0.9, 0.1]).log())
-    found = []
-    for _ in range(300):
-        kind = torch.rand(200).repeat_interleave(5)  # words of a sentence depend on each other
-        y = (torch.rand(1000) < 0.3 * kind).long()
-        found.append(online_code(examples(torch.zeros(1, 1000, 2), y, 5), 2, PROBES["linear"]))
-    spread = torch.stack([code.bits for code in found]).std().item()
-    assert found[0].deviation.item() == pytest.approx(spread, rel=0.25)
-
-
 def test_the_code_of_sets_is_that_of_each_label_alone(monkeypatch):
     monkeypatch.setattr("probes.training.online_code.SHARES", (25.0, 100.0))
     labels = torch.tensor([1, 2, 2, 0] * 20)

@@ -33,20 +33,6 @@ def test_ridge_regression_is_that_of_scikit_learn():
     np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-4)
 
 
-def test_a_bootstrap_seed_is_a_weighted_fit():
-    train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
-    weights = bootstrap_weights(train.sentences, 3)
-    fitted = fit(
-        with_cells(train, 2), with_cells(dev, 2), 0, PROBES["linear"], [Draw(0, 0), Draw(3, 3)]
-    )
-    strength = fitted.strength[1, 1].item()
-    model = Ridge(alpha=strength * weights.sum().item())
-    model.fit(train.features.values[1], train.labels[0], sample_weight=weights)
-    ours = predict(fitted, dev.features, 0, PROBES["linear"])[1, 1]
-    np.testing.assert_allclose(ours, model.predict(dev.features.values[1]), atol=1e-3)
-    assert not torch.equal(fitted.parameters[0][1, 0], fitted.parameters[0][1, 1])
-
-
 def test_cells_that_lack_examples_are_fits_on_the_others():
     train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
     kept = torch.stack([torch.arange(900) % 3 != 0, torch.arange(900) < 500])

@@ -9,17 +9,15 @@ from types import MappingProxyType
 
 from probes.boards.claims.rules import MissingError, ModelRows, Outcome, beside_twin, corrected
 from probes.boards.claims.table import CLAIMS, Claim
-from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, alike
-from probes.boards.corpus_groups import of_corpora
-from probes.boards.twins import twins_beside, twins_of
+from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, alike, twins_beside, twins_of
+from probes.boards.groups import of_corpora
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import is_current
-from probes.records.record import Record
+from probes.records.record import Record, model_title
 from probes.records.result import Result
-from probes.records.titles import model_title
 
 Group = dict[Path, Record]  # of one model and corpus
 

@@ -17,7 +17,7 @@ from probes.engines.inputs import LazyCorpus
 from probes.measurements.plugins import load_file
 from probes.records.table import Cell, Table, TableRow
 from probes.rendering.printing import printer
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Task
 

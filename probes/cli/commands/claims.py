@@ -7,15 +7,14 @@ from collections.abc import Iterator
 
 from probes.boards.claims.claim_reports import NOTE, Report, make_reports
 from probes.boards.claims.table import CLAIMS
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
 from probes.records.files import or_published
 from probes.records.table import Cell, Table, TableRow
-from probes.rendering.printing import printer
-from probes.rendering.rows import DataRow
+from probes.rendering.printing import DataRow, printer
 
 SUMMARY = "Test claims of the literature about layers and heads on results."
 

@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from probes.boards.behaviour import of_items
-from probes.boards.behaviour_tables import paired_tables
+from probes.boards.behaviour_tables import of_items, paired_tables
 from probes.boards.board import Candidate, make_boards, named
 from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import add_format, names, place
@@ -15,11 +14,9 @@ from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import find_results, joined
-from probes.records.files import or_published
-from probes.records.record import Record
+from probes.records.files import identity, or_published
+from probes.records.record import Record, model_title
 from probes.records.table import Table
-from probes.records.titles import model_title
-from probes.records.unique import identity
 from probes.rendering.printing import printer
 
 SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."

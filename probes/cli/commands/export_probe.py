@@ -9,9 +9,8 @@ from safetensors.numpy import save
 
 from probes.cli.arguments import place
 from probes.cli.fitted_probes import find_probe
-from probes.common.default_folders import default_cache
 from probes.common.errors import UserError
-from probes.common.files import published
+from probes.common.files import default_cache, published
 
 SUMMARY = "Write one fitted probe to a file that numpy can read (docs/fitted-probes.md)."
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.corpus_groups import of_corpora
-from probes.boards.groups import Group
+from probes.boards.groups import Group, of_corpora
 from probes.cli.arguments import add_folders, add_places, place
 from probes.cli.figures import chosen_figure, figure_names
 from probes.cli.results import FORMATS, records_below
@@ -21,8 +20,7 @@ from probes.data.find import find_corpus, require_known
 from probes.measurements.joined_results import joined
 from probes.records.charts import LEFT_OUT, Chart, PredictedTree
 from probes.records.files import or_published, read_arrays
-from probes.records.record import Record
-from probes.records.titles import corpus_title, model_title
+from probes.records.record import Record, corpus_title, model_title
 
 SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another measurement."
 

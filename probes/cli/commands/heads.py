@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.boards.head_boards import ATTENTION, head_tables
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below

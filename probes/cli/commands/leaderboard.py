@@ -7,11 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from probes.boards.behaviour import of_items
-from probes.boards.behaviour_tables import behaviour_tables
+from probes.boards.behaviour_tables import behaviour_tables, of_items
 from probes.boards.board import Board, make_boards, named
-from probes.boards.ranking import Ranking
-from probes.boards.ranking_tables import CSV_HEADS, csv_rows, ranking_tables
+from probes.boards.ranking_tables import CSV_HEADS, Ranking, csv_rows, ranking_tables
 from probes.boards.retention import retention_table
 from probes.cli.arguments import add_format, names, place
 from probes.cli.results import no_results, records_below

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.corpus_groups import of_corpora
+from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, place
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError

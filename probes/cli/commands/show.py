@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table
-from probes.boards.evidence import tables_of
+from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_of
 from probes.boards.layer_tables import model_tables
 from probes.cli.arguments import add_format, place
 from probes.cli.results import results_below

@@ -83,7 +83,8 @@ def run(options: argparse.Namespace) -> int:
     runs = read_sweep(options.file, overriding)
     if all(each.config.offline for each in runs):
         os.environ["HF_HUB_OFFLINE"] = "1"
-    rows, missing = [], {}
+    rows: list[TableRow] = []
+    missing: dict[str, str] = {}
     for number, each in enumerate(runs, start=1):
         n_models = counted(len(each.models), "model")
         progress.say(
@@ -118,6 +119,10 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
         shared = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not TOML ({error}); correct it.") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path}: has a number of thousands of digits, or brackets nested too deep; correct it."
+        ) from error
     tables = shared.pop("run", None)
     if not (isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)):
         raise UserError(f"{path}: it lists no runs; give each a table [[run]].")

@@ -20,11 +20,10 @@ from probes.measurements.measurement import (
     Request,
 )
 from probes.measurements.pivots import Pivot
-from probes.records.base import Frozen
-from probes.records.record import Extent, Record
+from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place
 from probes.records.table import Table
-from probes.records.titles import subject_title
+from probes.records.values import Frozen
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus

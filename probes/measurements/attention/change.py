@@ -12,9 +12,9 @@ from probes.measurements.attention.attention import Attention
 from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
-from probes.records.base import Frozen
 from probes.records.charts import Chart
 from probes.records.record import Extent, Record
+from probes.records.values import Frozen
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus

@@ -19,8 +19,7 @@ from probes.measurements.attention.layout import Layout, WholeTexts
 from probes.measurements.attention.links import TextLinks, digest_of
 from probes.measurements.head_rows import COLUMNS, OFFSETS, STATISTICS, TOKENS, TREES
 from probes.records.header import ModelRecord
-from probes.statistics.arborescences import arborescences
-from probes.statistics.spanning_trees import spanning_trees
+from probes.statistics.spanning_trees import arborescences, spanning_trees
 
 OF_MAPS = ("statistics", "mean_maps", "n_mean_maps")
 """What is kept whatever a text consists of."""

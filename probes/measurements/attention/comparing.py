@@ -17,7 +17,7 @@ from probes.measurements.context import Context
 from probes.measurements.measurement import Found
 from probes.records.row import Place, Row
 from probes.records.values import Estimate
-from probes.statistics.estimates import means
+from probes.statistics.bootstrap import means
 
 Tokens = dict[int, tuple[int, ...]]
 """Token ids of each text, special ones among them, by its place in the view."""

@@ -23,7 +23,7 @@ from probes.measurements.measurement import Found
 from probes.measurements.pivots import note_of
 from probes.records.row import Place, Row
 from probes.records.values import Estimate
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 from probes.statistics.partition import Partition
 from probes.statistics.ratios import RatioParts, difference, estimate, p_values
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from probes.common.arrays import Floats, Ints
-from probes.compute.precision import exact_products
+from probes.compute.devices import exact_products
 from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows

@@ -11,7 +11,7 @@ from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.head_rows import CLASS, CLASSES, TOKENS, HeadNumbers, HeadRows
 from probes.records.charts import Card, Grid, Panel
 from probes.records.row import Place
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 if TYPE_CHECKING:
     from probes.measurements.frame import Findings

@@ -17,10 +17,9 @@ from probes.data.items import Item
 from probes.extraction.views import Text, View, view_over
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
-from probes.records.base import Frozen
 from probes.records.record import Extent
 from probes.records.row import Place, Row
-from probes.records.values import ends
+from probes.records.values import Frozen, ends
 from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.partition import FEWEST
 from probes.statistics.strata import Strata

@@ -13,10 +13,9 @@ from sklearn.metrics.cluster import expected_mutual_information
 from probes.common.arrays import Floats, Ints
 from probes.measurements.geometry.labelled_words import LabelledGroup, LabelSet, Read
 from probes.records.values import Estimate
-from probes.statistics.estimates import estimate, means, weights
+from probes.statistics.bootstrap import estimate, means, weights
 from probes.statistics.partition import Partition
-from probes.statistics.row_sums import Rows
-from probes.statistics.sums import ratio
+from probes.statistics.sums import Rows, ratio
 
 STARTS = 5
 """Runs of k-means, over which agreement is averaged: it finds a local optimum, and from another

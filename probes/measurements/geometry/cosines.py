@@ -10,8 +10,8 @@ import numpy as np
 
 from probes.common.arrays import Floats, Ints
 from probes.records.values import Estimate
-from probes.statistics.estimates import estimate, unknown, weights
-from probes.statistics.row_sums import Rows, blocks, group_sums
+from probes.statistics.bootstrap import estimate, unknown, weights
+from probes.statistics.sums import Rows, blocks, group_sums
 
 
 def norms(rows: Rows) -> Floats:

@@ -19,8 +19,8 @@ from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.geometry.position_share import PLACES
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
-from probes.records.base import Frozen
 from probes.records.row import Row
+from probes.records.values import Frozen
 from probes.statistics.cka import bias_note, cka_within
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from probes.common.wording import counted
 from probes.data.chunk_schemes import chunks_of
 from probes.data.sentence import Sentence
 from probes.statistics.partition import Partition
-from probes.statistics.row_sums import Rows
+from probes.statistics.sums import Rows
 
 if TYPE_CHECKING:
     from probes.measurements.context import Context

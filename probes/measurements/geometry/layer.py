@@ -21,8 +21,8 @@ from probes.measurements.geometry.labelled_words import LabelSet, Read, Words
 from probes.measurements.geometry.position_share import position_share
 from probes.records.row import Row
 from probes.records.values import Estimate
-from probes.statistics.estimates import means
-from probes.statistics.row_sums import Rows, centred, cross_gram
+from probes.statistics.bootstrap import means
+from probes.statistics.sums import Rows, centred, cross_gram
 
 DOMINANT = 3
 """Dimensions that are named."""

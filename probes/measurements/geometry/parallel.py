@@ -23,13 +23,12 @@ from probes.measurements.chart_views import Lines
 from probes.measurements.geometry.cosines import unit_vectors
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
-from probes.records.base import Frozen
 from probes.records.row import Row
-from probes.records.values import ends
+from probes.records.values import Frozen, ends
+from probes.statistics.bootstrap import means
 from probes.statistics.cka import bias_note, linear_cka
-from probes.statistics.estimates import means
 from probes.statistics.partition import Partition, partition
-from probes.statistics.row_sums import Rows, blocks, centred, group_sums
+from probes.statistics.sums import Rows, blocks, centred, group_sums
 
 if TYPE_CHECKING:
     from probes.extraction.windows import Pooling

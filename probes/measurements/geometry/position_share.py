@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from probes.common.arrays import Ints
-from probes.statistics.row_sums import Rows, group_sums
+from probes.statistics.sums import Rows, group_sums
 
 PLACES = 200
 """Places that are told apart: words from the last of them on share it. Work grows with the cube of

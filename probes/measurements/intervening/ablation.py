@@ -36,13 +36,13 @@ from probes.measurements.intervening.pruning import (
 )
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.measurements.pivots import Pivot
-from probes.records.base import Frozen
-from probes.records.record import Extent, Record
+from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place, Row
 from probes.records.table import NOTHING, Table, TableRow
-from probes.records.titles import subject_title
-from probes.statistics.formatting import shown, shown_p
+from probes.records.values import Frozen
+from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
+from probes.statistics.significance import shown_p
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats

@@ -40,9 +40,9 @@ from probes.measurements.intervening.probed_sample import (
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import predictions, span_means
-from probes.records.base import Frozen
 from probes.records.record import Record
 from probes.records.row import Place, Row
+from probes.records.values import Frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,8 +11,7 @@ import numpy as np
 from probes.measurements.verb_forms import TASK, Forms, Question, answered, spaced
 from probes.records.row import Place, Row
 from probes.records.values import ends
-from probes.statistics.bootstrap import informative
-from probes.statistics.estimates import means
+from probes.statistics.bootstrap import informative, means
 from probes.statistics.partition import Partition
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from probes.measurements.intervening.probed_sample import (
 )
 from probes.measurements.stored_probes import StoredProbes
 from probes.records.row import Place, Row
-from probes.statistics.estimates import means
+from probes.statistics.bootstrap import means
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints

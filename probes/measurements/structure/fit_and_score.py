@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from probes.compute.precision import exact_products
+from probes.compute.devices import exact_products
 from probes.examples.examples import NotServedError
 from probes.measurements.context import Context
 from probes.measurements.measurement import Found

@@ -20,8 +20,7 @@ from probes.statistics.bootstrap import bounds, interval, resample, resampled_su
 from probes.statistics.metrics import mean_value, metrics
 from probes.statistics.partition import FEWEST, Partition
 from probes.statistics.rank_correlation import parts_by_length
-from probes.statistics.replicates import Replicates, p_best_of
-from probes.statistics.spread import Spread
+from probes.statistics.replicates import Replicates, Spread, p_best_of
 from probes.statistics.sums import ratio, sparse
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from probes.measurements.choosing import BestOnDev, PlacesOf
 from probes.measurements.measurement import Found, Measurement
 from probes.measurements.pivots import Pivot, Section
 from probes.measurements.structure.trees import DRAWS
-from probes.records.base import Frozen
+from probes.records.values import Frozen
 from probes.statistics.metrics import label_of
 from probes.statistics.rank_correlation import NSPR_LENGTHS
 

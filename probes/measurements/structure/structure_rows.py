@@ -22,12 +22,10 @@ from probes.measurements.structure.sentence_scores import (
 from probes.measurements.structure.trees import BINS, Trees
 from probes.records.row import Row
 from probes.statistics.bootstrap import RESAMPLES
-from probes.statistics.formatting import shown_sd
-from probes.statistics.metrics import label_of
+from probes.statistics.metrics import label_of, shown_sd
 from probes.statistics.partition import FEWEST
-from probes.statistics.spread import Spread, pooled
+from probes.statistics.replicates import Spread, pooled, training_noise
 from probes.statistics.sums import ratio
-from probes.statistics.training_noise import training_noise
 
 Edges = NDArray[np.uint16]
 """By sentence and distance of both words. Shape (s, bins)."""

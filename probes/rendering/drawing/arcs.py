@@ -10,19 +10,20 @@ import altair as alt
 
 from probes.data.sentence import ROOT
 from probes.records.charts import LEFT_OUT, PredictedTree
-from probes.rendering.drawing.legends import Mark, stacked
 from probes.rendering.drawing.style import (
     DASHED,
     SOLID,
     Drawing,
+    Mark,
     Style,
     dashes,
     filled,
+    stacked,
     stroked,
     table,
+    text_width,
 )
 from probes.rendering.palette import COLOURS
-from probes.rendering.text_width import text_width
 
 _BLACK, _GREY, _RIGHT, _WRONG = "black", "#9aa1a9", COLOURS[0], COLOURS[1]
 

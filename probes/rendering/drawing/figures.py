@@ -13,11 +13,9 @@ from typing import Any
 from probes.boards.groups import Group
 from probes.common.errors import UserError
 from probes.common.files import published
-from probes.records.charts import Chart, Grid, PredictedTree
-from probes.records.curves import Curves
-from probes.records.gallery import Gallery
+from probes.records.charts import Chart, Curves, Gallery, Grid, PredictedTree
 from probes.records.result import Result
-from probes.rendering.drawing import arcs, galleries, grids, heat_maps, lines
+from probes.rendering.drawing import arcs, grids, heat_maps, lines
 from probes.rendering.drawing.style import FONTS, INCH, Style
 
 OF_GROUPS: dict[str, Callable[[Group, Style, float], Any]] = {
@@ -46,7 +44,7 @@ def drawn(kind: str, chosen: Group | Chart | PredictedTree, style: Style) -> str
         case Grid():
             make = grids.of_grid
         case Gallery():
-            make = galleries.of_gallery
+            make = grids.of_gallery
         case PredictedTree():
             make = arcs.of_tree
             style = replace(style, width=arcs.width_of(chosen, style.width))
@@ -85,22 +83,17 @@ def fitted(make: Callable[[float], Any], style: Style) -> str:
     Args:
         make: gives the drawing for the room that its plots have together.
     """
-    taken, svg, width = 40.0, "", 0.0
+    import vl_convert
+
+    taken, svg = 40.0, ""
     for _ in range(4):
-        svg, width, _ = _svg(make(max(style.width - taken, 20)), style)
+        spec = make(max(style.width - taken, 20)).to_dict(validate=False)
+        svg = vl_convert.vegalite_to_svg({**spec, "config": style.config}, allowed_base_urls=[])
+        width, _ = _size(svg)
         if abs(width - style.width) <= 1:
             break
         taken += width - style.width
     return _widened(svg, style.width)
-
-
-def _svg(chart: Any, style: Style) -> tuple[str, float, float]:
-    """The SVG, its width and its height."""
-    import vl_convert
-
-    spec = {**chart.to_dict(validate=False), "config": style.config}
-    svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-    return svg, *_size(svg)
 
 
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)" viewBox="[^"]*"')

@@ -12,22 +12,26 @@ from probes.boards.layer_tables import floor_row, layer_rows
 from probes.common.errors import UserError
 from probes.measurements.cells import estimate_text, metric_name
 from probes.measurements.measurement import LOCALISATION, get_measurement
+from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
-from probes.records.titles import limit_mark, model_title
 from probes.rendering.drawing.grids import CELL, LARGEST, SMALLEST, distinct_names, names
-from probes.rendering.drawing.legends import Looks, Mark, looks_of_models, stacked
 from probes.rendering.drawing.style import (
     SAID,
     SOLID,
     Drawing,
+    Looks,
+    Mark,
     Style,
     filled,
     layered,
+    looks_of_models,
+    stacked,
     stroked,
     table,
+    text_width,
     viridis,
+    wrapped,
 )
-from probes.rendering.text_width import text_width, wrapped
 
 FRAME = "#ff5a36"
 

@@ -10,21 +10,25 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from probes.boards.groups import Group
-from probes.records.curves import Curves, Point
-from probes.rendering.drawing.legends import Looks, Mark, looks_of_lines, looks_of_models, stacked
+from probes.records.charts import Curves, Point
 from probes.rendering.drawing.style import (
     DASHED,
     DOTTED,
     SAID,
     SOLID,
     Drawing,
+    Looks,
+    Mark,
     Style,
     layered,
+    looks_of_lines,
+    looks_of_models,
+    stacked,
     table,
+    wrapped,
 )
 from probes.rendering.palette import shades
-from probes.rendering.text_width import wrapped
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 BASELINE = "type majority"
 

@@ -10,18 +10,68 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from probes.boards.corpus_groups import CorpusGroup
-from probes.boards.groups import Group
+from probes.boards.groups import CorpusGroup, Group
 from probes.common.terminal import progress
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plugin_failure
-from probes.records.charts import Chart, Grid
-from probes.records.curves import Curves
-from probes.records.gallery import Gallery
+from probes.records.charts import Card, Chart, Curves, Gallery, Grid, Picture
 from probes.records.table import Table
 from probes.rendering.page import page_charts, tables
-from probes.rendering.page.cards import Cards, cards_of
-from probes.rendering.page.models import Shown
+from probes.rendering.page.page_charts import Shown, significant
+
+
+class Cards:
+    """The cards of one part of the page, each of them and each picture once.
+
+    Attributes:
+        data: what the page needs: cards, with the number of their picture; and pictures.
+    """
+
+    def __init__(self) -> None:
+        self._cards: dict[Card, int] = {}
+        self._pictures: dict[tuple[tuple[float | None, ...], ...], int] = {}
+        self.data: dict[str, list[Any]] = {"cards": [], "pictures": []}
+
+    def number(self, card: Card | None) -> int | None:
+        """The place of a card among all; None for no card."""
+        if card is None:
+            return None
+        if card not in self._cards:
+            self._cards[card] = len(self._cards)
+            picture = None if card.picture is None else self._picture(card.picture)
+            lines = [[name, value] for name, value in card.lines]
+            self.data["cards"].append({"title": card.title, "lines": lines, "picture": picture})
+        return self._cards[card]
+
+    def numbers(self, cards: Sequence[Sequence[Card | None]]) -> list[list[int | None]]:
+        """The places of cards in rows and columns."""
+        return [[self.number(card) for card in row] for row in cards]
+
+    def _picture(self, picture: Picture) -> int:
+        # Three digits are more than a colour shows.
+        values = tuple(tuple(significant(x, 3) for x in row) for row in picture.values)
+        if values not in self._pictures:
+            self._pictures[values] = len(self._pictures)
+            self.data["pictures"].append(values)
+        return self._pictures[values]
+
+
+def cards_of(gallery: Gallery, label: str) -> list[list[Card | None]]:
+    """A card with each picture of a model, by which the page shows it and enlarges it."""
+    panel = gallery.panels[label]
+    return [
+        [
+            _card(f"{gallery.down} {row}, {gallery.across} {column}", picture)
+            for column, picture in zip(panel.columns, pictures, strict=True)
+        ]
+        for row, pictures in zip(panel.rows, panel.pictures, strict=True)
+    ]
+
+
+def _card(title: str, picture: Picture | None) -> Card | None:
+    if picture is None:
+        return None
+    return Card(title, (("kind", picture.group),) if picture.group else (), picture)
 
 
 @dataclass(frozen=True)
@@ -100,7 +150,8 @@ def parts(
             data: dict[str, dict[str, Any]] = {}
             for view in views:
                 for each in view.charts:
-                    data |= _data(each, list(models))
+                    if isinstance(each.chart, Curves) and each.chart.models:
+                        data[each.id] = page_charts.line_chart(each.chart, list(models))
             html = template.render(
                 summary=get_measurement(name).summary,
                 views=views,
@@ -151,10 +202,3 @@ def _chart(id: str, chart: Chart, cards: Cards) -> ShownChart:
         case Gallery():
             numbered = {label: cards.numbers(cards_of(chart, label)) for label in chart.panels}
             return ShownChart(id, "gallery", chart, {}, numbered, [])
-
-
-def _data(view: ShownChart, models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What is drawn, by the identifier of its place."""
-    if isinstance(view.chart, Curves) and view.chart.models:
-        return {view.id: page_charts.line_chart(view.chart, models)}
-    return {}

@@ -15,24 +15,19 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from probes import __version__
 from probes.boards.claims.claim_reports import NOTE as CLAIMS_NOTE
 from probes.boards.claims.claim_reports import Report, make_reports
-from probes.boards.comparable import SAME_VECTORS, values
-from probes.boards.corpus_groups import corpus_groups
-from probes.boards.groups import Group, TaskResults, group, model_labels
-from probes.boards.overview import NOTE, finding
-from probes.boards.separability import separability
-from probes.boards.twins import twins_of
+from probes.boards.comparable import SAME_VECTORS, twins_of, values
+from probes.boards.groups import Group, TaskResults, corpus_groups, group, model_labels
+from probes.boards.separability import NOTE, finding, separability
 from probes.common.files import published
 from probes.measurements.measurement import LOCALISATION, probe_measurements
-from probes.records.charts import Grid
-from probes.records.curves import Curves
-from probes.records.record import Record
+from probes.records.charts import Curves, Grid
+from probes.records.record import Record, model_title
 from probes.records.result import Result
 from probes.records.table import Table, legend
-from probes.records.titles import model_title
 from probes.rendering.page import page_charts, tables
 from probes.rendering.page.measurements import parts
-from probes.rendering.page.models import MOST_DRAWN, shown_models
-from probes.rendering.page.provenance_tables import sources
+from probes.rendering.page.page_charts import MOST_DRAWN, shown_models
+from probes.rendering.page.tables import sources
 from probes.rendering.palette import css, distinct
 
 Measure = tuple[Curves, Table, list[str]]
@@ -121,7 +116,7 @@ def page(
     Args:
         found: results by their paths.
         name: its title.
-        others: records of measurements of a corpus; see `probes.boards.corpus_groups.of_corpora`.
+        others: records of measurements of a corpus; see `probes.boards.groups.of_corpora`.
         home: the address of a page that it belongs to; empty for none.
     """
     every = {**found, **others}

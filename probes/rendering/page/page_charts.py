@@ -1,4 +1,7 @@
-"""The charts of the page: as figures have them, with names in tooltips instead of a key."""
+"""The charts of the page: as figures have them, with names in tooltips instead of a key.
+
+`shown_models` says how each model is drawn.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from probes.boards.groups import Group
-from probes.records.charts import Chart
-from probes.records.curves import Curves
+from probes.boards.groups import Group, model_key, model_labels, model_order
+from probes.extraction.model_names import pretrained_name
+from probes.records.charts import Chart, Curves
+from probes.records.record import Record
 from probes.rendering.drawing import heat_maps, lines
 from probes.rendering.drawing.style import Style
-from probes.rendering.page.models import Shown
+from probes.rendering.palette import COLOURS, SYMBOLS
 
 Spec = dict[str, Any]
 """A chart as Vega-Lite reads it, without what all of them have in common."""
@@ -109,3 +114,57 @@ def script() -> str:
 def significant(value: float | None, digits: int) -> float | None:
     """A value with so many digits; None for one that JSON does not have."""
     return float(f"{value:.{digits}g}") if value is not None and math.isfinite(value) else None
+
+
+MOST_DRAWN = 8
+"""Number of models that are drawn in the charts at first; more are hard to read."""
+
+MOST_OPENED = 3
+"""Number of trained models that the overview shows unfolded."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A model as the page shows it.
+
+    Attributes:
+        record: any record of it.
+        random: whether its weights were never trained; it has its model's colour, dotted.
+        drawn: whether it is drawn in the charts at first.
+        opened: whether the overview shows it unfolded.
+    """
+
+    id: int
+    label: str
+    record: Record
+    colour: str
+    glyph: str
+    random: bool
+    drawn: bool
+    opened: bool
+
+
+def shown_models(found: Mapping[Path, Record]) -> dict[str, Shown]:
+    """Models by label, each followed by its random twins."""
+    labels = model_labels(found)
+    firsts: dict[str, Record] = {}
+    for record in found.values():
+        firsts.setdefault(labels[model_key(record)], record)
+    order = sorted(firsts, key=model_order)
+    bases = list(dict.fromkeys(map(pretrained_name, order)))
+    shown = {}
+    for place, label in enumerate(order):
+        base = bases.index(pretrained_name(label))
+        random = firsts[label].model.random_seed is not None
+        symbol = list(SYMBOLS)[base // len(COLOURS) % len(SYMBOLS)]
+        shown[label] = Shown(
+            id=place,
+            label=label,
+            record=firsts[label],
+            colour=COLOURS[base % len(COLOURS)],
+            glyph=SYMBOLS[symbol][random],
+            random=random,
+            drawn=place < MOST_DRAWN,
+            opened=base < MOST_OPENED and not random,
+        )
+    return shown

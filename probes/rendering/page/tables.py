@@ -1,11 +1,13 @@
-"""The tables of the page."""
+"""The tables of the page, also of provenance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
+from typing import NamedTuple
 
 from probes.boards.groups import Group, TaskResults
 from probes.boards.layer_tables import count_row, floor_row, layer_rows
@@ -17,11 +19,13 @@ from probes.measurements.cells import (
     score_cell,
 )
 from probes.measurements.measurement import LOCALISATION
-from probes.records.charts import Grid
-from probes.records.curves import Curves, Point
+from probes.records.charts import Curves, Grid, Point
+from probes.records.header import CorpusRecord
+from probes.records.record import Record
+from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.rendering.drawing.lines import digits_of
-from probes.statistics.formatting import shown
+from probes.statistics.metrics import shown
 
 NO_RESULT = Cell(NOTHING, note="no result")
 
@@ -165,3 +169,72 @@ def breakdown(unit: TaskResults) -> Table:
         ("model", *(f"{name}, n = {n:,}" for name, n in groups.items())),
         tuple(rows),
     )
+
+
+class Run(NamedTuple):
+    """Results of one command on one machine."""
+
+    n: int
+    models: list[str]
+    facts: dict[str, str]
+
+
+class Made(NamedTuple):
+    """One result, with what it was computed from."""
+
+    model: str
+    corpus: str
+    what: str
+    examples: str
+    seconds: str
+    key: str
+    marks: str
+
+
+class Sources(NamedTuple):
+    """Corpora, runs and results behind the page's numbers."""
+
+    corpora: list[CorpusRecord]
+    runs: list[Run]
+    results: list[Made]
+
+
+def sources(records: Sequence[Record]) -> Sources:
+    """Collect the sources of results, and of records of other measurements."""
+    corpora = {record.corpus.digest: record.corpus for record in records}
+    grouped: dict[tuple[tuple[str, str], ...], list[Record]] = {}
+    for record in records:
+        grouped.setdefault(tuple(sorted(record.provenance.items())), []).append(record)
+    runs = [
+        Run(len(made), list(Counter(r.model.name for r in made)), dict(facts))
+        for facts, made in grouped.items()
+    ]
+    return Sources(list(corpora.values()), runs, list(map(_made, records)))
+
+
+def _made(record: Record) -> Made:
+    marks = {
+        "silver": record.silver,
+        "limited": record.corpus.limited,
+        "random": record.model.random_seed is not None,
+    }
+    what = f"{record.measurement} v{record.measurement_version}"
+    if isinstance(record, Result):
+        task = record.task
+        what = f"{task.name} v{task.version}, {record.probe.family}, {record.view} view"
+    return Made(
+        record.model.name + (f" against {record.base.name}" if record.base else ""),
+        f"{record.corpus.name} {record.corpus.version}",
+        f"{what}, {record.pooling} pooling, {record.dtype}",
+        _examples(record) if isinstance(record, Result) else "–",
+        f"{sum(record.seconds.values()):.1f}",
+        record.key[:8],
+        ", ".join(mark for mark, is_so in marks.items() if is_so),
+    )
+
+
+def _examples(result: Result) -> str:
+    n = result.examples.n
+    excluded = sum(result.examples.excluded.get("test", {}).values())
+    examples = " / ".join(f"{n[split]:,}" for split in ("train", "dev", "test") if split in n)
+    return examples + f"; {excluded:,} of test left out" * bool(excluded)

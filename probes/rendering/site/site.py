@@ -12,8 +12,15 @@ from typing import Any
 from probes import __version__
 from probes.boards.board import Board, Candidate, by_task_group, make_boards, named
 from probes.boards.leaderboard_csv import tidy, write_tidy
-from probes.boards.ranking import Ranking
-from probes.boards.ranking_tables import CSV_HEADS, csv_rows, rules, size, table_apart, table_of_all
+from probes.boards.ranking_tables import (
+    CSV_HEADS,
+    Ranking,
+    csv_rows,
+    rules,
+    size,
+    table_apart,
+    table_of_all,
+)
 from probes.boards.submissions import LeftOff, Submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing

@@ -72,7 +72,7 @@ def test_the_files_pass_their_test_and_run(of, tiny_bert, tmp_path, capsys):
         ("measurement", "Python or the file itself uses this name"),
         ("float", "Python or the file itself uses this name"),
         ("json", "json.py would hide the module 'json'"),
-        ("probes", "probes.py would hide the module 'probes'"),
+        ("probes", "--measurements or --evidence uses this word"),
         ("my-norms", "begin with a letter"),
         ("Norms", "use up to 40 of a-z, 0-9 and _"),
         ("x" * 41, "use up to 40 of a-z"),

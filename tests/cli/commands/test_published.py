@@ -9,8 +9,8 @@ from board_by_hand import put
 
 from probes.__main__ import main
 from probes.measurements.joined_results import find_results, joined
+from probes.records.files import unique_records
 from probes.records.record import SCHEMA_VERSION
-from probes.records.unique import unique_records
 
 
 @pytest.fixture

@@ -92,6 +92,8 @@ GOOD = '[[run]]\nmodel = "m"\n'
 
 REFUSED = [
     ("[[run]\n", ": not TOML (Expected ']]' at the end of an array declaration (at line 1, column 6)); correct it."),
+    ("seeds = " + 5000 * "9" + "\n" + GOOD, ": has a number of thousands of digits, or brackets nested too deep; correct it."),
+    ("a = " + 3000 * "[" + "\n" + GOOD, ": has a number of thousands of digits, or brackets nested too deep; correct it."),
     ('model = "m"\n', ": it lists no runs; give each a table [[run]]."),
     ('run = "m"\n', ": it lists no runs; give each a table [[run]]."),
     (GOOD + '[[run]]\ncorpus = "sample"\n', ", run 2: it has no model; give model, or vectors."),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from heads_by_loops import assert_equal, of_heads
 from killing import small_corpus
-from measuring_attention import one
+from measuring import one
 from pages import data_of
 from tiny_models import save
 
@@ -88,17 +88,6 @@ def test_heads_csv_has_every_number(bert):
             assert value is None or given == pytest.approx(value, rel=1e-4, abs=1e-6)
         assert (row["n"], row["baseline_kind"]) == (str(of.n), grid.kind)
         assert of.split == "test" or of.interval is None
-    assert (
-        n
-        == len(
-            {
-                (row["metric"], row["feature"], row["direction"], row["split"])
-                for row in rows
-                if row["head"] and row["metric"] != "class"
-            }
-        )
-        * 4
-    )
     classes = {(x[1], x[4], x[5]) for x in found if x[0] == "class"}
     assert classes == {
         (name, str(layer), str(head)) for (layer, head), name in heads.classes.items()
@@ -125,13 +114,6 @@ def of_mixes(run, split="test"):
     """The scores of mixes of heads: of each layer, then of all."""
     rows = run.record.rows
     return [x.value for x in rows if (x.axes.get("feature"), x.split) == ("mix of heads", split)]
-
-
-def test_arrays_have_what_sentences_contribute(bert):
-    arrays = read_arrays(bert.path)
-    scores = arrays["test_sums"].sum(1) / arrays["test_counts"].sum(1)
-    assert scores == pytest.approx([x.test.value for x in bert.heads.choices], rel=1e-5)
-    assert len(arrays["test_clusters"]) == bert.record.facts["test_texts"] == 120
 
 
 def text(value):

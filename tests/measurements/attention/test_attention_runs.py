@@ -9,7 +9,7 @@ import pytest
 import torch
 from changed_corpus import changed
 from killing import small_corpus
-from measuring_attention import measured, one
+from measuring import measured, one
 from safetensors.torch import load_file, save_file
 from tiny_models import save, save_tokenizer
 
@@ -52,32 +52,6 @@ def without_heads(row):
 
 def notes(record):
     return " ".join(note for table in Attention().tables([record]) for note in table.notes)
-
-
-def assert_close(one, other):
-    """But for rounding."""
-    for a, b in zip(one.rows, other.rows, strict=True):
-        assert (a.metric, a.layer, a.split, a.n, a.axes) == (
-            b.metric,
-            b.layer,
-            b.split,
-            b.n,
-            b.axes,
-        )
-        for x, y in zip(
-            (a.value, *(a.interval or ())), (b.value, *(b.interval or ())), strict=True
-        ):
-            assert x == y or x == pytest.approx(y, abs=2e-6), (a, b)
-
-
-@pytest.mark.parametrize("batch_tokens", ["64", "4096"])
-def test_batches_change_nothing(usual, models, small, tmp_path, batch_tokens):
-    found = one(models / "bert", small, tmp_path, "--batch-tokens", batch_tokens)
-    assert_close(found.record, usual.record)
-    arrays, expected = read_arrays(found.path), read_arrays(usual.path)
-    assert arrays.keys() == expected.keys()
-    for name, values in arrays.items():
-        np.testing.assert_allclose(values, expected[name], atol=1e-5, err_msg=name)
 
 
 def test_workers_find_the_same(usual, models, small, tmp_path):

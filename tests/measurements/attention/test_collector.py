@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from planted_maps import eager_maps
 from tiny_models import build
 from tiny_readings import collected
 
@@ -62,15 +63,9 @@ def encoder(request: pytest.FixtureRequest) -> Encoder:
 def maps_of(encoder: Encoder, text: Any) -> tuple[np.ndarray, list[list[int]]]:
     """The maps of all blocks and heads of one text, alone, and the places of each word's tokens."""
     (pieces,) = encoder.split([text])
-    ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
-    encoder.model.set_attn_implementation("eager")
-    with torch.no_grad():
-        given = encoder.model(
-            input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True
-        )
     first, bounds = len(encoder.words.prefix), pieces.bounds
     places = [list(range(first + a, first + b)) for a, b in itertools.pairwise(bounds)]
-    return torch.stack([x[0] for x in given.attentions]).double().numpy(), places
+    return eager_maps(encoder, text).astype(np.float64), places
 
 
 def between(maps: np.ndarray, places: list[list[int]]) -> np.ndarray:

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from heads_by_loops import between_words
 from planted_maps import PlantedModel, context_of, eager_maps
+from planted_trees import random_heads
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
@@ -27,16 +29,6 @@ from probes.measurements.attention.mixing import (
 rng = np.random.default_rng(5)
 
 
-def tree(n, seed):
-    """Heads of a random tree over n words."""
-    draws = np.random.default_rng(seed)
-    order = draws.permutation(n)
-    heads = np.full(n, ROOT)
-    for place in range(1, n):
-        heads[order[place]] = order[draws.integers(place)]
-    return tuple(map(int, heads))
-
-
 def sentences(n, seed, longest=9):
     draws = np.random.default_rng(seed)
     return tuple(
@@ -45,7 +37,7 @@ def sentences(n, seed, longest=9):
             "en",
             (f"{seed}x{i}", *(f"w{j}" for j in range(1, size))),
             deprels=tuple(draws.choice(["nsubj", "punct"], size, p=[0.8, 0.2])),
-            heads=tree(size, 100 * seed + i),
+            heads=random_heads(size, np.random.default_rng(100 * seed + i)),
         )
         for i, size in enumerate(draws.integers(1, longest, n))
     )
@@ -166,19 +158,6 @@ def test_punctuation_is_what_has_that_relation():
 # -- a model --------------------------------------------------------------------------------
 
 
-def between_words(maps, bounds, n_prefix):
-    """Clark et al. (2019), 4.1, by loops. (heads, T, T) to (heads, words, words)."""
-    n = len(bounds) - 1
-    spans = [range(n_prefix + bounds[w], n_prefix + bounds[w + 1]) for w in range(n)]
-    found = np.zeros((len(maps), n, n))
-    for i, rows in enumerate(spans):
-        for j, columns in enumerate(spans):
-            found[:, i, j] = np.mean([[maps[:, r, c] for c in columns] for r in rows], axis=0).sum(
-                0
-            )
-    return found
-
-
 def test_predictions_are_those_of_slow_maps(tiny_bert):
     """Of a model with words of several pieces; batches are padded."""
     words = ["the", "old", "dog", "seesaw", "cat", "near", "housecat", "birdsong"]
@@ -202,7 +181,10 @@ def test_predictions_are_those_of_slow_maps(tiny_bert):
         text, gold = plain_text(sentence), heads_to_predict(sentence)
         (pieces,) = encoder.split([text])
         assert len(sentence) == 1 or len(pieces.ids) >= len(sentence)
-        blocks = [between_words(m, pieces.bounds, 1) for m in eager_maps(encoder, text)]
+        blocks = [
+            np.array([between_words(a, list(pieces.bounds), 1) for a in block])
+            for block in eager_maps(encoder, text).astype(np.float64)
+        ]
         weights = [[found.weights[0]], [found.weights[1]], found.all_weights]
         used = [[blocks[0]], [blocks[1]], blocks]
         for probe in range(3):

@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 from planted_heads import (
-    TO_DEPENDENT,
     chosen,
     compute,
     context,
     corpus,
     maps_of,
     statistics,
-    where,
 )
 
 from probes.examples.examples import NotServedError
@@ -98,24 +96,6 @@ def test_mean_maps_are_those_of_texts_of_one_length():
     none = compute(corpus(6, [5, 7]), words_per_shard=20)
     assert none.facts["mean_map_texts"] == 0
     assert "mean_maps" not in none.arrays
-
-
-def test_some_layers_have_the_numbers_that_they_have_among_all(found, toy):
-    some = compute(toy, layers=(2,))
-    assert some.heads.layers == [2]
-
-    def of_heads(each):
-        """The numbers and classes of heads, by their places; in layer 2."""
-        return {
-            (row.metric, row.split, *sorted(row.axes.items())): row[1:6]
-            for row in each.rows
-            if row.layer == 2 and not {"baseline", "chosen"} & row.axes.keys()
-        }
-
-    assert len(of_heads(some)) > 100
-    assert str(of_heads(some)) == str(of_heads(found))
-    choice = chosen(some, "relation", "all")
-    assert where(choice) == (2, 1, TO_DEPENDENT)
 
 
 def test_sentences_beyond_the_window_count_nowhere(toy):

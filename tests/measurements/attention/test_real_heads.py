@@ -2,7 +2,7 @@
 
 import pytest
 from heads_by_loops import assert_equal, of_heads
-from measuring_attention import one
+from measuring import one
 
 from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder

@@ -41,24 +41,6 @@ def test_rows_in_several_blocks_add_up():
     assert linear_cka(x, y) == pytest.approx(expected, rel=1e-5)
 
 
-def test_rotation_and_scale_do_not_change_it_and_other_linear_maps_do():
-    x, y = related()
-    rng = np.random.default_rng(4)
-    rotation = np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    same = (3 * x @ rotation + 7).astype(np.float32)
-    assert linear_cka(x, same) == pytest.approx(1, abs=1e-5)
-    assert linear_cka(same, y) == pytest.approx(linear_cka(x, y), rel=1e-4)
-    stretched = (x @ np.diag(np.geomspace(1, 50, 8))).astype(np.float32)
-    assert abs(linear_cka(stretched, y) - linear_cka(x, y)) > 0.02
-
-
-def test_a_permutation_of_words_changes_nothing_if_it_is_the_same_for_both():
-    x, y = related()
-    order = np.random.default_rng(5).permutation(len(x))
-    assert linear_cka(x[order], y[order]) == pytest.approx(linear_cka(x, y), rel=1e-5)
-    assert linear_cka(x[order], y) < 0.3 * linear_cka(x, y)
-
-
 def test_uncorrelated_columns_have_none_and_constant_ones_no_value():
     x = np.array([[1], [1], [-1], [-1]], dtype=np.float32)
     y = np.array([[1], [-1], [1], [-1]], dtype=np.float32)

@@ -2,32 +2,15 @@
 
 import numpy as np
 import pytest
-from hand_vectors import hand_vectors
+from plain_passes import hand_vectors
 from sklearn.neighbors import NearestNeighbors
 from tiny_runs import run
 
 from probes.cli.main import main
-from probes.measurements.geometry.parallel import nearest
 from probes.statistics.bootstrap import resample
 
-WORDS = [
-    "the",
-    "old",
-    "dog",
-    "sees",
-    "a",
-    "cat",
-    "near",
-    "house",
-    "she",
-    "gave",
-    "him",
-    "some",
-    "books",
-    "and",
-    "he",
-    "read",
-]
+TEXT = "the old dog sees a cat near house she gave him some books and he read"
+WORDS = TEXT.split()
 N_PAIRS = 40
 
 
@@ -115,11 +98,6 @@ def test_what_has_no_translation_is_counted(record):
     assert pairs == (
         "40 pairs of sentences; 1 sentence of the corpus and 2 of the file have no translation."
     )
-
-
-def test_the_nearest_is_the_one_of_the_highest_cosine():
-    candidates = np.eye(3)
-    assert nearest(np.array([[0.1, 0.9, 0], [0.5, 0.5, 0.1]]), candidates).tolist() == [1, 0]
 
 
 def refused(capsys, model, corpus, *more):

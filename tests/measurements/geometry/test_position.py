@@ -67,26 +67,6 @@ def test_vectors_of_the_type_alone_have_nothing_left_to_explain():
     assert position_share(rows, position, 0 * types) > 0.05
 
 
-def test_places_drawn_at_random_explain_nothing_on_average():
-    rng = np.random.default_rng(2)
-    rows, _, types = words()
-    both = [
-        [position_share(rows, rng.integers(60, size=400), x) for x in (types, 0 * types)]
-        for _ in range(60)
-    ]
-    assert np.mean(both, axis=0) == pytest.approx([0, 0], abs=0.01)
-    assert np.min(both) < 0
-
-
-def test_nothing_depends_on_the_order_of_words_rotation_or_scale():
-    rows, position, types = words()
-    order = np.random.default_rng(3).permutation(400)
-    rotation = np.linalg.qr(np.random.default_rng(4).normal(size=(5, 5)))[0]
-    moved = (4 * rows @ rotation + 2)[order].astype(np.float32)
-    expected = position_share(rows, position, types)
-    assert position_share(moved, position[order], types[order]) == pytest.approx(expected, abs=1e-5)
-
-
 def test_too_few_words_have_no_share():
     rows = np.random.default_rng(0).normal(size=(3, 2)).astype(np.float32)
     assert position_share(rows, np.arange(3), np.zeros(3, int)) is None

@@ -3,13 +3,13 @@
 import json
 from types import SimpleNamespace
 
+import measuring
 import numpy as np
 import pytest
 from killing import small_corpus
 
-from probes.cli.main import main
 from probes.data.find import find_corpus
-from probes.records.files import find_records, read_arrays
+from probes.records.files import read_arrays
 
 
 @pytest.fixture(scope="module")
@@ -23,20 +23,11 @@ def few_steps():
 
 
 @pytest.fixture(scope="module")
-def measured(tiny_bert, tmp_path_factory):
+def measured(tiny_bert):
     """Measures structure; what is then in the folders."""
 
-    def measured(folder, corpus, *more, model=tiny_bert):
-        places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
-        line = ["--model", str(model), "--corpus", str(corpus), "--measurements", "structure"]
-        line += ["--device", "cpu", "--threads", "1", "-q", *places, *more]
-        status = main(line)
-        found = {
-            path: record
-            for path, record in find_records(folder / "results").items()
-            if record.measurement == "structure"
-        }
-        return SimpleNamespace(status=status, records=found, folder=folder, line=line)
+    def measured(folder, corpus, *more):
+        return measuring.measured(tiny_bert, corpus, folder, "-q", *more, measurement="structure")
 
     return measured
 
@@ -59,7 +50,7 @@ def run(measured, few_steps, tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "fit_and_score", noted)
-        found = measured(folder, corpus, "--structure-ranks", "3,1,99", "--twins", "0")
+        found = measured(folder, corpus, "--structure-ranks", "3,1,99")
     assert found.status == 0
     ((path, record),) = found.records.items()
     return SimpleNamespace(

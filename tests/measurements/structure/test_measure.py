@@ -8,9 +8,10 @@ import pytest
 import torch
 from corpus_records import corpus_record
 from finding_rows import value_of
+from planted_trees import planted, random_heads, sentence
 from planted_vectors import PlantedVectors
 
-from probes.data.sentence import ROOT, Corpus, Sentence
+from probes.data.sentence import ROOT, Corpus
 from probes.examples.examples import NotServedError
 from probes.measurements.structure import fitting
 from probes.measurements.structure.structure import Structure, StructureOptions
@@ -18,25 +19,11 @@ from probes.measurements.structure.structure import Structure, StructureOptions
 LAYERS = (0, 1)
 
 
-def sentence(name, heads, tags=None):
-    words = tuple(f"w{i}" for i in range(len(heads)))
-    return Sentence(name, "en", words, tags or ("NOUN",) * len(heads), heads=tuple(heads))
-
-
-def random_tree(rng, n):
-    """Heads of a tree in which each word depends on one before it, in another order of words."""
-    place = rng.permutation(n)
-    heads = [ROOT] * n
-    for i in range(1, n):
-        heads[place[i]] = int(place[rng.integers(i)])
-    return heads
-
-
-def corpus(lengths, n=30, seed=0, tags=None):
-    rng = np.random.default_rng(seed)
+def corpus(lengths, n=30):
+    rng = np.random.default_rng(0)
     splits = {
         split: tuple(
-            sentence(f"{split}{i}", random_tree(rng, int(rng.choice(lengths))), tags)
+            sentence(random_heads(int(rng.choice(lengths)), rng), id=f"{split}{i}")
             for i in range(n)
         )
         for split in ("train", "dev", "test")
@@ -45,38 +32,22 @@ def corpus(lengths, n=30, seed=0, tags=None):
 
 
 def path_vectors(of, layer):
-    """At layer 1, a dimension for each place on the way to a word's root; at layer 0, noise.
-
-    Squared distances of words are then those in the tree.
-    """
-    n = len(of)
+    """At layer 1, squared distances of words are those in the tree; at layer 0, noise."""
     if layer == 0:
-        return np.random.default_rng(sum(map(ord, of.id))).normal(size=(n, 10))
-    found = np.zeros((n, 10))
-    for word in range(n):
-        at = word
-        while at != ROOT:
-            if of.heads[at] != ROOT:
-                found[word, at] = 1
-            at = of.heads[at]
-    return found
+        return np.random.default_rng(sum(map(ord, of.id))).normal(size=(len(of), 10))
+    return planted(of.heads, 10)
 
 
-def context(of, **options):
-    its = PlantedVectors(of, LAYERS, StructureOptions(**{"ranks": "2,10", **options}), path_vectors)
+def compute(of):
+    its = PlantedVectors(of, LAYERS, StructureOptions(ranks="2,10"), path_vectors)
     its.device = torch.device("cpu")
     its.model = SimpleNamespace(digest="m", hidden_size=10, name="m")
-    return its
+    return its, Structure().compute(its)
 
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     monkeypatch.setattr(fitting, "FEWEST_STEPS", 300)
-
-
-def compute(of):
-    its = context(of)
-    return its, Structure().compute(its)
 
 
 def test_vectors_whose_distances_are_those_of_trees_need_no_probe():

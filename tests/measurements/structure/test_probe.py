@@ -98,43 +98,6 @@ def test_slopes_are_those_of_autograd(given, matrix):
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_slopes_are_finite_differences(given, matrix):
-    its, vectors = given
-    batch = batches_of(its)[0]
-    h, weights = batch.vectors(Sharded([vectors])).double(), weights_of(batch)
-
-    def value(rows):
-        found = losses(PROBES, h @ rows.T, batch)
-        return sum(float(weights[p.sample] @ loss) for p, loss in zip(PROBES, found, strict=True))
-
-    slope = slopes(PROBES, h @ matrix.T, batch, weights)
-    gradient = slope.flatten(0, 1).T @ h.flatten(0, 1)
-    for place in np.ndindex(*gradient.shape):
-        step = torch.zeros_like(matrix)
-        step[place] = 1e-6
-        numeric = (value(matrix + step) - value(matrix - step)) / 2e-6
-        assert float(gradient[place]) == pytest.approx(numeric, rel=1e-5, abs=1e-5)
-
-
-def test_weights_are_repetitions(given, matrix):
-    """A sentence of weight 2 has the gradient of two of it, one of weight 0 that of none."""
-    its, vectors = given
-    rows, cpu = np.arange(its.lengths.sum()), torch.device("cpu")
-    counts = np.array([2, 0, 1, 3, 0, 1])
-    probes = [Probe("distance", 3, sample=1), Probe("depth", 3, sample=1)]
-
-    def gradient(sentences, weights):
-        batch = batching._batch(its, rows, sentences, cpu)
-        h = batch.vectors(Sharded([vectors])).double()
-        slope = slopes(probes, h @ matrix[:6].T, batch, {1: torch.tensor(weights)})
-        return slope.flatten(0, 1).T @ h.flatten(0, 1)
-
-    repeated = np.repeat(np.arange(6), counts)
-    expected = gradient(repeated, np.ones(len(repeated)))
-    found = gradient(np.arange(6), counts.astype(float))
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
-
-
 def test_batches_of_long_sentences_are_smaller(given, monkeypatch):
     its, _ = given
     monkeypatch.setattr(batching, "_PAIRS", 100)

@@ -10,8 +10,8 @@ from scipy.stats import spearmanr
 
 from probes import read_parameters
 from probes.measurements.structure.trees import DRAWS
+from probes.statistics.replicates import training_noise
 from probes.statistics.significance import Errors, all_pairs, max_t, p_best
-from probes.statistics.training_noise import training_noise
 
 RANKS, LAYERS = (1, 3, 16), (0, 1, 2)
 SCORES = ("uuas", "dspr", "root_accuracy", "nspr")

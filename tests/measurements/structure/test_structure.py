@@ -1,6 +1,5 @@
 """The measurement through the command line: files, tables, charts, and what is refused."""
 
-import csv
 import re
 from itertools import product
 from pathlib import Path
@@ -14,30 +13,10 @@ from killing import small_corpus
 import probes.cli.main
 from probes.__main__ import main as command
 from probes.data.sources import OTHER_TREES
-from probes.measurements.structure import fit_and_score as module
 from probes.measurements.structure.structure import Structure, StructureOptions
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
 SCORES = ("uuas", "dspr", "root_accuracy", "nspr")
-
-
-def test_structure_csv_has_every_row(run):
-    with run.path.with_name("structure.csv").open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert list(lines[0]) == [
-        *("model", "corpus", "limit", "layer", "rank", "words"),
-        *("metric", "split", "value", "low", "high", "key"),
-    ]
-    for line, row in zip(lines, run.rows, strict=True):
-        places = row.metric, row.layer, row.split, row.axes.get("rank"), row.axes.get("words")
-        expected = ["" if x is None else str(x) for x in places]
-        assert [line[x] for x in ("metric", "layer", "split", "rank", "words")] == expected
-        for name in ("value", "low", "high"):
-            number = getattr(row, name)
-            if number is None:
-                assert line[name] == ""
-            else:
-                assert float(line[name]) == pytest.approx(number, rel=1e-4, abs=1e-6)
 
 
 def test_rows_are_of_all_layers_ranks_and_splits(run):
@@ -165,13 +144,6 @@ def test_charts_have_the_numbers_of_the_rows(run):
     assert {p.line for p in two.models["n"]} == {""}
 
 
-def test_the_same_command_again_computes_nothing(run, monkeypatch):
-    monkeypatch.setattr(module, "fit_and_score", None)
-    before = run.path.read_bytes(), run.path.stat().st_mtime_ns
-    assert probes.cli.main.main(run.line) == 0
-    assert (run.path.read_bytes(), run.path.stat().st_mtime_ns) == before
-
-
 def test_a_predicted_tree_is_drawn(run, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
@@ -194,7 +166,7 @@ def test_treebanks_of_other_languages_with_few_sentences(
     language, measured, few_steps, tmp_path, capsys
 ):
     folder = TREEBANKS / f"UD_{language}-Probe"
-    found = measured(tmp_path, folder, "--structure-ranks", "2", "--twins", "0", "--layers", "0,2")
+    found = measured(tmp_path, folder, "--structure-ranks", "2", "--layers", "0,2")
     assert found.status == 0
     ((_, record),) = found.records.items()
     rows = list(record.rows)
@@ -243,7 +215,7 @@ def test_a_split_without_trees_is_said(measured, few_steps, tmp_path, capsys):
         lambda row: "\t".join([*row[:6], "0", "root", *row[8:]]),
         ["dev"],
     )
-    found = measured(tmp_path, corpus, "--twins", "0")
+    found = measured(tmp_path, corpus)
     assert (found.status, found.records) == (0, {})
     assert probes.cli.main.main([flag for flag in found.line if flag != "-q"]) == 0
     said = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Runs of the measurement of attention through the command line."""
+"""Runs of a measurement of a corpus through the command line."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from probes.measurements.head_rows import HeadRows
 from probes.records.files import find_records
 
 
-def measured(model, corpus, out, *more):
-    """Measures attention; the records that are then there."""
+def measured(model, corpus, out, *more, measurement="attention"):
+    """Runs the measurement; its records that are then there."""
     places = ["--output", str(out / "results"), "--cache-dir", str(out / "cache")]
-    line = ["--model", str(model), "--corpus", str(corpus), "--measurements", "attention"]
+    line = ["--model", str(model), "--corpus", str(corpus), "--measurements", measurement]
     line += ["--device", "cpu", "--threads", "1", "--twins", "0", *places, *more]
     status = main(line)
     found = {
         path: record
         for path, record in find_records(out / "results").items()
-        if record.measurement == "attention"
+        if record.measurement == measurement
     }
     return SimpleNamespace(status=status, records=found, line=line)
 
 
 def one(model, corpus, out, *more):
-    """The only record, with its path."""
+    """The only record of attention, with its path."""
     found = measured(model, corpus, out, *more, "-q")
     assert found.status == 0
     ((path, record),) = found.records.items()
