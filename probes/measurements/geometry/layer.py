@@ -216,6 +216,8 @@ start another one, which can agree much better or worse."""
 def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) -> list[Estimate]:
     """Cluster the items of each group into as many clusters as it has labels, and compare.
 
+    This is k-means, as in Jawahar et al. (2019).
+
     Args:
         partition: of the sentences of the test split.
 
