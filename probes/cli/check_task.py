@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from probes.common.wording import counted
-from probes.data.sentence import LAYERS, SPLITS, Corpus, Sentence
+from probes.data.sentence import LAYERS, Corpus, Sentence
 from probes.examples.examples import Examples, collect_examples, label_set
-from probes.examples.scoring import Scorer, baselines, references, require_metrics
+from probes.examples.scoring import Scorer, baselines, has_types, references, require_metrics
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.values import Scores
 from probes.statistics.partition import FEWEST
@@ -182,7 +182,7 @@ def _warnings(report: TaskReport) -> Iterator[str]:
             f"the type predicts the label: {leaks.by_type:.1%} of test examples whose type occurs "
             "in train have its most frequent training label; a probe needs no context for that"
         )
-    if not _has_types(examples):
+    if not has_types(examples):
         yield "some examples have no type=; there can be no control task and no selectivity"
     test = examples.splits["test"]
     clusters = test.partition.of_sentence[test.sentence]
@@ -191,10 +191,6 @@ def _warnings(report: TaskReport) -> Iterator[str]:
             f"fewer than {FEWEST} test {test.partition.clusters} have examples; there can be no "
             "intervals"
         )
-
-
-def _has_types(examples: Examples) -> bool:
-    return all(e.type for split in SPLITS for e in examples.splits[split].examples)
 
 
 def number_range(examples: tuple[Example, ...]) -> tuple[float, float, float]:

@@ -109,8 +109,9 @@ class Results:
         """
         from probes.rendering.latex import latex
 
-        results = self._with_twins(self._of(probe, model, corpus))
-        return "\n".join(map(latex, score_tables(results)))
+        results = self._of(probe, model, corpus)
+        twins = twins_of(results[0], self.found).values()
+        return "\n".join(map(latex, score_tables(with_twins(results, list(twins)))))
 
     def plot(
         self,
@@ -185,10 +186,6 @@ class Results:
             _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self)),
         )
         return [result for result in self if _subject(result) == chosen]
-
-    def _with_twins(self, results: Sequence[Result]) -> list[Result]:
-        twins = twins_of(results[0], self.found)
-        return with_twins(results, list(twins.values()))
 
     def _tables(self) -> Iterator[Table]:
         """Scores of each model that is no twin of another, and what else was measured."""

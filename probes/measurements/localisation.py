@@ -29,7 +29,6 @@ from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Estimate, ends
 from probes.statistics.bootstrap import LEVEL, bounds, draws_of, interval, replicates
-from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
 from probes.tasks.task import Task
@@ -180,7 +179,10 @@ def rows_of_mixes(
     """
     n_layers = weights.shape[1]
     gold, metric = scorers["test"].gold, scorers["test"].names[0]
-    resampled = _resampled(gold, metric, predicted["test"])
+    draws = draws_of(gold)
+    resampled = None
+    if draws is not None:
+        resampled = replicates(metrics.get(metric), gold, predicted["test"], draws)
     scores = {
         split: [each[metric] for each in scorers[split].scores(given)]
         for split, given in predicted.items()
@@ -223,12 +225,6 @@ def rows_of_scores(
     for place, layer in enumerate(layers):
         between = None if resampled is None else bounds(interval(resampled[place]))
         yield Row(metric, scores[place], layer, *ends(between))
-
-
-def _resampled(gold: Gold, metric: str, predicted: NDArray[Any]) -> Floats | None:
-    """The metric of every mix in every resample; None if there are too few clusters."""
-    draws = draws_of(gold)
-    return None if draws is None else replicates(metrics.get(metric), gold, predicted, draws)
 
 
 FEW_CLUSTERS = f"fewer than {FEWEST} test sentences or documents"

@@ -17,7 +17,6 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.data.find import find_corpus, require_known
-from probes.data.sentence import Sentence
 from probes.measurements.joined_results import joined
 from probes.records.charts import LEFT_OUT, Chart, PredictedTree
 from probes.records.files import or_published, read_arrays
@@ -168,7 +167,8 @@ def predicted_tree(
     by_sentence = np.split(trees, ends[:-1])
     place = _first(by_sentence) if number is None else _named(number, by_sentence)
     title = f"{model_title(record)}, {corpus_title(record)}, test sentence {place + 1}"
-    return _pair(title, sentences[place], by_sentence[place])
+    sentence, heads = sentences[place], by_sentence[place]
+    return PredictedTree(title, sentence.words, sentence.heads, tuple(heads.tolist()))
 
 
 def _one_record(folders: Sequence[Path]) -> tuple[Path, Record]:
@@ -208,7 +208,3 @@ def _named(number: int, trees: Sequence[Ints]) -> int:
             "that are not punctuation, or more words than the model reads at once; choose another."
         )
     return number - 1
-
-
-def _pair(title: str, sentence: Sentence, heads: Ints) -> PredictedTree:
-    return PredictedTree(title, sentence.words, sentence.heads, tuple(heads.tolist()))

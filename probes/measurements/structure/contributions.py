@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.data.sentence import ROOT
 from probes.extraction.vectors import Sharded
-from probes.measurements.structure.fitting import depths, distances
-from probes.measurements.structure.sentence_batches import Batch
+from probes.measurements.structure.fitting import Batch, depths, distances
 from probes.measurements.structure.trees import BINS, Trees
 from probes.records.charts import LEFT_OUT
 from probes.statistics.rank_correlation import spearman

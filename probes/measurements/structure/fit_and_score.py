@@ -19,8 +19,16 @@ from probes.measurements.structure.contributions import (
     gold_edges,
     predicted_trees,
 )
-from probes.measurements.structure.fitting import SAMPLES, Fitted, Kind, Probe, fit, n_steps
-from probes.measurements.structure.sentence_batches import exact_batches, training_batches
+from probes.measurements.structure.fitting import (
+    SAMPLES,
+    Fitted,
+    Kind,
+    Probe,
+    exact_batches,
+    fit,
+    n_steps,
+    training_batches,
+)
 from probes.measurements.structure.sentence_scores import SCORES, Sample
 from probes.measurements.structure.structure_rows import (
     Known,

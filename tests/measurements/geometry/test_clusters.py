@@ -9,7 +9,9 @@ from pydantic import ValidationError
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
-from probes.measurements.geometry.clustering import (
+from probes.measurements.geometry.geometry import MOST_SEED, GeometryOptions
+from probes.measurements.geometry.labelled_words import LabelledGroup, LabelSet
+from probes.measurements.geometry.layer import (
     STARTS,
     _over_documents,
     agreement,
@@ -17,8 +19,6 @@ from probes.measurements.geometry.clustering import (
     clustering,
     kmeans,
 )
-from probes.measurements.geometry.geometry import MOST_SEED, GeometryOptions
-from probes.measurements.geometry.labelled_words import LabelledGroup, LabelSet
 from probes.statistics.partition import Partition
 
 

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from probes.data.sentence import ROOT
 from probes.extraction.vectors import Sharded
-from probes.measurements.structure import sentence_batches as batching
+from probes.measurements.structure import fitting
 from probes.measurements.structure.contributions import (
     chain_hits,
     contributions,
@@ -21,7 +21,7 @@ from probes.measurements.structure.contributions import (
     predicted_trees,
     predictions,
 )
-from probes.measurements.structure.sentence_batches import exact_batches
+from probes.measurements.structure.fitting import exact_batches
 from probes.measurements.structure.trees import BINS, DRAWS
 from probes.records.charts import LEFT_OUT
 
@@ -192,7 +192,7 @@ def test_batches_of_one_sentence_give_the_same(its, layer, probes, monkeypatch):
     together = batches_of(its)
     assert len(together) < len(its.lengths)
     found = contributions(layer, together, its, probes)
-    monkeypatch.setattr(batching, "_PAIRS", 1)
+    monkeypatch.setattr(fitting, "_PAIRS", 1)
     alone = batches_of(its)
     assert len(alone) == len(its.lengths)
     again = contributions(layer, alone, its, probes)

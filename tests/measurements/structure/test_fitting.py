@@ -9,10 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from probes.extraction.vectors import Sharded
 from probes.measurements.structure import fitting
-from probes.measurements.structure import sentence_batches as batching
 from probes.measurements.structure.contributions import contributions, gold_edges
-from probes.measurements.structure.fitting import Probe
-from probes.measurements.structure.sentence_batches import exact_batches, training_batches
+from probes.measurements.structure.fitting import Probe, exact_batches, training_batches
 from probes.measurements.structure.sentence_scores import SCORES, Sample
 from probes.statistics.partition import by_sentence
 
@@ -202,7 +200,7 @@ def test_bootstrap_samples_are_repeated_sentences(few_steps, monkeypatch):
     probes = [Probe("distance", 3, sample=1), Probe("depth", 2, sample=1)]
 
     def fit(sentences, weights):
-        batch = batching._batch(train.trees, train.rows, sentences, CPU)
+        batch = fitting._batch(train.trees, train.rows, sentences, CPU)
         given = {1: torch.from_numpy(weights).float()}
         return fitting.fit(layer, [batch], dev.exact(), probes, given)
 

@@ -6,9 +6,14 @@ import torch
 from planted_trees import random_trees, trees
 
 from probes.extraction.vectors import Sharded
-from probes.measurements.structure import sentence_batches as batching
-from probes.measurements.structure.fitting import Probe, losses, slopes
-from probes.measurements.structure.sentence_batches import exact_batches, training_batches
+from probes.measurements.structure import fitting
+from probes.measurements.structure.fitting import (
+    Probe,
+    exact_batches,
+    losses,
+    slopes,
+    training_batches,
+)
 
 PROBES = [
     Probe("distance", 1),
@@ -100,14 +105,14 @@ def test_slopes_are_those_of_autograd(given, matrix):
 
 def test_batches_of_long_sentences_are_smaller(given, monkeypatch):
     its, _ = given
-    monkeypatch.setattr(batching, "_PAIRS", 100)
+    monkeypatch.setattr(fitting, "_PAIRS", 100)
     for how in ("padded", "exact"):
         found = batches_of(its, how)
         seen = np.concatenate([batch.sentences for batch in found])
         assert sorted(seen) == list(range(40))
         assert all(batch.rows.size * batch.rows.shape[1] <= 100 for batch in found)
         assert max(len(batch.sentences) for batch in found) > 1
-    monkeypatch.setattr(batching, "_PAIRS", 1)
+    monkeypatch.setattr(fitting, "_PAIRS", 1)
     assert [len(batch.sentences) for batch in batches_of(its)] == [1] * 40
 
 

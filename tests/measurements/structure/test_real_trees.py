@@ -9,7 +9,7 @@ from planted_trees import trees
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT
 from probes.measurements.structure.contributions import chain_hits, gold_edges
-from probes.measurements.structure.sentence_batches import exact_batches
+from probes.measurements.structure.fitting import exact_batches
 from probes.measurements.structure.trees import BINS
 
 pytestmark = pytest.mark.real_data
