@@ -193,7 +193,7 @@ class Standing:
     Attributes:
         layer: its best layer on dev.
         score: the test score there.
-        difference: its score minus the best model's; None for that model.
+        difference: its score minus the first model's; None for that model.
     """
 
     model: str
@@ -204,7 +204,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All models on one task with one probe family, the best on dev first.
+    """All models on one task with one probe family, in the order given.
 
     Attributes:
         head: task and metric, with what sets the results apart.
@@ -228,7 +228,7 @@ def compare(
 ) -> list[Comparison]:
     """Compare models task by task; a task that only one model was probed on is left out.
 
-    The best model is chosen on dev, as the layers are.
+    The first model is the reference in every task, so that signs mean the same in all of them.
 
     Args:
         score_of: gives the score of a result at its best layer (see
@@ -251,7 +251,7 @@ def _compared(
     """None if no result's predictions can be read."""
     apart: dict[str, str] = {}
     scores: list[LayerScore] = []
-    for result in sorted(group, key=lambda r: -_dev(r)):
+    for result in group:
         try:
             score = score_of(result)
         except UserError:
@@ -263,7 +263,7 @@ def _compared(
             scores.append(score)
     if not scores:
         return None
-    # All pairs are tested, though those with the first are shown: it was not known beforehand.
+    # All pairs are tested, as in `leaderboard`, though only those with the first are shown.
     tested = paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
     first = scores[0].result
     return Comparison(
@@ -279,11 +279,6 @@ def _compared(
         ),
         apart,
     )
-
-
-def _dev(result: Result) -> float:
-    score = result.score(result.best_layer, "dev")
-    return float("-inf") if score is None else score
 
 
 def _why_apart(first: LayerScore, other: LayerScore) -> str:
@@ -315,7 +310,7 @@ def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
             left=2,
             repeated=2,
             notes=(
-                "Layers and the first model are chosen on dev. "
+                "Layers are chosen on dev. "
                 + (tested_note(differences_) if tested else NOT_TESTED),
                 f"n: {counts}.",
                 *apart,

@@ -60,16 +60,17 @@ def test_models_that_run_in_other_types_are_compared_and_named():
         [result("m", 0.9), result("n", 0.5, dtype="bfloat16"), result("n", 0.7, dtype="float16")],
         lambda r: scored(r, 40),
     )
-    assert [s.model for s in found.standings] == ["m", "n (float16)", "n (bfloat16)"]
+    assert [s.model for s in found.standings] == ["m", "n (bfloat16)", "n (float16)"]
     assert found.apart == {}
 
 
-def test_models_are_ordered_by_dev_and_tested_against_the_first():
+def test_the_first_model_is_the_reference_of_all_others():
     wrong = {"low": 200, "high": 40, "close": 42}
-    (found,) = compare(
-        [result("low", 0.5), result("high", 0.9), result("close", 0.895)],
-        lambda r: scored(r, wrong[r.model.name]),
-    )
+    given = [result("high", 0.9), result("close", 0.895), result("low", 0.5)]
+    (found,) = compare(given, lambda r: scored(r, wrong[r.model.name]))
+    (turned,) = compare(given[::-1], lambda r: scored(r, wrong[r.model.name]))
+    assert [s.model for s in turned.standings] == ["low", "close", "high"]
+    assert turned.standings[2].difference.value == pytest.approx(0.4)
     assert [s.model for s in found.standings] == ["high", "close", "low"]
     first, close, low = (standing.difference for standing in found.standings)
     assert first is None
