@@ -54,7 +54,7 @@ def test_p_is_that_of_a_simulation(folder):
 
 def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
     order = list(WRONG)
-    found = in_a_run(folder, *reversed(order))
+    found = in_a_run(folder, *order)
     assert found["first"] is None
     assert main(["compare", *order, "--results", str(folder), "--format", "md"]) == 0
     text = capsys.readouterr().out
