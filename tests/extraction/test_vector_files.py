@@ -221,8 +221,8 @@ def test_vectors_of_other_sentences_are_never_taken_from_the_cache(tmp_path):
 
     def score(order):
         given = [
-            probes.Sentence(f"s{j}", "en", (f"w{i}",), upos=(("NOUN", "VERB")[tags[i]],))
-            for i, j in enumerate(order)
+            probes.Sentence(f"s{i}", "en", (f"w{i}",), upos=(("NOUN", "VERB")[tags[i]],))
+            for i in order
         ]
         places = {"output": tmp_path / "results", "cache_dir": tmp_path / "cache"}
         settings = {"tasks": "pos", "probes": "linear", "quick": True, "layers": 0}
