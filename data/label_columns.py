@@ -261,6 +261,8 @@ def _raw_labels(part: TableRows, row: int, name: str, words: bool) -> list[Any]:
     if words and len(value) != len(tokens):
         raise part.error(row, f"{len(tokens)} tokens, but {len(value)} labels in {name}.")
     for label in value:
+        if isinstance(label, list) and len(label) == 1:
+            raise part.error(row, f"{name} is a list, {_short(label)}; write {label[0]!r} alone.")
         if isinstance(label, (list, dict)):
             raise part.error(row, f"{name} contains {_short(label)}, which cannot be a label.")
     return [None if _is_missing(label, part.space_separated) else label for label in value]

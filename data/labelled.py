@@ -298,7 +298,7 @@ def _json(path: Path, field: str = "") -> Table:
         if not isinstance(row, dict):
             where = f"line {lines[i]}" if lines else f"element {i + 1}"
             raise UserError(f"{path}, {where}: not a JSON object; write one for each row.")
-    if not rows:
+    if not any(rows):
         raise UserError(f"{path}: contains no row; is it the right file?")
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}, lines

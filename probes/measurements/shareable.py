@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +18,9 @@ from probes.measurements.scores import SUMS
 from probes.records.files import Arrays, has_arrays, read_arrays
 from probes.records.record import Record
 from probes.records.result import SCORES
+
+_FOLDERS = re.compile(r"(?:^|(?<=[=,:]))(?:~[^/]*|\.\.?|[A-Za-z]:)?[/\\](?:[^=,/\\]+[/\\])*")
+"""The folders of a path that says where something lies on a machine."""
 
 
 def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays]]:
@@ -49,8 +54,18 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
         except UserError as error:
             progress.say(f"left out {path.name}: {error}")
             continue
-        found[path] = record.model_copy(update={"arrays": tuple(arrays)}), arrays
+        said = {k: _named(x) if k == "command" else x for k, x in record.provenance.items()}
+        update = {"arrays": tuple(arrays), "provenance": said}
+        found[path] = record.model_copy(update=update), arrays
     return found
+
+
+def _named(command: str) -> str:
+    """A command without the folders of local paths; empty if it is none."""
+    try:
+        return shlex.join(_FOLDERS.sub("", word) for word in shlex.split(command))
+    except ValueError:
+        return ""
 
 
 def _shares_arrays(record: Record) -> bool:

@@ -1,9 +1,12 @@
 """Tables as other programs write them: classes that became floats, and missing values of R."""
 
+import re
 from collections import Counter
 
 import pytest
 
+from probes.__main__ import main
+from probes.common.errors import UserError
 from probes.data.find import find_corpus
 
 
@@ -63,3 +66,31 @@ def test_quoted_cells_may_hold_anything(tmp_path):
     path.write_text("\n".join(["text,label", *rows]))
     _, counts, _ = labels(path)
     assert counts == {None: 20, "b": 20, "c, NA": 20}
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "says"),
+    [
+        ({"a.jsonl": '{"text": "x", "label": ["good"]}'}, {}, "['good']; write 'good' alone"),
+        ({"a.json": '{"data": [{}]}'}, {"field": "data"}, "a.json: contains no row"),
+        ({"state.json": "{}", "dataset_info.json": "{}"}, {}, "was written by datasets.save_to_disk"),
+        ({"dataset_dict.json": "{}"}, {}, "write each split by to_parquet"),
+        ({"a.conllu": "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\n"}, None, "as in CoNLL-2003"),
+    ],
+)  # fmt: skip
+def test_what_other_programs_write_is_refused_with_the_remedy(files, asked, says, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    asked = {} if asked is None else {"text": "text", "label": ("label",), **asked}
+    with pytest.raises(UserError) as refused:
+        find_corpus(str(tmp_path), split_by="sentence", **asked).load()
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("given", ["run --vectors", "show", "board", "cache --cache-dir"])
+def test_a_path_that_is_too_long_is_one_line(given, capsys):
+    assert main([*given.split(), f"/{'long' * 2000}"]) == 2
+    assert re.fullmatch(
+        r"error: /(long)*…: the path is too long; name another.\n",
+        capsys.readouterr().err,
+    )
