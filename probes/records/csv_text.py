@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from functools import lru_cache
 
+from probes.common.errors import printable
+
 ESCAPE = "'"
 """Precedes a text that a spreadsheet would run as a formula, as OWASP advises ("CSV Injection",
 owasp.org/www-community/attacks/CSV_Injection). A text that begins with an apostrophe gets another,
@@ -34,7 +36,7 @@ def csv_line(values: Iterable[object]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _quoted(text: str) -> str:
-    return '"' + escaped(text).replace('"', '""') + '"'
+    return '"' + escaped(printable(text)).replace('"', '""') + '"'
 
 
 def _cell(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from probes.common.errors import printable, printable_lines
 from probes.records.values import Interval
 
 NOTHING = "–"
@@ -53,6 +54,9 @@ class Cell:
     borderline: bool = False
     place: float | None = None
     verdict: bool = False
+
+    def __post_init__(self) -> None:
+        _print(self, text=printable(self.text), note=printable_lines(self.note))
 
     @property
     def marks(self) -> str:
@@ -112,6 +116,10 @@ class Table:
     left: int = 1
     notes: tuple[str, ...] = ()
     repeated: int = 1
+
+    def __post_init__(self) -> None:
+        heads, notes = (tuple(map(printable_lines, x)) for x in (self.heads, self.notes))
+        _print(self, title=printable_lines(self.title), heads=heads, notes=notes)
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
@@ -180,6 +188,12 @@ def legend(tables: Iterable[Table]) -> list[str]:
     used = {sign for cell in cells for sign in cell.marks}
     meanings = [f"{sign} {said}" for sign, said in MARKS.values() if sign in used]
     return [" · ".join(meanings)] if meanings else []
+
+
+def _print(of: Cell | Table, **texts: str | tuple[str, ...]) -> None:
+    """Give a table or a cell its texts with control characters escaped, for all formats alike."""
+    for name, text in texts.items():
+        object.__setattr__(of, name, text)
 
 
 def cell_text(cell: Cell) -> str:

@@ -11,6 +11,7 @@ from probes.boards.overview import NOTE as OVERVIEW
 from probes.boards.overview import sentence
 from probes.boards.separability import confidence_set
 from probes.boards.transferability import correlation_table, mean_rank_table
+from probes.common.errors import printable_lines
 from probes.measurements.cells import group_cell, group_metric_title, interval_note, task_head
 from probes.records.result import Result
 from probes.records.table import Table, cell_text, legend
@@ -53,7 +54,8 @@ def layers_md(results: Sequence[Result]) -> str:
             for table in tables:
                 titled = replace(table, title=f"{family} probe, {table.title}")
                 lines.append(markdown(titled, level=2))
-    return "\n".join([*lines, *_transferability(results), *_made_of(results), ""])
+    lines += [*_transferability(results), *_made_of(results), ""]
+    return printable_lines("\n".join(lines))
 
 
 def _separation(results: Sequence[Result]) -> str:

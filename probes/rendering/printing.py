@@ -8,6 +8,7 @@ from itertools import chain
 
 from rich.text import Text
 
+from probes.common.errors import printable_lines
 from probes.common.terminal import output_console
 from probes.records.table import Table
 from probes.rendering.latex import latex
@@ -66,7 +67,7 @@ class Printer:
     def say(self, text: str, style: str = "", *, quiet: bool = False) -> None:
         """Print a line beside the tables, which stay alone on standard output in other formats."""
         console = output_console(quiet, stderr=not self.immediate)
-        console.print(Text(text, style), soft_wrap=True)
+        console.print(Text(printable_lines(text), style), soft_wrap=True)
 
     @contextmanager
     def printing(self, form: str) -> Iterator[None]:

@@ -75,4 +75,5 @@ def _flat(value: Any) -> Any:
 def json_text(rows: Iterable[DataRow]) -> str:
     """A list of objects, one on each line."""
     lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+    lines = ["".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in x) for x in lines]
     return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"

@@ -18,7 +18,7 @@ from probes.records.curves import Curves
 from probes.records.gallery import Gallery
 from probes.records.result import Result
 from probes.rendering.drawing import arcs, galleries, grids, heat_maps, lines
-from probes.rendering.drawing.style import FONTS, INCH, Style
+from probes.rendering.drawing.style import FONTS, INCH, Style, printable_spec
 
 OF_GROUPS: dict[str, Callable[[Group, Style, float], Any]] = {
     "heatmap": heat_maps.of_group,
@@ -98,7 +98,7 @@ def _svg(chart: Any, style: Style) -> tuple[str, float, float]:
     """The SVG, its width and its height."""
     import vl_convert
 
-    spec = {**chart.to_dict(validate=False), "config": style.config}
+    spec = printable_spec({**chart.to_dict(validate=False), "config": style.config})
     svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     return svg, *_size(svg)
 

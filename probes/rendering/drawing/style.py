@@ -8,6 +8,7 @@ from typing import Any
 
 import altair as alt
 
+from probes.common.errors import printable_lines
 from probes.rendering.palette import css
 from probes.rendering.text_width import wrapped
 
@@ -166,3 +167,15 @@ def viridis(
         ),
         legend=alt.Legend(**legend, gradientLength=length, **more),  # type: ignore[arg-type]
     )
+
+
+def printable_spec(spec: Any) -> Any:
+    """A drawing's specification in whose texts control characters are escaped."""
+    match spec:
+        case str():  # U+200B is what distinguishes names that are equal
+            return "\u200b".join(map(printable_lines, spec.split("\u200b")))
+        case dict():
+            return {name: printable_spec(x) for name, x in spec.items()}
+        case list() | tuple():
+            return list(map(printable_spec, spec))
+    return spec

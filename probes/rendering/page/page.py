@@ -21,6 +21,7 @@ from probes.boards.groups import Group, TaskResults, group, model_labels
 from probes.boards.overview import NOTE, finding
 from probes.boards.separability import separability
 from probes.boards.twins import twins_of
+from probes.common.errors import printable_lines
 from probes.common.files import published
 from probes.measurements.measurement import LOCALISATION, probe_measurements
 from probes.records.charts import Grid
@@ -98,6 +99,7 @@ def templates(*packages: str) -> Environment:
     return Environment(
         loader=ChoiceLoader(list(map(PackageLoader, ("probes.rendering.page", *packages)))),
         autoescape=True,
+        finalize=lambda x: printable_lines(x) if type(x) is str else x,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -15,7 +15,7 @@ from probes.boards.groups import Group
 from probes.records.charts import Chart
 from probes.records.curves import Curves
 from probes.rendering.drawing import heat_maps, lines
-from probes.rendering.drawing.style import Style
+from probes.rendering.drawing.style import Style, printable_spec
 from probes.rendering.page.models import Shown
 
 Spec = dict[str, Any]
@@ -94,7 +94,7 @@ def model_names(models: Mapping[str, Shown]) -> list[dict[str, Any]]:
 
 def packed(data: Any) -> str:
     """Data as the page carries them: compressed JSON, in letters that mean nothing in HTML."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(printable_spec(data), separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
