@@ -150,11 +150,12 @@ class Table:
         left_out = [self.heads[i].replace("\n", ", ") for i in sorted(columns)]
         left_out += [" ".join(cell.text for cell in row.cells[: self.left]) for row in rows]
         kept = [i for i in places if i not in columns]
+        what = "Columns and rows" if columns and rows else "Columns" if columns else "Rows"
         return replace(
             replace(self, rows=tuple(r for r in self.rows if r not in rows)).with_columns(kept),
             left=sum(i < self.left for i in kept),
             repeated=sum(i < self.repeated for i in kept),
-            notes=(*self.notes, f"Left out, without any value: {'; '.join(left_out)}."),
+            notes=(*self.notes, f"{what} without a value are not shown: {'; '.join(left_out)}."),
         )
 
     @property
