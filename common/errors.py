@@ -30,6 +30,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same for each line of a text."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
 _NO_MEMORY = (
     "out of memory",
     "can't allocate memory",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tqdm import tqdm
 
-from probes.common.errors import UserError, printable
+from probes.common.errors import UserError, printable_lines
 from probes.common.files import writing
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Progress:
             return
         shown = {"debug": self.verbose and not self.quiet, "info": not self.quiet, "warning": True}
         if shown[level]:
-            tqdm.write("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
+            tqdm.write(printable_lines(message), file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
     @contextlib.contextmanager

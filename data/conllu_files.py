@@ -29,7 +29,7 @@ from probes.data.chunk_schemes import WordError, require_bio
 from probes.data.sentence import ROOT, Frame, FrozenDict, Mention, Sentence, Span, interned
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
-_COLUMNS = 10
+_COLUMNS, _CONLL_2003 = 10, range(2, 6)
 _BROKEN = (ParseException, ValueError, KeyError, TypeError, IndexError, AttributeError)
 """What the parser raises on text that is not CoNLL-U."""
 _NO_FEATURES = FrozenDict()
@@ -114,6 +114,11 @@ def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
         if line.startswith("#"):
             continue
         columns = line.split("\t")
+        if len(columns) == 1 and len(line.split()) in _CONLL_2003:
+            raise UserError(
+                f"{path}, line {first + i}: words and tags separated by spaces, as in CoNLL-2003, "
+                "are not CoNLL-U; write tokens and ner_tags as JSON Lines, and give --task-from."
+            )
         if len(columns) != _COLUMNS:
             raise UserError(
                 f"{path}, line {first + i}: not valid CoNLL-U ({len(columns)} columns instead of "

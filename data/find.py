@@ -136,6 +136,11 @@ def expand(names: Sequence[str]) -> list[Path]:
         try:
             path = Path(name).expanduser()
             if path.is_dir():
+                if any((path / file).is_file() for file in _SAVED):
+                    raise UserError(
+                        f"--corpus {name}: was written by datasets.save_to_disk; write each split "
+                        "by to_parquet, e.g. to FOLDER/my-train.parquet, and give that folder."
+                    )
                 found = [p for p in path.iterdir() if _is_data(p)]
                 if not found:
                     raise UserError(f"--corpus {name}: the folder has no {_READABLE} file.")
@@ -152,6 +157,7 @@ def expand(names: Sequence[str]) -> list[Path]:
     return sorted(paths)
 
 
+_SAVED = "state.json", "dataset_dict.json"
 _KINDS = TREEBANK | TABLES | TEXT
 _READABLE = listed(sorted(_KINDS))
 

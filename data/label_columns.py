@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from probes.common.errors import UserError
@@ -22,6 +24,9 @@ IGNORED = -100
 UNEVEN = 1.5
 """Classes are uneven if the largest has more than so many times its even share."""
 
+_MOST_CLASSES = 20
+"""Whole floats of more values are taken as amounts."""
+
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _LIST_AS_TEXT = re.compile(
@@ -31,6 +36,9 @@ _LIST_AS_TEXT = re.compile(
 )
 """``[1 0]``, ``[[1], [0]]``, ``array([1, 0])``, ``(1, 0)``, ``{1, 0}``; not ``[CLS] a b [SEP]``."""
 
+
+_QUOTED, _MARK = re.compile(r'(?:^|(?<=[,\n]))"((?:[^"]|"")*)"'), "\ue000"
+"""A quoted cell of CSV, and what marks it."""
 
 _NO_DOCUMENT = frozenset(("nan", "nat", "none", "null", "<na>"))
 """How nothing is written, in lower case."""
@@ -174,6 +182,35 @@ def infer_column(rows: Sequence[TableRows], name: str) -> Column:
     return Column(name, shape, "classification", scheme, uneven)
 
 
+def classes_of_floats(rows: Sequence[TableRows], name: str) -> list[TableRows]:
+    """The rows with classes for whole floats; empty if the column has other labels.
+
+    Where a label is missing, pandas turns the classes 0 and 1 into 0.0 and 1.0.
+    """
+    every = [value for part in rows for value in part.values[name]]
+    there = [value for value in every if not _is_missing(value, True)]
+    if not there or len(there) == len(every) or not all(map(_is_whole_float, there)):
+        return []
+    if len(set(map(float, there))) > _MOST_CLASSES:
+        return []
+    return [
+        replace(
+            part,
+            values={
+                **part.values,
+                name: [str(int(float(x))) if _is_whole_float(x) else x for x in part.values[name]],
+            },
+        )
+        for part in rows
+    ]
+
+
+def _is_whole_float(label: object) -> bool:
+    text = str(label).strip()
+    as_float = isinstance(label, (str, float)) and bool(_DECIMAL.fullmatch(text))
+    return as_float and float(text).is_integer()
+
+
 def _is_number(label: object) -> bool:
     if isinstance(label, str):
         return bool(_NUMBER.fullmatch(label.strip()))
@@ -224,6 +261,8 @@ def _raw_labels(part: TableRows, row: int, name: str, words: bool) -> list[Any]:
     if words and len(value) != len(tokens):
         raise part.error(row, f"{len(tokens)} tokens, but {len(value)} labels in {name}.")
     for label in value:
+        if isinstance(label, list) and len(label) == 1:
+            raise part.error(row, f"{name} is a list, {_short(label)}; write {label[0]!r} alone.")
         if isinstance(label, (list, dict)):
             raise part.error(row, f"{name} contains {_short(label)}, which cannot be a label.")
     return [None if _is_missing(label, part.space_separated) else label for label in value]
@@ -236,6 +275,28 @@ def _is_missing(label: object, text: bool) -> bool:
     if text and isinstance(label, str):
         return label.strip().lower() in ("", "nan", str(IGNORED))
     return label is None or label == "" or (label == IGNORED and not isinstance(label, str))
+
+
+def drop_missing_of_r(table: dict[str, list[Any]], text: str) -> int:
+    """Empty the cells of a CSV file in which R wrote NA for a missing value; returns how many.
+
+    R quotes texts, but not this NA: one that stands alone among numbers or quoted texts is no text.
+    In a column of unquoted texts, NA is one of them (Namibia).
+    """
+    if not any("NA" in column for column in table.values()):
+        return 0
+    marked = _QUOTED.sub(rf'"{_MARK}\1"', text)
+    _, *rows = (row for row in csv.reader(io.StringIO(marked, newline="")) if row)
+    dropped = 0
+    for (name, column), cells in zip(table.items(), zip(*rows, strict=True), strict=True):
+        others = [cell for cell in cells if cell not in ("", "NA")]
+        plain = all(cell.startswith(_MARK) or _is_number(cell) for cell in others)
+        if others and plain and "NA" in cells:
+            dropped += cells.count("NA")
+            table[name] = [
+                "" if cell == "NA" else value for cell, value in zip(cells, column, strict=True)
+            ]
+    return dropped
 
 
 def document_of(value: object) -> str:

@@ -26,10 +26,13 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
+from probes.common.wording import counted
 from probes.data.item_tables import find_items, kind_of
 from probes.data.label_columns import (
     TableRows,
+    classes_of_floats,
     document_of,
+    drop_missing_of_r,
     infer_column,
     read_rows,
     require_shared_labels,
@@ -67,17 +70,18 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
         UserError: a file is damaged, or a column or a split is missing.
     """
     files = files_by_split(name, paths)
-    rows = []
+    rows, identity = [], {}
     for split, part in files.items():
         for path in part:
             read = _READERS[path.suffix.lower()]
             if request.field and read is not _json:
                 raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
             table, lines = _json(path, request.field) if request.field else read(path)
+            if read is _csv and (n := drop_missing_of_r(table, read_text(path))):
+                progress.say(f"{path}: NA of R in {counted(n, 'cell')}, read as missing")
+                identity["NA of R"] = "missing"
             rows.append(_rows(table, split, str(path), request, lines, read is _csv))
-    identity = {
-        f"{split} {i}": sha256(path) for split, part in files.items() for i, path in enumerate(part)
-    }
+            identity[f"{split} {part.index(path)}"] = sha256(path)
     if any(part.space_separated for part in rows):
         identity["rules for CSV"] = _CSV_RULES
     return _source(name, "", files, identity, rows, request)
@@ -191,10 +195,19 @@ def _source(
         grouped = request.group or all(all(part.documents) for part in rows)
         split_by = "document" if grouped else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
+    whole = {}
+    for column in request.labelled:
+        if found := classes_of_floats(rows, column):
+            rows, whole[f"whole floats of {column}"] = found, "classes"
+            progress.warn(
+                f"--corpus {name}: labels of {column} are whole floats and some are missing, as "
+                "pandas writes classes: classification; for amounts, leave out rows without a label"
+            )
     columns = {column: infer_column(rows, column) for column in request.labelled}
     # What else the same files may be read as.
     asked = {flag: getattr(request, flag) for flag in ("text", "group", "field")}
-    identity = {**identity, **{f"--{flag}": given for flag, given in asked.items() if given}}
+    identity = {**identity, **whole}
+    identity |= {f"--{flag}": given for flag, given in asked.items() if given}
     return Source(
         name=name,
         version=version,
@@ -285,7 +298,7 @@ def _json(path: Path, field: str = "") -> Table:
         if not isinstance(row, dict):
             where = f"line {lines[i]}" if lines else f"element {i + 1}"
             raise UserError(f"{path}, {where}: not a JSON object; write one for each row.")
-    if not rows:
+    if not any(rows):
         raise UserError(f"{path}: contains no row; is it the right file?")
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}, lines

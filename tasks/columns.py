@@ -37,16 +37,17 @@ def task_of(column: Column, pooling: TextPooling | None = None) -> Task:
             f"--task-from {name}: the suite has a task of this name; rename the column."
         )
     also: tuple[str, ...]
-    metric, also, reading = "accuracy", ("macro_f1",), f"a class per {column.shape}"
+    per = column.shape if column.types is None else "example"
+    metric, also, reading = "accuracy", ("macro_f1",), f"a class per {per}"
     if column.kind == "regression":
-        metric, also, reading = "corpus_spearman", ("mae",), f"a number per {column.shape}"
+        metric, also, reading = "corpus_spearman", ("mae",), f"a number per {per}"
     elif column.scheme:
         metric, also, reading = "span_f1", ("accuracy",), str(column.scheme)
     elif column.uneven:
         metric, also = "balanced_accuracy", ("accuracy", "macro_f1")
         reading += ", uneven"
     elif column.kind == "multi-label":
-        metric, also, reading = "micro_f1", (), f"a set of classes per {column.shape}"
+        metric, also, reading = "micro_f1", (), f"a set of classes per {per}"
     rules: dict[str, Callable[..., Iterator[Example | Excluded]]] = {
         "word": partial(_word, column.types),
         "sentence": _sentence,

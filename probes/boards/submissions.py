@@ -26,6 +26,9 @@ from probes.records.result import Result
 MOST_BYTES = 20 * 10**6
 """Limit on a file. With sums, scores of a task on a treebank have a tenth of a million."""
 
+MOST_LETTERS = 200
+"""Limit on a name."""
+
 _NAME = Aspect("model", lambda r: (r.model.name, r.model.revision))
 _CORPUS = Aspect("corpus", lambda r: (r.corpus.name, r.corpus.version, r.corpus.limit))
 _WEIGHTS = (_NAME, PRECISION)
@@ -106,6 +109,9 @@ def _strictly(folder: Path) -> dict[Path, Record]:
                 f"{path}: its key or its name does not follow from what was measured; export the "
                 "record that the suite wrote."
             )
+        names = (x.name for x in (record.model, record.corpus, record.task) if x)
+        if len(longest := max(names, key=len)) > MOST_LETTERS:
+            raise UserError(f"{path}: {longest[:40]}… has more than {MOST_LETTERS} letters.")
         found[path] = record
     return found
 

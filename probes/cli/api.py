@@ -114,6 +114,14 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
             "run_probes(): a model in memory needs its tokenizer; give it as the second argument, "
             "such as AutoTokenizer.from_pretrained(NAME)."
         )
+    parts = model.modules() if hasattr(model, "modules") else ()
+    if getattr(model.config, "quantization_config", None) or any(
+        "quantized" in type(part).__module__ for part in parts
+    ):
+        raise UserError(
+            f"run_probes(): the {type(model).__name__} is quantised, and its vectors are not those "
+            "of the model; load it without quantization."
+        )
     dtype = str(model.dtype).removeprefix("torch.")
     if config.dtype not in ("auto", dtype):
         raise UserError(f"dtype={config.dtype}: the model in memory is in {dtype}; convert it.")

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
-from probes.common.errors import UserError, out_of_memory
+from probes.common.errors import UserError, out_of_memory, printable
 from probes.common.files import default_cache, default_data_dir
 from probes.common.registry import did_you_mean
 from probes.common.stopping import Sigterm, stopping_at_sigterm
@@ -116,6 +116,10 @@ def _exit_status(
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             print(f"error: {error}; free some space.", file=sys.stderr)
             discard_output()
+            return 2
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            named = printable(str(error.filename))[:81]
+            print(f"error: {named}…: the path is too long; name another.", file=sys.stderr)
             return 2
         if isinstance(error, ImportError) and not (error.name or "").startswith("probes"):
             print(

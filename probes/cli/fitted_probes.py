@@ -92,8 +92,8 @@ def find_probe(
         if command == "python":
             again = "call run_probes as before, with overwrite='always'."
         raise UserError(
-            f"{place}: the parameters of {task} · {family}, layer {layer}, are not in {cache}; fit "
-            f"them again: {again}"
+            f"{place}: the parameters of {task} · {family}, layer {layer}, are not in {cache}; "
+            f"name the run's cache (cache_dir=, --cache-dir), or fit them again: {again}"
         )
     return FittedProbe(result, layer, folded(parameters, layer, result.task.kind))
 

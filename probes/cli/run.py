@@ -284,9 +284,12 @@ def next_step(runs: Sequence[ModelRun]) -> str:
     if not any(run.results for run in runs):
         name, folder = next((name, run.folder) for run in runs for name in run.others)
         return f"see {numbers_path(folder, name)} for the numbers"
-    if not any(run.evidence for run in runs):
-        without = "--quick" if config.quick else "--evidence none"
-        return f"the same command without {without} adds the evidence behind these scores"
+    if not config.evidence_names:
+        flag, setting = (
+            ("--quick", "quick=True") if config.quick else ("--evidence none", "evidence='none'")
+        )
+        again = f"the same command without {flag}" if runs[0].command else f"without {setting} it"
+        return f"{again} adds the evidence behind these scores"
     trained = [run.folder for run in runs if run.results and not run.model.is_twin]
     if len(trained) > 1:
         families = sorted({family for run in runs for _, family in run.results})

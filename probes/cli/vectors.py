@@ -130,7 +130,7 @@ class Vectors:
 
 @takes_settings(*_FROM_VECTORS)
 def probe(
-    vectors: Vectors, *, quiet: bool = False, verbose: bool = False, **settings: Any
+    vectors: Vectors, *more: object, quiet: bool = False, verbose: bool = False, **settings: Any
 ) -> Results:
     """Probe given vectors, with the same evidence as those of a model.
 
@@ -140,6 +140,8 @@ def probe(
     Raises:
         UserError: something that the caller can correct.
     """
+    if more or not isinstance(vectors, Vectors):
+        raise UserError("probe(): takes probes.Vectors; write probe(Vectors({0: x}, y)).")
     for name in _FROM_VECTORS:
         if name in settings:
             raise UserError(f"{name}=: follows from the vectors; leave it out.")
@@ -172,6 +174,8 @@ def _array(layer: object, given: ArrayLike) -> NDArray[Any]:
     Raises:
         UserError: they are no array of finite numbers with two axes.
     """
+    if str(getattr(given, "dtype", "")) == "torch.bfloat16":  # which numpy does not know
+        given = given.float()  # type: ignore[union-attr]
     try:
         array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:

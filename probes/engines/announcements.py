@@ -15,6 +15,7 @@ from probes.measurements.joined_results import as_result
 from probes.records.header import ModelRecord
 from probes.records.record import Record
 from probes.records.result import SCORES
+from probes.statistics.partition import FEWEST
 
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
@@ -92,6 +93,13 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
     )
     for what, count in corpus.notes.items():
         progress.say(f"        {what}: {count:,}", "corpus note", what=what, count=count)
+    groups = {text.document for text in corpus.splits.get("test", ()) if text.whole}
+    if groups and "" not in groups and len(groups) < FEWEST:
+        progress.warn(
+            f"{corpus.name}: {counted(len(groups), 'group')} in test; with fewer than {FEWEST}, "
+            "intervals resample texts, and are too short where those of a group are alike; give "
+            "more groups, or put more of them in test"
+        )
 
 
 def announce_task(examples: Examples) -> None:
@@ -168,7 +176,7 @@ def announce_record(record: Record, title: str, path: Path) -> None:
         parts.append(
             f"no best layer, because {result.task.metric} is undefined on dev"
             if best is None
-            else f"best layer {best}"
+            else f"best layer {best}" + ", not above the floor" * result.is_floored(best)
         )
         covered = result.examples.covered_sentences
         if covered is not None:

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import IO, Any
+from zipfile import ZipFile
 
 import numpy as np
 import torch
+from numpy.lib import format as npy
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.torch import load_file
 
 from probes.common.errors import UserError
 from probes.common.files import folder_name, sha256
@@ -40,7 +41,7 @@ from probes.tasks.task import Sublayer
 
 _ARRAYS, _STATIC = (".npz", ".npy", ".safetensors"), (".txt", ".vec")
 
-_LAYER = re.compile(r"(?:layer[_-]?)?(\d{1,4})")
+_LAYER, _MOST_LAYERS = re.compile(r"(?:layer[_-]?)?(\d{1,4})"), 10_000
 
 Layers = dict[int, NDArray[Any]]
 
@@ -126,11 +127,30 @@ def _layers(path: Path, n_words: int) -> Layers:
     Raises:
         UserError: they do not have as many words.
     """
+    layers = _by_layer(path, _read(path, n_words), n_words)
+    for layer, array in layers.items():
+        finite = np.isfinite(array).all(axis=1)
+        if not finite.all():
+            raise UserError(
+                f"{path}: layer {layer}, word {int(np.argmin(finite)) + 1}: a value is NaN or "
+                "infinite."
+            )
+    return layers
+
+
+def _by_layer(path: Path, arrays: Mapping[str, NDArray[Any]], n_words: int) -> Layers:
+    """The arrays of each layer, by their names and shapes alone.
+
+    Raises:
+        UserError: a name is of no layer, or a shape does not fit.
+    """
     layers: Layers = {}
-    for name, array in _read(path).items():
+    for name, array in arrays.items():
         if name == "hidden_states":
-            if array.ndim != 3:
-                raise UserError(f"{path}: {name} has the shape {array.shape}, not 3 axes.")
+            if array.ndim != 3 or len(array) > _MOST_LAYERS:
+                raise UserError(
+                    f"{path}: {name} has the shape {array.shape}; give (layers, words, dimensions)."
+                )
             new = dict(enumerate(array))
         elif numbered := _LAYER.fullmatch(name):
             new = {int(numbered[1]): array}
@@ -142,43 +162,61 @@ def _layers(path: Path, n_words: int) -> Layers:
     if not layers:
         raise UserError(f"{path}: has no layers.")
     for layer, array in layers.items():
-        if array.ndim != 2 or array.dtype.kind not in "fiu":
+        if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
             raise UserError(f"{path}: layer {layer} is {array.dtype} of the shape {array.shape}.")
         if len(array) != n_words:
             raise UserError(
                 f"{path}: {len(array):,} vectors at layer {layer} for {n_words:,} words; give one "
                 "for each word of train, dev and test, in order."
             )
-        finite = np.isfinite(array).all(axis=1)
-        if not finite.all():
-            raise UserError(
-                f"{path}: layer {layer}, word {int(np.argmin(finite)) + 1}: a value is NaN or "
-                "infinite."
-            )
     return layers
 
 
-def _read(path: Path) -> dict[str, NDArray[Any]]:
+def _read(path: Path, n_words: int) -> dict[str, NDArray[Any]]:
+    """The arrays of a file. What a compressed one claims is checked before anything is inflated.
+
+    Raises:
+        UserError: it cannot be read, or does not fit.
+    """
     try:
         if path.suffix == ".safetensors":
-            return load_file(path)
+            found = load_file(path)
+            half = torch.bfloat16  # which numpy does not know
+            return {k: (x.float() if x.dtype == half else x).numpy() for k, x in found.items()}
         if path.suffix == ".npy":
+            with path.open("rb") as file:
+                _header(file, path.stat().st_size)
             array = np.load(path, allow_pickle=False, mmap_mode="r")
             return {"hidden_states": array} if array.ndim == 3 else {"layer_0": array}
+        claimed = {}
+        with ZipFile(path) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as file:
+                    claimed[member.filename.removesuffix(".npy")] = _header(file, member.file_size)
+        _by_layer(path, claimed, n_words)
         with np.load(path, allow_pickle=False) as stored:
             return dict(stored)
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        EOFError,
-        BadZipFile,
-        SafetensorError,
-    ) as error:
-        raise UserError(
-            f"{path}: cannot be read ({' '.join(str(error).split())[:120]})."
-        ) from error
+    except UserError:
+        raise
+    except Exception as error:  # whatever a damaged file makes readers raise
+        why = " ".join(f"{error}".split())[:120] or type(error).__name__
+        raise UserError(f"{path}: cannot be read ({why}); write it anew.") from error
+
+
+def _header(file: IO[bytes], size: int) -> NDArray[Any]:
+    """What the header of an array says of it: an array of its shape and type that needs no memory.
+
+    Args:
+        size: bytes of header and array.
+
+    Raises:
+        ValueError: there is no header, or it tells of more or fewer bytes.
+    """
+    first = npy.read_magic(file) == (1, 0)
+    shape, _, dtype = (npy.read_array_header_1_0 if first else npy.read_array_header_2_0)(file)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != size - file.tell():
+        raise ValueError(f"{dtype} of the shape {shape} does not fit {size:,} bytes")
+    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def _static(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, int]:

@@ -5,6 +5,8 @@ Where a licence forbids text, sums over documents or sentences take the place of
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -216,8 +218,22 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
         except UserError as error:
             progress.say(f"left out {path.name}: {error}")
             continue
-        found[path] = record.model_copy(update={"arrays": tuple(arrays)}), arrays
+        said = {k: _named(x) if k == "command" else x for k, x in record.provenance.items()}
+        update = {"arrays": tuple(arrays), "provenance": said}
+        found[path] = record.model_copy(update=update), arrays
     return found
+
+
+_FOLDERS = re.compile(r"(?:^|(?<=[=,:]))(?:~[^/]*|\.\.?|[A-Za-z]:)?[/\\](?:[^=,/\\]+[/\\])*")
+"""The folders of a path that says where something lies on a machine."""
+
+
+def _named(command: str) -> str:
+    """A command without the folders of local paths; empty if it is none."""
+    try:
+        return shlex.join(_FOLDERS.sub("", word) for word in shlex.split(command))
+    except ValueError:
+        return ""
 
 
 def _shares_arrays(record: Record) -> bool:

@@ -123,9 +123,9 @@ class ModelRecord(Frozen):
     architecture: str
     n_layers: int = Field(ge=0, le=MOST_LAYERS)
     """Blocks; layers are numbered 0 to n_layers, 0 being the embedding output."""
-    hidden_size: int
+    hidden_size: int = Field(ge=0)
     parameters: int = Field(ge=0, lt=1 << 63)
-    window: int
+    window: int = Field(ge=0)
     """Tokens that the model reads at once, special ones included."""
     causal: bool
     """Whether a word's vector knows only the words before it."""

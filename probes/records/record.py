@@ -80,6 +80,9 @@ class Record(Frozen):
         outside = [layer for layer in self.extent if not 0 <= layer <= self.model.n_layers]
         if outside or min(self.extent.values()) < 1:
             raise ValueError(f"extent {self.extent} of a model of {self.model.n_layers} layers")
+        for name in ("words_per_second", "bytes_on_disk"):
+            if not self.provenance.get(name, "0").isdecimal():
+                raise ValueError(f"{name} is {self.provenance[name]!r}")
         if (self.task is None) != (self.probe is None):
             raise ValueError("a task without a probe, or a probe without a task")
         return self

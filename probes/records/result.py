@@ -33,6 +33,9 @@ class Result(Record):
             raise ValueError(f"a record of {self.measurement}, not of {SCORES}")
         if list(self.extent) != sorted(self.extent):
             raise ValueError(f"layers {list(self.extent)}")
+        for name, kind in (("probe_parameters", int), ("group_metric", str)):
+            if not isinstance(self.facts.get(name), kind):
+                raise ValueError(f"{name} is missing among its facts")
         metric = self.task.metric
         for layer in self.layers:
             for split in ("dev", "test"):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from probes.common.errors import printable, printable_lines
 from probes.records.values import Interval
 
 NOTHING = "–"
@@ -58,6 +59,9 @@ class Cell:
     borderline: bool = False
     place: float | None = None
     verdict: bool = False
+
+    def __post_init__(self) -> None:
+        _print(self, text=printable(self.text), note=printable_lines(self.note))
 
     @property
     def marks(self) -> str:
@@ -118,6 +122,10 @@ class Table:
     notes: tuple[str, ...] = ()
     repeated: int = 1
 
+    def __post_init__(self) -> None:
+        heads, notes = (tuple(map(printable_lines, x)) for x in (self.heads, self.notes))
+        _print(self, title=printable_lines(self.title), heads=heads, notes=notes)
+
     @property
     def texts(self) -> list[tuple[str, ...]]:
         """The texts of the cells by row, with half intervals: ``94.7 ± 0.4``."""
@@ -147,11 +155,12 @@ class Table:
         left_out = [self.heads[i].replace("\n", ", ") for i in sorted(columns)]
         left_out += [" ".join(cell.text for cell in row.cells[: self.left]) for row in rows]
         kept = [i for i in places if i not in columns]
+        what = "Columns and rows" if columns and rows else "Columns" if columns else "Rows"
         return replace(
             replace(self, rows=tuple(r for r in self.rows if r not in rows)).with_columns(kept),
             left=sum(i < self.left for i in kept),
             repeated=sum(i < self.repeated for i in kept),
-            notes=(*self.notes, f"Left out, without any value: {'; '.join(left_out)}."),
+            notes=(*self.notes, f"{what} without a value are not shown: {'; '.join(left_out)}."),
         )
 
     @property
@@ -185,6 +194,12 @@ def legend(tables: Iterable[Table]) -> list[str]:
     used = {sign for cell in cells for sign in cell.marks}
     meanings = [f"{sign} {said}" for sign, said in MARKS.values() if sign in used]
     return [" · ".join(meanings)] if meanings else []
+
+
+def _print(of: Cell | Table, **texts: str | tuple[str, ...]) -> None:
+    """Give a table or a cell its texts with control characters escaped, for all formats alike."""
+    for name, text in texts.items():
+        object.__setattr__(of, name, text)
 
 
 def cell_text(cell: Cell) -> str:
@@ -221,7 +236,7 @@ def csv_line(values: Iterable[object]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _quoted(text: str) -> str:
-    return '"' + escaped(text).replace('"', '""') + '"'
+    return '"' + escaped(printable(text)).replace('"', '""') + '"'
 
 
 def _cell(value: object) -> str:

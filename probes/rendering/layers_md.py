@@ -11,6 +11,7 @@ from probes.boards.layer_tables import interval_frame, layer_frames, score_table
 from probes.boards.separability import NOTE as OVERVIEW
 from probes.boards.separability import confidence_set, sentence
 from probes.boards.transferability import all_ranks, correlation_table, mean_rank_table
+from probes.common.errors import printable_lines
 from probes.common.files import published
 from probes.common.terminal import progress
 from probes.measurements.cells import group_cell, group_metric_title, interval_note, task_head
@@ -56,7 +57,8 @@ def layers_md(results: Sequence[Result]) -> str:
             for table in tables:
                 titled = replace(table, title=f"{family} probe, {table.title}")
                 lines.append(markdown(titled, level=2))
-    return "\n".join([*lines, *_transferability(results), *_made_of(results), ""])
+    lines += [*_transferability(results), *_made_of(results), ""]
+    return printable_lines("\n".join(lines))
 
 
 def _separation(results: Sequence[Result]) -> str:

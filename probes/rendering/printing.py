@@ -21,6 +21,7 @@ from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.text import Text
 
+from probes.common.errors import printable_lines
 from probes.common.terminal import output_console
 from probes.records.table import MARKS, NOTHING, Cell, Table, csv_line
 from probes.rendering.latex import latex
@@ -218,6 +219,7 @@ def _flat(value: Any) -> Any:
 def json_text(rows: Iterable[DataRow]) -> str:
     """A list of objects, one on each line."""
     lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows]
+    lines = ["".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in x) for x in lines]
     return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"
 
 
@@ -311,7 +313,7 @@ class Printer:
     def say(self, text: str, style: str = "", *, quiet: bool = False) -> None:
         """Print a line beside the tables, which stay alone on standard output in other formats."""
         console = output_console(quiet, stderr=not self.immediate)
-        console.print(Text(text, style), soft_wrap=True)
+        console.print(Text(printable_lines(text), style), soft_wrap=True)
 
     @contextmanager
     def printing(self, form: str) -> Iterator[None]:

@@ -91,7 +91,7 @@ def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
     assert main(["compare", "first", "last", "--results", str(tmp_path), "--format", "md"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"\|  \| last \|[^|]*\|[^|]*\|[^|]*\|[^|]*\|$", said, re.MULTILINE)
-    assert "Left out, without any value: p." in said
+    assert "Columns without a value are not shown: p." in said
     ranking = Ranking()
     (board,) = make_boards(named(find_results(tmp_path)))
     assert [p.text for p in ranking.places(board.tasks["pos"])] == ["1", "2"]

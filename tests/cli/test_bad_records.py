@@ -121,6 +121,11 @@ LEFT_OUT = {
     "of a corpus, as scores": lambda f: changed(
         of_corpus(f), lambda c: c.update(measurement="scores")
     ),
+    "no facts": lambda f: changed(scores(f), lambda c: c.update(facts={})),
+    "infinite size": lambda f: changed(
+        scores(f), lambda c: c["provenance"].update(bytes_on_disk="inf")
+    ),
+    "negative size": lambda f: changed(scores(f), lambda c: c["model"].update(hidden_size=-1)),
     "impossible accuracy": lambda f: changed(scores(f), lambda c: first(c, "value", 1e308)),
     "impossible accuracy of a rule": lambda f: changed(
         scores(f), lambda c: c["rows"]["value"].__setitem__(-1, -0.1)

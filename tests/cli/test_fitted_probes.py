@@ -225,7 +225,7 @@ def test_the_card_says_what_the_record_says(made, tmp_path):
         ({"--layer": "two"}, "--layer two: not a whole number."),
         ({"-o": "probe.bin"}, "probe.bin: the name must end in .safetensors."),
         ({"-o": "/dev/null/p.safetensors"}, "cannot be written"),
-        ({"--cache-dir": "elsewhere"}, "the parameters of pos · linear, layer 1, are not in elsewhere; fit them again: call run_probes as before, with overwrite='always'."),
+        ({"--cache-dir": "elsewhere"}, "the parameters of pos · linear, layer 1, are not in elsewhere; name the run's cache (cache_dir=, --cache-dir), or fit them again: call run_probes as before, with overwrite='always'."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_exported_is_refused_in_a_line(
@@ -269,7 +269,9 @@ def test_one_of_several_results_has_to_be_named(tmp_path, capsys):
     with pytest.raises(probes.UserError, match=r"no model 'n'\. Known: m, other"):
         probes.read_probe(tmp_path, "pos", 1, model="n")
     for named in (first, tmp_path / "m"):
-        with pytest.raises(probes.UserError, match=r"are not in .*; fit them again: "):
+        with pytest.raises(
+            probes.UserError, match=r"are not in .*; name the run.s cache .*, or fit them again: "
+        ):
             probes.read_probe(named, "pos", 1, model="m")
     put(tmp_path, "m", "pos", 7, corpus__digest="another", key="9" * 64)
     with pytest.raises(probes.UserError, match="several results of pos · linear; name one of "):

@@ -10,6 +10,7 @@ from stored_replicates import of_all_layers
 from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.measurements.joined_results import find_results, read_result
+from probes.measurements.resampled import _named
 from probes.records.files import read_arrays
 from probes.statistics.bootstrap import resample
 
@@ -126,3 +127,8 @@ def test_inconsistent_sums_are_named(shared, change):
     np.savez(path.with_suffix(".npz"), **arrays)
     with pytest.raises(UserError, match=r"\.npz: .*delete"):
         of_all_layers(find_results(shared)[path], path)
+
+
+def test_a_command_is_shared_without_the_folders_of_local_paths():
+    command = "p --model /home/me/m org/x --corpus '../my data/c' --output=~/r 'vectors:/a b/y.npz'"
+    assert _named(command) == "p --model m org/x --corpus c --output=r vectors:y.npz"

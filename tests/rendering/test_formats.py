@@ -127,9 +127,11 @@ def test_columns_of_nothing_but_dashes_are_left_out_and_named():
     assert filled.heads == ("model", "layer", "score")
     assert (filled.left, filled.repeated) == (1, 2)
     assert filled.texts == [("a", "1", "90.0"), ("b", "–", "91.0")]
-    assert filled.notes == ("Left out, without any value: flags; p; control, task.",)
+    assert filled.notes == ("Columns without a value are not shown: flags; p; control, task.",)
     for text in (printed(DASHES), markdown(DASHES), latex(DASHES)):
-        assert "Left out, without any value: flags; p; control, task." in " ".join(text.split())
+        assert "Columns without a value are not shown: flags; p; control, task." in " ".join(
+            text.split()
+        )
         assert text.count("flags") == 1
         assert "91.0" in text
     assert TABLE.filled is TABLE

@@ -16,7 +16,7 @@ from probes.common.files import published
 from probes.records.charts import Chart, Curves, Gallery, Grid, PredictedTree
 from probes.records.result import Result
 from probes.rendering.drawing import arcs, grids, heat_maps, lines
-from probes.rendering.drawing.style import FONTS, INCH, Style
+from probes.rendering.drawing.style import FONTS, INCH, Style, printable_spec
 
 OF_GROUPS: dict[str, Callable[[Group, Style, float], Any]] = {
     "heatmap": heat_maps.of_group,
@@ -88,7 +88,8 @@ def fitted(make: Callable[[float], Any], style: Style) -> str:
     taken, svg = 40.0, ""
     for _ in range(4):
         spec = make(max(style.width - taken, 20)).to_dict(validate=False)
-        svg = vl_convert.vegalite_to_svg({**spec, "config": style.config}, allowed_base_urls=[])
+        drawn = printable_spec({**spec, "config": style.config})
+        svg = vl_convert.vegalite_to_svg(drawn, allowed_base_urls=[])
         width, _ = _size(svg)
         if abs(width - style.width) <= 1:
             break

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
+from probes.common.errors import printable_lines
 from probes.extraction.model_names import pretrained_name
 from probes.rendering.palette import COLOURS, SYMBOLS, css, distinct
 
@@ -359,3 +360,15 @@ def stacked(
             title=alt.Title(lines, fontSize=style.title, anchor="middle", offset=4)
         )
     return found
+
+
+def printable_spec(spec: Any) -> Any:
+    """A drawing's specification in whose texts control characters are escaped."""
+    match spec:
+        case str():  # U+200B is what distinguishes names that are equal
+            return "\u200b".join(map(printable_lines, spec.split("\u200b")))
+        case dict():
+            return {name: printable_spec(x) for name, x in spec.items()}
+        case list() | tuple():
+            return list(map(printable_spec, spec))
+    return spec

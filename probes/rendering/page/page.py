@@ -18,6 +18,7 @@ from probes.boards.claims.claim_reports import Report, make_reports
 from probes.boards.comparable import SAME_VECTORS, twins_of, values
 from probes.boards.groups import Group, TaskResults, corpus_groups, group, model_labels
 from probes.boards.separability import NOTE, finding, separability
+from probes.common.errors import printable_lines
 from probes.common.files import published
 from probes.measurements.measurement import LOCALISATION, probe_measurements
 from probes.records.charts import Curves, Grid
@@ -93,6 +94,7 @@ def templates(*packages: str) -> Environment:
     return Environment(
         loader=ChoiceLoader(list(map(PackageLoader, ("probes.rendering.page", *packages)))),
         autoescape=True,
+        finalize=lambda x: printable_lines(x) if type(x) is str else x,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -20,7 +20,7 @@ from probes.extraction.model_names import pretrained_name
 from probes.records.charts import Chart, Curves
 from probes.records.record import Record
 from probes.rendering.drawing import heat_maps, lines
-from probes.rendering.drawing.style import Style
+from probes.rendering.drawing.style import Style, printable_spec
 from probes.rendering.palette import COLOURS, SYMBOLS
 
 Spec = dict[str, Any]
@@ -99,7 +99,7 @@ def model_names(models: Mapping[str, Shown]) -> list[dict[str, Any]]:
 
 def packed(data: Any) -> str:
     """Data as the page carries them: compressed JSON, in letters that mean nothing in HTML."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(printable_spec(data), separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 

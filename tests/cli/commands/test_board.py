@@ -57,6 +57,13 @@ def change(path, metric, layer, split="test", **fields):
     write_record(path, record.model_copy(update={"rows": Rows.of(changed)}), arrays)
 
 
+def update(path, part=None, **fields):
+    """Give fields of a record, or of a part of it, other values."""
+    content = json.loads(path.read_text())
+    (content[part] if part else content).update(fields)
+    path.write_text(json.dumps(content))
+
+
 def change_sums(path, give):
     arrays = dict(read_arrays(path))
     arrays["sums"] = give(arrays["sums"].copy())
@@ -158,6 +165,16 @@ ATTACKS = {
         ],
         "pos-linear-localisation-",
         "is not beside the scores",
+    ),
+    "no facts": (
+        lambda f: update(the(f, "pos-linear-scores"), facts={}),
+        "pos-linear-scores-",
+        "probe_parameters is missing among its facts",
+    ),
+    "a long name": (
+        lambda f: update(the(f, "pos-linear-scores"), "corpus", name="x" * 201),
+        "pos-linear-scores-",
+        "has more than 200 letters",
     ),
     "another name": (
         lambda f: the(f, "pos-linear-scores").rename(

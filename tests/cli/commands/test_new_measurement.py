@@ -3,11 +3,9 @@
 import csv
 
 import pytest
-from plugged_in import run_included
 
 from probes.__main__ import main
 from probes.cli.commands.new_measurement import OF
-from probes.cli.commands.new_task import EXAMPLES
 from probes.cli.main import main as run_probes
 from probes.measurements.measurement import get_measurement, measurements
 
@@ -97,33 +95,3 @@ def test_nothing_is_overwritten(tmp_path, capsys):
 def test_a_kind_that_does_not_exist_is_refused(capsys):
     assert main(["new-measurement", "fresh", "--of", "models"]) == 2
     assert capsys.readouterr().err == "error: --of models: give corpus or probes.\n"
-
-
-def test_the_example_of_held_out_genres_runs(tiny_bert, tmp_path):
-    text = (EXAMPLES.parent / "data" / "sample" / "train.conllu").read_text("utf-8")
-    sentences = [
-        f"# newdoc id = {i}\n# meta::genre = {'mail' if i % 3 else 'news'}\n{sentence}"
-        for i, sentence in enumerate(text.split("\n\n")[:100])
-    ]
-    (tmp_path / "corpus").mkdir()
-    for split, part in (("train", slice(60)), ("dev", slice(60, 80)), ("test", slice(80, 100))):
-        written = "\n\n".join(sentences[part]) + "\n\n"
-        (tmp_path / "corpus" / f"{split}.conllu").write_text(written, "utf-8")
-    found = run_included(
-        tiny_bert,
-        tmp_path,
-        str(EXAMPLES / "measurements" / "held_out_genres.py"),
-        corpus=str(tmp_path / "corpus"),
-        tasks=("pos",),
-        evidence=("held_out_genres",),
-    )
-    assert not found.failed
-    (result,) = found
-    rows = {(x.metric, x.axes["genre"]): x for x in result.evidence["held_out_genres"].rows}
-    assert len(rows) == 6
-    parts = [
-        (rows["held_out_score", x].value + rows["held_out_drop", x].value, rows["random_drop", x].n)
-        for x in ("mail", "news")
-    ]
-    whole = sum(score * n for score, n in parts) / sum(n for _, n in parts)
-    assert whole == pytest.approx(result.headline[result.best_layer])

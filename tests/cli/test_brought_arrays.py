@@ -1,0 +1,56 @@
+"""What users bring from Python: arrays, tensors, models in memory, texts in few groups."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import BertConfig, BertModel
+
+import probes
+from probes.engines.announcements import announce_corpus
+
+X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
+Y = np.arange(300) % 2
+
+
+@pytest.mark.parametrize("given", [(X, Y), (X,), (probes.Vectors({0: X}, Y), Y)])
+def test_probe_says_what_to_write(given):
+    with pytest.raises(probes.UserError, match=r"write probe\(Vectors\(\{0: x\}, y\)\)"):
+        probes.probe(*given)
+
+
+def test_tensors_in_bfloat16_are_cast():
+    given = torch.tensor(X).bfloat16()
+    assert (probes.Vectors({0: given}, Y).layers[0] == given.float().numpy()).all()
+
+
+def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):
+    vectors = probes.Vectors({0: X, 1: X}, Y, types=Y.astype(str))
+    probes.probe(vectors, evidence="none", output=tmp_path / "r", cache_dir=tmp_path / "c")
+    said = capsys.readouterr().err
+    assert "best layer 0, not above the floor · " in said
+    assert " · a class per example, accuracy" in said
+    assert "next    without evidence='none' it adds the evidence behind these scores" in said
+
+
+@pytest.mark.parametrize("how", ["configuration", "modules"])
+def test_a_quantised_model_in_memory_is_refused(how, tmp_path):
+    model = BertModel(
+        BertConfig(vocab_size=8, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    )
+    if how == "configuration":
+        model.config.quantization_config = {"quant_method": "awq"}
+    else:
+        model = torch.ao.quantization.quantize_dynamic(model, {nn.Linear})
+    with pytest.raises(probes.UserError, match="the BertModel is quantised"):
+        probes.run_probes(model, lambda: None, corpus="sample", output=tmp_path)
+
+
+@pytest.mark.parametrize(("n", "warned"), [(19, True), (20, False)])
+def test_texts_of_few_groups_are_warned_of(n, warned, capsys):
+    texts = tuple(
+        probes.Sentence(f"{i}", "", (f"text {i}",), document=f"{i % n}", whole=True)
+        for i in range(40)
+    )
+    announce_corpus(probes.Corpus("x", "", "", dict.fromkeys(("train", "dev", "test"), texts)), 0)
+    assert ("x: 19 groups in test; with fewer than 20" in capsys.readouterr().err) == warned

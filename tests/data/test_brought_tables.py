@@ -1,0 +1,96 @@
+"""Tables as other programs write them: classes that became floats, and missing values of R."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from probes.__main__ import main
+from probes.common.errors import UserError
+from probes.data.find import find_corpus
+
+
+def csv_file(folder, cells, head="text,label"):
+    path = folder / "a.csv"
+    rows = [f'"text {i}",{cell}' for i, cell in enumerate(cells)]
+    path.write_text("\n".join([head, *rows]) + "\n")
+    return path
+
+
+def labels(path):
+    source = find_corpus(str(path), text="text", label=("label",))
+    corpus = source.load()
+    found = [text.layer("column label")[0] for text in corpus]
+    return source.columns["label"].kind, Counter(found), source.identity
+
+
+def test_whole_floats_with_gaps_are_classes(tmp_path, capsys):
+    kind, found, identity = labels(csv_file(tmp_path, ["", "1.0", "2.0", "0.0"] * 20))
+    assert kind == "classification"
+    assert found == {None: 20, "0": 20, "1": 20, "2": 20}
+    assert identity["whole floats of label"] == "classes"
+    assert "labels of label are whole floats and some are missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["0.0", "1.0", "2.0"] * 20, ["", "0.5", "1.0"] * 20, ["", *(f"{i}.0" for i in range(59))]],
+)
+def test_other_floats_stay_numbers(cells, tmp_path):
+    kind, _, identity = labels(csv_file(tmp_path, cells))
+    assert kind == "regression"
+    assert list(identity) == ["all 0", "rules for CSV", "--text"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "n"),
+    [
+        (['"good"', "NA", '"bad"'], "classification", {None: 20, "good": 20, "bad": 20}),
+        (["0.5", "NA", "1.5"], "regression", {None: 20, 0.5: 20, 1.5: 20}),
+        (["1", "NA", "0"], "classification", {None: 20, "1": 20, "0": 20}),
+        (['"DE"', '"NA"', '"x, y"'], "classification", {"DE": 20, "NA": 20, "x, y": 20}),
+        (["DE", "NA", "FR"], "classification", {"DE": 20, "NA": 20, "FR": 20}),
+    ],
+)
+def test_an_unquoted_na_of_r_is_a_missing_label(cells, kind, n, tmp_path, capsys):
+    found, counts, identity = labels(csv_file(tmp_path, cells * 20))
+    assert (found, counts) == (kind, n)
+    assert ("NA of R" in identity) == (None in n)
+    assert ("a.csv: NA of R in 20 cells, read as missing" in capsys.readouterr().err) == (None in n)
+
+
+def test_quoted_cells_may_hold_anything(tmp_path):
+    path = tmp_path / "a.csv"
+    row = '"say ""a"",\nNA,""b""\n{i}",{label}'
+    rows = [row.format(i=i, label=x) for i, x in enumerate(["NA", '"b"', '"c, NA"'] * 20)]
+    path.write_text("\n".join(["text,label", *rows]))
+    _, counts, _ = labels(path)
+    assert counts == {None: 20, "b": 20, "c, NA": 20}
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "says"),
+    [
+        ({"a.jsonl": '{"text": "x", "label": ["good"]}'}, {}, "['good']; write 'good' alone"),
+        ({"a.json": '{"data": [{}]}'}, {"field": "data"}, "a.json: contains no row"),
+        ({"state.json": "{}", "dataset_info.json": "{}"}, {}, "was written by datasets.save_to_disk"),
+        ({"dataset_dict.json": "{}"}, {}, "write each split by to_parquet"),
+        ({"a.conllu": "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\n"}, None, "as in CoNLL-2003"),
+    ],
+)  # fmt: skip
+def test_what_other_programs_write_is_refused_with_the_remedy(files, asked, says, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    asked = {} if asked is None else {"text": "text", "label": ("label",), **asked}
+    with pytest.raises(UserError) as refused:
+        find_corpus(str(tmp_path), split_by="sentence", **asked).load()
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("given", ["run --vectors", "show", "board", "cache --cache-dir"])
+def test_a_path_that_is_too_long_is_one_line(given, capsys):
+    assert main([*given.split(), f"/{'long' * 2000}"]) == 2
+    assert re.fullmatch(
+        r"error: /(long)*…: the path is too long; name another.\n",
+        capsys.readouterr().err,
+    )
