@@ -9,6 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import hypothesis
 import pytest
 from ray_here import require_ray
 
@@ -19,6 +20,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Tiny models gain nothing from threads, and lose much where cores are shared.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# Inputs are slow to draw on a machine that does something else.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("suite")
 
 SENTENCES = [
     "the old dog sees a cat near the house",

@@ -25,6 +25,7 @@ from tiny_readings import (
 )
 
 from probes.common.errors import UserError
+from probes.common.terminal import progress
 from probes.extraction import shard_files
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
@@ -149,7 +150,7 @@ def test_bytes_do_not_depend_on_how_many_encode_at_once(
 
 
 def test_an_encoding_waits_for_the_shard_that_another_is_making(
-    encoder: Encoder, tiny_bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    encoder: Encoder, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = load_encoder(find_model(str(tiny_bert)), device="cpu")
     reading = reading_of(tmp_path, encoder, VIEW)
@@ -166,11 +167,16 @@ def test_an_encoding_waits_for_the_shard_that_another_is_making(
     assert begun.wait(30)
     collect(reading, encoder, 64, only=0)  # leaves it to the other
     assert len(reading.missing()) == len(reading.shards)
-    threading.Timer(0.3, go_on.set).start()
+
+    def say(message: str, *_: Any, **__: Any) -> None:
+        if message == "waiting for another process to encode the same text":
+            go_on.set()
+
+    monkeypatch.setattr(progress, "say", say)
     collect(reading, encoder, 64)
+    assert go_on.is_set()
     thread.join(30)
     assert reading.missing() == []
-    assert "waiting for another process to encode the same text" in capsys.readouterr().err
 
 
 # -- room on disk -------------------------------------------------------------------------
