@@ -77,9 +77,9 @@ def fit(
     train = rebatched(train, spec.batch)
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
     prior = torch.tensor(spec.l2, device=train.features.device) / train.features.shape[1]
-    strength = prior.expand(n_layers, len(draws))
     if family.convex:
-        return _fit_convex(trainer, n_outputs, strength.contiguous(), converge=converge)
+        strength = prior.expand(n_layers, len(draws)).contiguous()
+        return _fit_convex(trainer, n_outputs, strength, converge=converge)
     groups = cells_by(draws)
 
     def fit_of(cells: list[int]) -> MinibatchFit:
@@ -87,7 +87,7 @@ def fit(
         # A bootstrap sample lacks more than a third of the sentences.
         of_draw = trainer.of_cells(cells).drawn()
         start = trainer.initial([seed], n_outputs)
-        return MinibatchFit(of_draw, start, strength[:, cells], seed)
+        return MinibatchFit(of_draw, start, prior.expand(n_layers, len(cells)), seed)
 
     return in_order(list(run_fits(map(fit_of, groups))), groups)
 
