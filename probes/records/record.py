@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -81,7 +82,7 @@ class Record(Frozen):
         if outside or min(self.extent.values()) < 1:
             raise ValueError(f"extent {self.extent} of a model of {self.model.n_layers} layers")
         for name in ("words_per_second", "bytes_on_disk"):
-            if not self.provenance.get(name, "0").isdecimal():
+            if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", self.provenance.get(name, "0")):
                 raise ValueError(f"{name} is {self.provenance[name]!r}")
         if (self.task is None) != (self.probe is None):
             raise ValueError("a task without a probe, or a probe without a task")

@@ -10,7 +10,7 @@ from probes.cli.run import next_step
 
 def run(name, family="linear"):
     return SimpleNamespace(
-        config=SimpleNamespace(output=Path("results")),
+        config=SimpleNamespace(output=Path("results"), evidence_names=("training_variance",)),
         results={("pos", family): None},
         evidence=("training_variance",),
         model=SimpleNamespace(is_twin=name.startswith("random")),

@@ -28,7 +28,7 @@ def test_help_and_completion_know_the_settings_of_a_run():
     ]
     assert (shown["seeds"].default, shown["seeds"].annotation) == (1, int)
     of_vectors = inspect.signature(probes.probe).parameters
-    assert list(of_vectors)[:3] == ["vectors", "quiet", "verbose"]
+    assert list(of_vectors)[:4] == ["vectors", "more", "quiet", "verbose"]
     assert "seeds" in of_vectors
     assert not {"corpus", "layers", "settings"} & set(of_vectors)
 

@@ -112,7 +112,7 @@ REFUSED = [
         {},
         "line 3: mood is NaN; correct it, or leave it empty if the text has no label.",
     ),
-    (changed(2, mood=["x"]), {}, "line 3: mood contains ['x'], which cannot be a label."),
+    (changed(2, mood=["x"]), {}, "line 3: mood is a list, ['x']; write 'x' alone."),
     (
         changed(11, mood="z"),
         {},

@@ -190,6 +190,12 @@ def _absolute(m: Any, ids: torch.Tensor) -> torch.Tensor:
     return table.LayerNorm(total)
 
 
+def _opt_input(model: Any, ids: torch.Tensor) -> torch.Tensor:
+    """Its table of positions begins with two rows for none."""
+    decoder = model.decoder
+    return decoder.embed_tokens(ids) + decoder.embed_positions.weight[2 : 2 + ids.shape[1]]
+
+
 def _bart_input(m: Any, ids: torch.Tensor) -> torch.Tensor:
     words = m.embed_tokens.weight[ids] * m.config.d_model**0.5  # scale_embedding is on here
     return m.layernorm_embedding(words + m.embed_positions.weight[2 : 2 + ids.shape[1]])
@@ -224,6 +230,8 @@ LAYER_0 = {
     "gpt-neox": _words_only,
     "llama-2": _words_only,
     "llama-3": _words_only,
+    "llama4": _words_only,
+    "opt": _opt_input,
     "qwen2": _words_only,
     "qwen3": _words_only,
     "gemma": _scaled,
@@ -236,17 +244,32 @@ BLOCKS = {
     "distilbert": "transformer.layer",
     "modernbert": "layers",
     "gpt2": "h",
+    "opt": "decoder.layers",
     "t5": "block",
 } | dict.fromkeys(
-    ["gpt-neox", "llama-2", "llama-3", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "bart"],
+    [
+        "gpt-neox",
+        "llama-2",
+        "llama-3",
+        "llama4",
+        "qwen2",
+        "qwen3",
+        "gemma",
+        "gemma2",
+        "gemma3",
+        "bart",
+    ],
     "layers",
 )
 FINAL_NORM = {
     "modernbert": "final_norm",
     "gpt2": "ln_f",
     "gpt-neox": "final_layer_norm",
+    "opt": "decoder.final_layer_norm",
     "t5": "final_layer_norm",
-} | dict.fromkeys(["llama-2", "llama-3", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"], "norm")
+} | dict.fromkeys(
+    ["llama-2", "llama-3", "llama4", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"], "norm"
+)
 
 
 def _first(output: Any) -> torch.Tensor:
