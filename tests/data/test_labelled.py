@@ -206,7 +206,7 @@ def test_odd_rows_are_counted(tmp_path):
         ('{"tokens": ["a"], "ner_tags": [null]}\n', "my.jsonl has no label"),
         (
             '{"tokens": ["a"], "ner_tags": [["O"]]}\n',
-            "line 1: ner_tags contains ['O'], which cannot be a label",
+            "line 1: ner_tags is a list, ['O']; write 'O' alone",
         ),
         (
             '{"tokens": ["a"], "ner_tags": 0.5}\n' * 3 + '{"tokens": ["a"], "ner_tags": "x"}\n',
