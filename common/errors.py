@@ -31,7 +31,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for each line of a text."""
+    """A text whose lines are `printable`; line breaks stay."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 

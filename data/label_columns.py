@@ -9,9 +9,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from probes.common.errors import UserError
+from probes.common.files import read_text
 from probes.common.wording import counted
 from probes.data.chunk_schemes import scheme_of
 from probes.data.sentence import LARGEST_LABEL, Label, Sentence, bare, interned
@@ -277,15 +279,16 @@ def _is_missing(label: object, text: bool) -> bool:
     return label is None or label == "" or (label == IGNORED and not isinstance(label, str))
 
 
-def drop_missing_of_r(table: dict[str, list[Any]], text: str) -> int:
-    """Empty the cells of a CSV file in which R wrote NA for a missing value; returns how many.
+def drop_missing_of_r(table: dict[str, list[Any]], path: Path) -> int:
+    """Empty the cells of a CSV file's table that R left as NA; returns how many there were.
 
     R quotes texts, but not this NA: one that stands alone among numbers or quoted texts is no text.
     In a column of unquoted texts, NA is one of them (Namibia).
     """
     if not any("NA" in column for column in table.values()):
         return 0
-    marked = _QUOTED.sub(rf'"{_MARK}\1"', text)
+    # The table does not tell which cells were quoted.
+    marked = _QUOTED.sub(rf'"{_MARK}\1"', read_text(path))
     _, *rows = (row for row in csv.reader(io.StringIO(marked, newline="")) if row)
     dropped = 0
     for (name, column), cells in zip(table.items(), zip(*rows, strict=True), strict=True):

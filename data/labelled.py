@@ -72,16 +72,16 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     files = files_by_split(name, paths)
     rows, identity = [], {}
     for split, part in files.items():
-        for path in part:
+        for i, path in enumerate(part):
             read = _READERS[path.suffix.lower()]
             if request.field and read is not _json:
                 raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
             table, lines = _json(path, request.field) if request.field else read(path)
-            if read is _csv and (n := drop_missing_of_r(table, read_text(path))):
+            if read is _csv and (n := drop_missing_of_r(table, path)):
                 progress.say(f"{path}: NA of R in {counted(n, 'cell')}, read as missing")
                 identity["NA of R"] = "missing"
             rows.append(_rows(table, split, str(path), request, lines, read is _csv))
-            identity[f"{split} {part.index(path)}"] = sha256(path)
+            identity[f"{split} {i}"] = sha256(path)
     if any(part.space_separated for part in rows):
         identity["rules for CSV"] = _CSV_RULES
     return _source(name, "", files, identity, rows, request)

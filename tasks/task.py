@@ -102,7 +102,8 @@ class Task:
             spans, so that its score is one of the baselines.
         cues_baseline: description of `Example.cues`, if these say nothing but what the words of the
             spans show, so that a classifier of cues alone is one of the baselines.
-        cues_reference: the same of cues that use the annotation; it is an upper reference.
+        cues_reference: description of `Example.cues` that use the annotation, so that a classifier
+            of cues is an upper reference.
         window: number of sentences of a document that the rule and the encoder see at once: a
             sentence and those before it (see `probes.data.sentence`).
         stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.

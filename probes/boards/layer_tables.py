@@ -105,7 +105,7 @@ def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Resul
         result.with_baselines(
             {
                 f"random twin {twin.model.random_seed or ''}".strip(): twin.scores_of(
-                    _best_on_test(twin, common)
+                    twin.best_of(common, "test")
                 )
                 for twin in twins
                 if (twin.task.name, twin.probe) == (result.task.name, result.probe)
@@ -114,12 +114,6 @@ def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Resul
         )
         for result in results
     ]
-
-
-def _best_on_test(result: Result, layers: Sequence[int]) -> int:
-    scores = {layer: result.score(layer) for layer in layers}
-    known = [layer for layer, score in scores.items() if score is not None]
-    return max(known or layers, key=lambda layer: scores[layer] or 0.0)
 
 
 def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:

@@ -318,7 +318,7 @@ def short_states(base: Any) -> list[Tensor]:
 
 
 def short_text(base: Any) -> dict[str, Any]:
-    """What a model is given for one short text."""
+    """Arguments of a forward pass over one short text."""
     table = base.get_input_embeddings().weight
     rows = getattr(base.config.get_text_config(), "max_position_embeddings", None) or 0
     # RoBERTa and its relatives have two rows for no token, XLNet has a bound of -1.

@@ -35,10 +35,7 @@ def sized(source: ModelSource) -> Iterator[None]:
     Raises:
         UserError: it is.
     """
-    try:
-        shapes = [shape for _, _, shape in stored_tensors(source)]
-    except (UserError, OSError, SafetensorError):
-        shapes = []  # transformers will say what is wrong with them
+    shapes = [shape for _, _, shape in _readable_tensors(source)]
     there = len(shapes), sum(map(math.prod, shapes))
     most = float(_MOST_TENSORS), math.inf
     if shapes and source.seed is None:
@@ -69,14 +66,10 @@ def require_scaled(source: ModelSource) -> None:
     Raises:
         UserError: the files hold such weights, and config.json has no quantization_config.
     """
-    if source.seed is not None or read_json(source.folder / "config.json").get(
-        "quantization_config"
-    ):
+    config = read_json(source.folder / "config.json")
+    if source.seed is not None or config.get("quantization_config"):
         return
-    try:
-        stored = {key: dtype for key, dtype, _ in stored_tensors(source)}
-    except (UserError, OSError, SafetensorError):
-        return  # transformers will say what is wrong with them
+    stored = {key: dtype for key, dtype, _ in _readable_tensors(source)}
     narrow = [key for key, dtype in stored.items() if dtype.startswith(("F8", "I8", "U8"))]
     scaled = [key for key in narrow if any(f"{key}{x}" in stored for x in _SCALES)]
     if scaled:
@@ -87,8 +80,16 @@ def require_scaled(source: ModelSource) -> None:
         )
 
 
+def _readable_tensors(source: ModelSource) -> list[tuple[str, str, list[int]]]:
+    """Stored tensors; none if a file cannot be read, which transformers will explain."""
+    try:
+        return list(stored_tensors(source))
+    except (UserError, OSError, SafetensorError):
+        return []
+
+
 _SCALES = ("_scale_inv", "_scale", ".scale", "_scales")
-"""What the names of scales end in, after the name of their weight."""
+"""Endings of the names of scales, after the name of their weight."""
 
 _ROTARY = re.compile(r"\brope|_rope|rotary", re.IGNORECASE)
 _POSITIONS = {

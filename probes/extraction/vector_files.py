@@ -204,7 +204,7 @@ def _read(path: Path, n_words: int) -> dict[str, NDArray[Any]]:
 
 
 def _header(file: IO[bytes], size: int) -> NDArray[Any]:
-    """What the header of an array says of it: an array of its shape and type that needs no memory.
+    """An array of the shape and type that a header names, which needs no memory.
 
     Args:
         size: bytes of header and array.

@@ -98,11 +98,11 @@ class Result(Record):
             found[str(row.axes[axis])][row.metric] = row.value
         return dict(found)
 
-    def best_of(self, layers: Collection[int]) -> int:
-        """The layer with the best headline score on dev; of equal ones the lowest."""
+    def best_of(self, layers: Collection[int], split: str = "dev") -> int:
+        """The layer with the best headline score on a split; of equal ones the lowest."""
 
         def place(layer: int) -> tuple[float, int]:
-            score = self.score(layer, "dev")
+            score = self.score(layer, split)
             return float("-inf") if score is None else score, -layer
 
         return max(layers, key=place)

@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.common.errors import UserError
@@ -50,7 +50,6 @@ def test_names_stay_readable(name, folder):
     assert folder_name(name) == folder
 
 
-@settings(deadline=None)
 @given(st.text(), st.text())
 def test_no_two_names_share_a_folder(one, other):
     is_safe(folder_name(one))

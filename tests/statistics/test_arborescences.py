@@ -70,7 +70,7 @@ def test_no_tree_is_heavier(n):
         assert tuple(heads) == max(trees, key=lambda tree: weight_of(tree, graph))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.integers(2, 6).flatmap(lambda n: st.lists(st.integers(0, 3), min_size=n * n, max_size=n * n))
 )
