@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.common.wording import counted
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import training_noise
-from probes.statistics.significance import ALPHA, Errors, all_pairs, max_t
+from probes.statistics.significance import ALPHA, Errors, above_all, all_pairs, max_t
 
 METRICS = {
     "accuracy": (0.93, 0.97),
@@ -160,6 +161,37 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
     return wrong / n_sets
 
 
+def false_floors(n_documents: int, ratio: float, n_sets: int, n_floors: int = 3) -> float:
+    """Share of simulations in which a layer seems above the floor though all are equally good.
+
+    Four layers, of which the first is a floor as well, and further floors that do not vary with
+    training, like rules.
+
+    Args:
+        ratio: the deviation over trainings in standard errors of the test score.
+    """
+    n_layers, draws = 4, resample(n_documents).astype(np.float64)
+    n_cells, wrong = n_layers + n_floors - 1, 0
+    floors = [0, *range(n_layers, n_cells)]
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        shared, own = (rng.standard_normal((n_documents, n)) for n in (1, n_cells))
+        sums = np.sqrt(0.5) * (shared + own)
+        trained = ratio / np.sqrt(n_documents)
+        changes = np.zeros(n_cells)
+        changes[:n_layers] = trained * rng.standard_normal(n_layers)
+        further = trained * rng.standard_normal((n_layers, 5))
+        df = n_layers * 4
+        sd = float(np.sqrt(((further - further.mean(1, keepdims=True)) ** 2).sum() / df))
+        values = ((draws @ sums) / n_documents + changes).T
+        values[:n_layers] += training_noise(str(number), range(n_layers), sd, df, len(draws))
+        variances = np.where(np.arange(n_cells) < n_layers, sd**2, 0.0)
+        errors = Errors(((sums - sums.mean(0)) / n_documents).T, variances, draws)
+        scores = sums.mean(0) + changes
+        wrong += bool(above_all(scores, values, errors, range(n_layers), floors).any())
+    return wrong / n_sets
+
+
 def main() -> None:
     """Print the tables of docs/method.md."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -177,6 +209,12 @@ def main() -> None:
     for name in DESIGNS:
         found = (false_separations(name, x, options.simulations) for x in ratios)
         print(f"| {name} |", *(f"{x:.1%} |" for x in found), flush=True)
+    print("\n| above the floor though equal; training SD / SE |", *(f"{x:g} |" for x in ratios))
+    print("| --- |" + " ---: |" * len(ratios))
+    for n, n_floors in ((n, n_floors) for n_floors in (1, 3) for n in (20, 40, 60)):
+        found = (false_floors(n, x, options.simulations, n_floors) for x in ratios)
+        head = f"{n} documents, {counted(n_floors, 'floor')}"
+        print(f"| {head} |", *(f"{x:.1%} |" for x in found), flush=True)
 
 
 if __name__ == "__main__":

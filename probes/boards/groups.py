@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -29,7 +30,7 @@ from probes.boards.comparable import (
     probe_digest,
     twins_of,
 )
-from probes.boards.layer_tables import with_twins
+from probes.boards.floors import with_floor
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
@@ -71,18 +72,21 @@ class TaskResults:
     def score_curves(self) -> Curves:
         """Scores by layer, in which those are marked that are not above their model's floor."""
         (found,) = ScoreMeasurement().charts(self.results)
-        beside = {model: self.beside_twins(model) for model in self.results}
         marked = {
-            model: [point._replace(floored=beside[model].is_floored(point.x)) for point in points]
+            model: [
+                point._replace(floored=self.floored[model].is_floored(point.x)) for point in points
+            ]
             for model, points in found.models.items()
         }
         return replace(found, models=marked)
 
-    def beside_twins(self, model: str) -> Result:
-        """A model's result, with the scores of its random twins among the baselines."""
-        own = self.results[model]
-        (result,) = with_twins([own], list(twins_of(own, self.results).values()))
-        return result
+    @cached_property
+    def floored(self) -> dict[str, Result]:
+        """The results beside their random twins, tested against their floors."""
+        return {
+            model: with_floor(own, [*twins_of(own, self.results).values()])
+            for model, own in self.results.items()
+        }
 
 
 @dataclass(frozen=True)

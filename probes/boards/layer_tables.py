@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted, twins_beside, twins_of
+from probes.boards.floors import with_floor
 from probes.boards.separability import p_best
 from probes.common.terminal import progress
 from probes.measurements.cells import (
@@ -95,27 +96,6 @@ def stored_like(
     }
 
 
-def with_twins(results: Sequence[Result], twins: Sequence[Result]) -> list[Result]:
-    """The results, each with the scores of its random twins as baselines.
-
-    A twin is scored at its best layer on test, of those that the result has too: what can be
-    reached without training is a floor, however it is found.
-    """
-    return [
-        result.with_baselines(
-            {
-                f"random twin {twin.model.random_seed or ''}".strip(): twin.scores_of(
-                    twin.best_of(common, "test")
-                )
-                for twin in twins
-                if (twin.task.name, twin.probe) == (result.task.name, result.probe)
-                and (common := [x for x in twin.layers if x in result.extent])
-            }
-        )
-        for result in results
-    ]
-
-
 def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     """`score_tables` of every model on every corpus, random twins among the baselines.
 
@@ -130,7 +110,8 @@ def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     shown_beside = {path for its in twins for path in its}
     for group, its in zip(groups, twins, strict=True):
         if not group.keys() <= shown_beside:
-            yield from score_tables(with_twins(_ordered(group.values()), list(its.values())))
+            floored = [with_floor(x, [*its.values()]) for x in _ordered(group.values())]
+            yield from score_tables(floored)
 
 
 def _twins(path: Path, result: Result, found: Mapping[Path, Result]) -> dict[Path, Result]:
@@ -163,7 +144,7 @@ def score_table(results: Sequence[Result]) -> Table:
         f"{subject_title(first)} · {first.probe.family} probe · test",
         ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
         (*layers, *_other_rows(results)),
-        notes=(interval_note(results),),
+        notes=(interval_note(results), *floor_notes(results)),
     )
 
 
@@ -240,6 +221,22 @@ def floor_row(results: Sequence[Result]) -> TableRow:
     found = ((result.floor, result.task.metric) for result in results)
     cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in found)
     return TableRow.of("floor", *cells, faint=True)
+
+
+def floor_notes(results: Sequence[Result]) -> Iterator[str]:
+    """How layers were compared with the floor, if there is one."""
+    tests = {result.task.name: result.floor_test for result in results if result.floor}
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for name, test in tests.items():
+        if test is None:
+            kinds["compares with the floor as a plain number"].append(name)
+        elif test.knows_training:
+            kinds["is a paired test (.05, corrected over layers)"].append(name)
+        else:
+            kinds["is a paired test without training variance"].append(name)
+    for kind, names in kinds.items():
+        where = f": {', '.join(names)}" * (len(kinds) > 1)
+        yield f"▽ {kind}{where}."
 
 
 def count_row(results: Sequence[Result]) -> TableRow:

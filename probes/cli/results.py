@@ -13,8 +13,9 @@ from pathlib import Path
 import pandas as pd
 
 from probes.boards.comparable import twins_of
+from probes.boards.floors import with_floor
 from probes.boards.groups import of_corpora
-from probes.boards.layer_tables import layer_frame, model_tables, score_tables, with_twins
+from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
@@ -110,8 +111,9 @@ class Results:
         from probes.rendering.latex import latex
 
         results = self._of(probe, model, corpus)
-        twins = twins_of(results[0], self.found).values()
-        return "\n".join(map(latex, score_tables(with_twins(results, list(twins)))))
+        twins = [*twins_of(results[0], self.found).values()]
+        floored = [with_floor(result, twins) for result in results]
+        return "\n".join(map(latex, score_tables(floored)))
 
     def plot(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from probes.boards.floors import with_floor
 from probes.common.errors import printable
 from probes.common.terminal import progress
 from probes.common.wording import counted
@@ -171,7 +172,7 @@ def announce_record(record: Record, title: str, path: Path) -> None:
     parts = [f"done    {title}"]
     fields: dict[str, object] = {"model": record.model.name, "measurement": record.measurement}
     if record.measurement == SCORES:
-        result = as_result(record, path)
+        result = with_floor(as_result(record, path))
         best = result.best_number
         parts.append(
             f"no best layer, because {result.task.metric} is undefined on dev"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -120,7 +120,12 @@ def has_types(examples: Examples) -> bool:
 
 
 def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
-    """Scores of predictions that use no vectors, and nothing that a probe is not shown.
+    """Scores of the predictions that use no vectors; see `baseline_predictions`."""
+    return rule_scores(baseline_predictions(examples, train_labels), test)
+
+
+def baseline_predictions(examples: Examples, train_labels: Array) -> dict[str, Predictions]:
+    """Test predictions (n, …) that use no vectors, and nothing that a probe is not shown.
 
     "majority": the most frequent training label, or the training mean; "type majority": the same
     among the training examples of an example's type, backing off to the former for a type that
@@ -137,11 +142,11 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
         keys["type majority"] = _types
     elif examples.words_shown:
         keys["word majority"] = _words
-    found = _majorities(examples, train_labels, test, keys)
+    found = _majorities(examples, train_labels, keys)
     if examples.task.baseline:
-        found[examples.task.baseline] = _rule(examples, test)
+        found[examples.task.baseline] = _rule(examples)
     if examples.task.cues_baseline:
-        found[examples.task.cues_baseline] = _fitted_to_cues(examples, train_labels, test)
+        found[examples.task.cues_baseline] = _fitted_to_cues(examples, train_labels)
     return found
 
 
@@ -151,27 +156,38 @@ def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[st
     The rule and the classifier of cues that a task gives as upper references, if any; and the type
     majority if it is none of the `baselines`.
     """
-    found: dict[str, Scores] = {}
+    found: dict[str, Predictions] = {}
     if examples.task.reference:
-        found[examples.task.reference] = _rule(examples, test)
+        found[examples.task.reference] = _rule(examples)
     if examples.task.cues_reference:
-        found[examples.task.cues_reference] = _fitted_to_cues(examples, train_labels, test)
+        found[examples.task.cues_reference] = _fitted_to_cues(examples, train_labels)
     if not examples.types_shown:
-        found |= _majorities(examples, train_labels, test, {"type majority": _types})
+        found |= _majorities(examples, train_labels, {"type majority": _types})
+    return rule_scores(found, test)
+
+
+def rule_scores(rules: Mapping[str, Predictions], test: Scorer) -> dict[str, Scores]:
+    """Scores of rules; None for one that predicts no number for some example."""
+    found = {}
+    for name, said in rules.items():
+        (scores,) = test.scores(said[None])
+        # Rank correlations would treat a missing number as a number.
+        found[name] = dict.fromkeys(scores) if is_silent(said) else scores
     return found
 
 
-def _rule(examples: Examples, test: Scorer) -> Scores:
-    """The scores of what `Example.reference` says."""
-    said = examples.predictions([e.reference for e in examples.splits["test"].examples])
-    (scores,) = test.scores(said[None])
-    if not examples.classes and np.isnan(said).any():
-        return dict.fromkeys(scores)  # ranking would treat missing values as numbers
-    return scores
+def is_silent(said: Predictions) -> bool:
+    """Whether a rule predicts no number for some example."""
+    return said.dtype.kind == "f" and bool(np.isnan(said).any())
 
 
-def _fitted_to_cues(examples: Examples, train_labels: Array, test: Scorer) -> Scores:
-    """The scores of a logistic regression on the cues of the training examples."""
+def _rule(examples: Examples) -> Predictions:
+    """The predictions that `Example.reference` gives."""
+    return examples.predictions([e.reference for e in examples.splits["test"].examples])
+
+
+def _fitted_to_cues(examples: Examples, train_labels: Array) -> Predictions:
+    """The predictions of a logistic regression on the cues of the training examples."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
 
@@ -182,8 +198,8 @@ def _fitted_to_cues(examples: Examples, train_labels: Array, test: Scorer) -> Sc
     counter = CountVectorizer(analyzer=tuple, binary=True)
     train = counter.fit_transform(cues["train"])
     fitted = LogisticRegression(max_iter=1000).fit(train, train_labels)
-    (scores,) = test.scores(fitted.predict(counter.transform(cues["test"]))[None])
-    return scores
+    found: Predictions = fitted.predict(counter.transform(cues["test"]))
+    return found
 
 
 def _types(part: Split) -> list[str]:
@@ -194,13 +210,8 @@ def _words(part: Split) -> list[str]:
     return [" ".join(first + second[:1]) for first, second in part.shown]
 
 
-def _majorities(
-    examples: Examples,
-    train_labels: Array,
-    test: Scorer,
-    keys: Keys,
-) -> dict[str, Scores]:
-    """Scores of the most frequent label of each key, by the name of what gives keys to a split."""
+def _majorities(examples: Examples, train_labels: Array, keys: Keys) -> dict[str, Predictions]:
+    """The most frequent label of each key, by the name of what gives keys to a split."""
     found = {}
     for rule, keys_of in keys.items():
         names = keys_of(examples.splits["train"])
@@ -209,7 +220,7 @@ def _majorities(
         by_key = _typical(examples, train_labels, np.array([code[name] for name in names]))
         said = dict(zip(code, by_key, strict=True))
         asked = keys_of(examples.splits["test"])
-        (found[rule],) = test.scores(np.array([[said.get(name, *overall) for name in asked]]))
+        found[rule] = np.array([said.get(name, *overall) for name in asked])
     return found
 
 

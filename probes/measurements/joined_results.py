@@ -33,7 +33,7 @@ def as_result(record: Record, path: Path) -> Result:
     require_possible(record, path)
     try:
         fields = {name: getattr(record, name) for name in type(record).model_fields}
-        return Result.model_validate(fields)
+        return Result.model_validate({**fields, "path": path})
     except ValueError as error:
         raise unreadable(path, error) from error
 

@@ -18,7 +18,7 @@ from probes.common.terminal import progress
 from probes.measurements.joined_results import joined
 from probes.measurements.localisation import Localisation
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.scores import SUMS, gold_of, read_predictions
+from probes.measurements.scores import RULES, SUMS, gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
 from probes.records.files import Arrays, has_arrays, name_of, read_arrays
 from probes.records.record import Record
@@ -53,6 +53,25 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
     return replicates_of(result, result.key, sums[places], known, layers, path)
 
 
+def rule_replicates(result: Result, path: Path) -> dict[str, Replicates]:
+    """The baselines' headline test scores in every resample, as far as their sums are stored.
+
+    Raises:
+        UserError: the arrays cannot be read, or do not give the recorded scores.
+    """
+    if not has_arrays(path, RULES):
+        return {}
+    arrays, name = read_arrays(path, RULES), result.task.metric
+    metric, found = metrics.get(name), {}
+    for rule, sums in zip(arrays["rules"].tolist(), arrays["rule_sums"], strict=True):
+        score = np.array([metric.value(sums.sum(0))])
+        recorded = result.baselines.get(rule, {}).get(name)
+        if not np.allclose(score, np.nan if recorded is None else recorded, equal_nan=True):
+            raise unlike(path)
+        found[rule] = Replicates(score, metric, [sparse(sums)], [0], rule)
+    return found
+
+
 def stored_sums(result: Result, path: Path) -> Floats | None:
     """What each cluster contributes to the headline metric of each layer; see `sums_of`.
 
@@ -80,7 +99,7 @@ def as_sums(result: Result, path: Path) -> Arrays:
     Every score, interval and test of the headline metric can be computed from these.
 
     Returns:
-        `layers` (layers,), and `sums` as of `sums_of`.
+        `layers` (layers,), `sums` as of `sums_of`, and the arrays of baselines.
 
     Raises:
         UserError: there are no predictions, or they cannot be read.
@@ -88,7 +107,8 @@ def as_sums(result: Result, path: Path) -> Arrays:
     arrays = read_predictions(path)
     gold, metric = gold_of(result, arrays), metrics.get(result.task.metric)
     sums = sums_of(metric, gold, arrays["predicted"][:, 0], path)
-    return {"layers": arrays["layers"], "sums": sums}
+    rules = {name: arrays[name] for name in RULES if name in arrays}
+    return {"layers": arrays["layers"], "sums": sums, **rules}
 
 
 def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> Floats:

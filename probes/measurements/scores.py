@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.examples.examples import NotServedError
-from probes.examples.scoring import Scorer, baselines, count_examples, references
+from probes.examples.scoring import (
+    Scorer,
+    baseline_predictions,
+    count_examples,
+    is_silent,
+    references,
+    rule_scores,
+)
 from probes.measurements.measurement import Found, Measurement, Request
 from probes.records.charts import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
@@ -17,7 +24,7 @@ from probes.records.record import Extent, united
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
 from probes.records.values import Interval, Scores, ends
-from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
+from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, interval, replicates
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import axis_of, is_percent, metrics
 from probes.statistics.partition import Partition
@@ -60,9 +67,10 @@ class ScoreMeasurement(Measurement):
 
         `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
         layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
-        of each sentence of the split; `unseen` names labels that train lacks. For multi-label tasks
-        `predicted` has the shape (layers, seeds, n, bytes), and there are `sets`: see
-        `probes.statistics.gold`. The parameters are those of the first seed.
+        of each sentence of the split; `unseen` names labels that train lacks; `rules` names the
+        baselines, to whose headline metric each cluster contributes `rule_sums` (rules, clusters,
+        k). For multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and there are
+        `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
         """
         from probes.training.fit import Draw
 
@@ -70,6 +78,7 @@ class ScoreMeasurement(Measurement):
         n_seeds = max(context.extent.values())
         fits = context.fits(context.layers, [Draw(seed) for seed in range(n_seeds)])
         train_labels = examples.targets("train")
+        rules = baseline_predictions(examples, train_labels)
         gold_type, predicted_type = _stored_types(context)
         arrays = {
             "predicted": fits.predicted["test"].astype(predicted_type),
@@ -79,13 +88,14 @@ class ScoreMeasurement(Measurement):
             "punctuation": test.gold.punctuation,
             "unseen": np.array(test.gold.unseen, dtype=np.str_),
             "layers": np.array(context.layers, dtype=np.int32),
+            **_sums_of_rules(rules, test, context.task.metric),
         }
         if test.gold.sets is not None:
             arrays["sets"] = test.gold.sets
         return Found(
             rows=[
                 *_rows_of_layers(context, fits),
-                *_rows_of_rules("baseline", baselines(examples, train_labels, test)),
+                *_rows_of_rules("baseline", rule_scores(rules, test)),
                 *_rows_of_rules("reference", references(examples, train_labels, test)),
             ],
             arrays=arrays,
@@ -116,6 +126,9 @@ class ScoreMeasurement(Measurement):
                 found.levels[name] = value
         return [found]
 
+
+RULES = ("rules", "rule_sums")
+"""Arrays of the baselines; records of 0.9 and before have none."""
 
 SUMS = ("sums",)
 """What is stored where predictions are not to be passed on; see `probes.measurements.resampled`."""
@@ -214,6 +227,14 @@ def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
     for name, scores in rules.items():
         for metric, value in scores.items():
             yield Row(metric, value, axes={axis: name})
+
+
+def _sums_of_rules(rules: Mapping[str, Predictions], test: Scorer, metric: str) -> Arrays:
+    """Sums of the headline metric of rules that predict something for every example."""
+    said = {name: row for name, row in rules.items() if not is_silent(row)}
+    parts = metrics.get(metric).parts
+    sums = [cluster_sums(parts(test.gold, row), test.gold).toarray() for row in said.values()]
+    return {"rules": np.array([*said], dtype=np.str_), "rule_sums": np.array(sums)}
 
 
 def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Interval]]:

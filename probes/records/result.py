@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -18,6 +20,14 @@ SCORES = "scores"
 """Name of the measurement whose records results are."""
 
 
+class FloorTest(NamedTuple):
+    """The layers that are significantly above the floor."""
+
+    above: frozenset[int]
+    knows_training: bool
+    """Whether the variance over trainings of the result and of its twins is part of it."""
+
+
 class Result(Record):
     """A record of scores, with the records of what was measured besides."""
 
@@ -26,6 +36,10 @@ class Result(Record):
     examples: ExampleCounts
     evidence: dict[str, Record] = Field(default_factory=dict, exclude=True)
     """By measurement. Not part of the file."""
+    path: Path | None = Field(default=None, exclude=True)
+    """The file; None for a result that has none."""
+    floor_test: FloorTest | None = Field(default=None, exclude=True)
+    """See `probes.boards.floors`; None where it was not made."""
 
     @model_validator(mode="after")
     def _scored(self) -> Result:
@@ -134,11 +148,14 @@ class Result(Record):
     def is_floored(self, layer: int) -> bool:
         """Whether a layer's score is not above the floor.
 
-        Of a score with a 95 % interval the lower end is compared; the floor is a plain number.
+        As `floor_test` says; without one, the lower end of the score's 95 % interval, or the score
+        if there is none, is compared with the floor as a plain number.
         """
         score, floor = self.score(layer), self.floor
         if score is None or floor is None:
             return False
+        if self.floor_test is not None:
+            return layer not in self.floor_test.above
         low, _ = self.interval(layer) or (score, score)
         return low <= floor[1]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from probes.common.arrays import Floats, Ints
+from probes.common.arrays import Bools, Floats, Ints
 from probes.statistics.bootstrap import MOST, RESAMPLES
 
 ALPHA = 0.05
@@ -244,6 +244,31 @@ def p_best(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Floats:
         elif scores[other] < scores[one]:
             found[other] = np.minimum(found[other], p)
     return found
+
+
+def above_all(
+    scores: Floats, values: Floats, errors: Errors, cells: Sequence[int], floors: Sequence[int]
+) -> Bools:
+    """Which cells score significantly higher than every one of some floors.
+
+    An intersection-union test (Berger 1982): a cell is above the highest floor, whichever that is,
+    if it is above each. The differences from one floor are corrected over all cells by `max_t`; a
+    higher score at p < `ALPHA`, two-sided, is an error in at most `ALPHA` / 2 of tables.
+
+    Args:
+        scores: of all cells, floors among them. Shape (n_cells,).
+        values: replicates of all. Shape (n_cells, resamples).
+        cells: places of those that are tested.
+        floors: places of the floors. A cell is not above itself.
+
+    Returns:
+        shape (cells,).
+    """
+    above = np.ones(len(cells), dtype=np.bool_)
+    for floor in floors:
+        p = max_t(scores, [(values, errors)], [(cell, floor) for cell in cells])
+        above &= (p < ALPHA) & (scores[list(cells)] > scores[floor])
+    return above
 
 
 def shown_p(p: float) -> str:

@@ -1,10 +1,18 @@
 """The floor of scores: the highest of what needs no trained layer."""
 
+import numpy as np
 import pytest
-from results_by_hand import changed, make_result, with_intervals
+from board_by_hand import N, put, put_evidence
+from results_by_hand import changed, make_result, variance_rows, with_intervals
+from scipy.stats import binom, binomtest
+from statistics_simulation import false_floors
 
+from probes.boards.floors import with_floor
 from probes.boards.groups import group
-from probes.boards.layer_tables import score_table, with_twins
+from probes.boards.layer_tables import score_table
+from probes.measurements.joined_results import read_result
+from probes.measurements.scores import RULES
+from probes.records.files import read_arrays, write_record
 from probes.records.row import Rows
 from probes.rendering.layers_md import layers_md
 from probes.rendering.page.tables import best_layers, heat_map, leaderboard
@@ -22,8 +30,7 @@ def scored(layer_0, type_majority, *, majority=0.2, twin=None, **more):
     )
     if twin is None:
         return given
-    (given,) = with_twins([given], [make_result(scores=(twin, twin - 0.1), random_seed=0)])
-    return given
+    return with_floor(given, [make_result(scores=(twin, twin - 0.1), random_seed=0)])
 
 
 @pytest.mark.parametrize(
@@ -54,10 +61,65 @@ def test_a_twin_is_scored_at_its_best_layer_on_test():
     ]
     twin = twin.model_copy(update={"rows": Rows.of(rows)})
     assert twin.best_layer == 2
-    (given,) = with_twins([make_result(scores=(0.5, 0.9, 0.9))], [twin])
+    given = with_floor(make_result(scores=(0.5, 0.9, 0.9)), [twin])
     assert given.floor == ("random twin", 0.7)
-    (given,) = with_twins([make_result(scores=(0.5, 0.9), layers=(0, 2))], [twin])
+    given = with_floor(make_result(scores=(0.5, 0.9), layers=(0, 2)), [twin])
     assert given.floor == ("random twin", 0.6)  # of the layers that both have
+
+
+@pytest.mark.parametrize(("fewer", "is_above"), [(3, False), (8, True)])
+def test_layers_are_compared_with_the_floor_on_the_same_words(tmp_path, fewer, is_above):
+    """Words that one layer has right and the other wrong decide: by a sign test 3 are too few.
+
+    The difference, of 0.8 or 2 points, is within the interval of ± 5 in both cases.
+    """
+    assert (binomtest(fewer, fewer).pvalue < 0.05) == is_above
+    more = {"p_best": False, "rules": {"majority": np.zeros(N)}}
+    model = put(tmp_path, "m", "pos", 0, wrongs=(200, 200 - fewer), **more)
+    test = with_floor(read_result(model)).floor_test
+    assert test == ({1} if is_above else set(), False)
+    # The twin's best layer on test.
+    more["random_seed"] = 0
+    twin = put(tmp_path, "random:m", "pos", 0, wrongs=(200, 230), **more)
+    own = read_result(put(tmp_path, "m", "pos", 0, wrongs=(250, 200 - fewer), **more))
+    given = with_floor(own, [read_result(twin)])
+    assert given.floor == ("random twin", 0.5)
+    assert (1 in given.floor_test.above) == is_above
+    assert 1 in with_floor(own).floor_test.above
+
+
+def test_rules_are_right_on_words_too_and_an_older_record_has_but_their_score(tmp_path):
+    def tested(wrong, right, *, stored=True):
+        path = put(tmp_path, "m", "pos", 0, wrongs=(390, wrong), p_best=False, rules={"r": right})
+        if not stored:
+            arrays = read_arrays(path)
+            write_record(path, read_result(path), {x: arrays[x] for x in arrays.keys() - {*RULES}})
+        return 1 in with_floor(read_result(path)).floor_test.above
+
+    place = np.arange(N)
+    assert tested(192, place >= 200)  # right wherever the rule is, and on 8 words more
+    assert not tested(192, place < 200)  # right where it is wrong: ± 10 points
+    # A plain number, from which 2 points are less than 1.96 standard errors of 2.5.
+    assert not tested(192, place >= 200, stored=False)
+    assert tested(140, place < 200, stored=False)
+
+
+def test_training_variance_is_part_of_the_test(tmp_path):
+    def tested(sd):
+        path = put(tmp_path, "m", "pos", 0, wrongs=(200, 180))
+        put_evidence(path, "training_variance", variance_rows({0: 0.5, 1: 1.0}, sd, df=28))
+        return with_floor(read_result(path)).floor_test
+
+    assert tested(0.001) == ({1}, True)
+    # Of a difference: √2 × 3 points, where the difference is 5.
+    assert tested(0.03) == (set(), True)
+
+
+def test_one_table_in_forty_has_a_layer_above_the_floor_where_all_are_equal():
+    # It was one in five when a layer's own interval was compared with the floor's number.
+    for n_documents, ratio in ((20, 0.0), (60, 1.0)):
+        found = false_floors(n_documents, ratio, n_sets=400, n_floors=1)
+        assert 0 < found <= binom.ppf(0.999, 400, 0.025) / 400
 
 
 def agreement(**more):
@@ -83,7 +145,7 @@ def test_an_oracle_is_no_floor():
     assert cells(table) == [("53.4", "layer 0")]
     assert ["type majority", "76.5"] in [[cell.text for cell in row.cells] for row in table.rows]
     twin = make_result("agreement", (0.572, 0.5), metric="balanced_accuracy", random_seed=0)
-    (result,) = with_twins([result], [twin])
+    result = with_floor(result, [twin])
     assert result.floor == ("random twin", 0.572)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from results_by_hand import make_result, with_intervals
 
-from probes.boards.layer_tables import with_twins
+from probes.boards.floors import with_floor
 from probes.boards.separability import sentence
 
 FLOOR = {"baselines": {"type majority": {"accuracy": 0.6}}}
@@ -68,5 +68,5 @@ def test_a_sentence_says_where_how_well_and_above_what(result, said):
 
 def test_a_random_twin_is_a_floor():
     twin = make_result("pos", (0.1, 0.85), model="random:m", random_seed=0)
-    (result,) = with_twins([made(p_best=TIED, **FLOOR)], [twin])
+    result = with_floor(made(p_best=TIED, **FLOOR), [twin])
     assert sentence(result).endswith(", 5.0 points above the floor of 85.0 (random twin).")

@@ -96,7 +96,7 @@ def test_checkpoints_of_one_configuration_share_a_twin_which_is_measured_once(
         (table,) = (tmp_path / "results").glob(f"{model}-*/sample/layers.md")
         score = f"{scores[twin]['nspr']:.3f}".removeprefix("0")
         assert f"| random twin | {score} |" in table.read_text()
-        assert shown.units[0].beside_twins(model).baselines["random twin"] == scores[twin]
+        assert shown.units[0].floored[model].baselines["random twin"] == scores[twin]
     assert len(stored) == len(shown.models) == 5
     compared = capsys.readouterr().out.partition("models at their best layers")[2]
     assert [compared.count(f" {model} ") for model in models] == [1] * 5

@@ -22,13 +22,15 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
     Beside it is its training variance.
 
     Args:
-        fields: of the result; of records `model__…`, `corpus__…` and `task__…`; `wrongs` by layer; or
-            `documents`, the number of each sentence's.
+        fields: of the result; of records `model__…`, `corpus__…` and `task__…`; `wrongs` by layer;
+            `documents`, the number of each sentence's; or `rules`, on which words baselines are right.
     """
     from probes.records.probe_spec import PROBES
 
     wrongs = fields.pop("wrongs", (N // 2 + 100, wrong))
-    documents = fields.pop("documents", None)
+    documents, rules = fields.pop("documents", None), fields.pop("rules", {})
+    if rules:
+        fields["baselines"] = {name: {"accuracy": np.mean(right)} for name, right in rules.items()}
     clusters = np.arange(N) if documents is None else documents
     records = {name: fields.pop(name) for name in list(fields) if "__" in name}
     plain = {"probe": PROBES[family], **fields}
@@ -71,6 +73,9 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         "punctuation": np.zeros(N, dtype=bool),
         "unseen": np.array([], dtype=str),
     }
+    if rules:
+        sums = [np.stack([right, np.ones(N)], axis=1) for right in rules.values()]
+        arrays |= {"rules": np.array([*rules]), "rule_sums": np.array(sums)}
     slug = "".join(c if c.isalnum() else "-" for c in model) + f"-{result.model.revision}"
     place = folder / slug.strip("-") / result.corpus.name
     path = store(place, result, arrays, inputs)

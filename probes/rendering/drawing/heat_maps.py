@@ -53,7 +53,7 @@ def of_group(group: Group, style: Style, room: float) -> Drawing:
     for model in group.models:
         units = [unit for unit in group.units if model in unit.results]
         among = [list(unit.results.values()) for unit in units]
-        results = [unit.beside_twins(model) for unit in units]
+        results = [unit.floored[model] for unit in units]
         panels.append(heat_map(model, results, style, room / columns, among))
     return stacked(panels, columns, "", style, _KEY, room)
 

@@ -193,7 +193,7 @@ def _findings(given: Group, model: str) -> list[tuple[TaskResults, str]]:
     """What was found in each task, unless the model was never trained: it is a floor of others."""
     own = [unit for unit in given.units if model in unit.results]
     trained = [unit for unit in own if unit.results[model].model.random_seed is None]
-    return [(unit, finding(unit.beside_twins(model))) for unit in trained]
+    return [(unit, finding(unit.floored[model])) for unit in trained]
 
 
 def _unit_view(unit: TaskResults) -> UnitView:

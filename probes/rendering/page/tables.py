@@ -44,7 +44,7 @@ def leaderboard(group: Group) -> Table:
 
 
 def _best(unit: TaskResults, model: str) -> Cell:
-    result = unit.beside_twins(model)
+    result = unit.floored[model]
     best, metric = result.best_layer, result.task.metric
     layer = f"layer {best} of {result.model.n_layers}"
     marks = ["no best layer" if result.best_number is None else layer]
@@ -58,7 +58,7 @@ def heat_map(group: Group, model: str) -> Table:
     """Test scores, a row per layer and a column per task; the floor, and the number of examples."""
     units = [unit for unit in group.units if model in unit.results]
     among = [list(unit.results.values()) for unit in units]
-    results = [unit.beside_twins(model) for unit in units]
+    results = [unit.floored[model] for unit in units]
     rows = [*layer_rows(results, among), floor_row(results), count_row(results)]
     return Table(
         f"{model}: test scores by layer", ("layer", *(unit.title for unit in units)), tuple(rows)
@@ -90,10 +90,9 @@ def numbers(curves: Curves, best: Mapping[str, int | None] = MappingProxyType({}
 
 def best_layers(unit: TaskResults) -> dict[str, int | None]:
     """The best layer of each model on dev, None if its score is not above the floor."""
-    beside = {model: unit.beside_twins(model) for model in unit.results}
     return {
         model: None if result.is_floored(result.best_layer) else result.best_number
-        for model, result in beside.items()
+        for model, result in unit.floored.items()
     }
 
 
