@@ -7,7 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from probes.boards.breakdown_tables import evidence_tables
-from probes.boards.layer_tables import interval_frame, layer_frames, score_tables
+from probes.boards.layer_tables import (
+    floor_notes,
+    interval_frame,
+    layer_frames,
+    score_tables,
+)
 from probes.boards.separability import NOTE as OVERVIEW
 from probes.boards.separability import confidence_set, sentence
 from probes.boards.transferability import all_ranks, correlation_table, mean_rank_table
@@ -44,8 +49,9 @@ def layers_md(results: Sequence[Result]) -> str:
             lines += [f"{note}\n" for note in table.notes[len(whole.notes) :]]
     lines += [
         *(f"{line}\n" for line in legend(marked)),
-        f"{OVERVIEW} {_separation(results)} {interval_note(results)} Layer 0 is the embedding "
-        "output. What can be decoded from a layer need not be used by the model.",
+        " ".join([OVERVIEW, _separation(results), interval_note(results), *floor_notes(results)]),
+        "Layer 0 is the embedding output. What can be decoded from a layer need not be used by the "
+        "model.",
         "",
         "## Other metrics and breakdowns, at the best layer",
         "",
