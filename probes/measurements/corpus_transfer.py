@@ -77,8 +77,8 @@ class CorpusTransfer(Measurement):
             ("transfer_difference",),
             columns=("task", "train", "vectors"),
             apart="task",
-            note="± half a 95 % interval over this corpus's test documents, or sentences; training "
-            "variation is not included.",
+            note="± half a 95 % interval over this corpus's test documents, or sentences. Neither "
+            "intervals nor p know of training: probes trained again would differ.",
         ),
         Pivot(
             "cosine of the corpora's mean vectors", ("centroid_cosine",), columns=("task", "train")
