@@ -69,7 +69,8 @@ class LazyModel:
         """A model, or vectors, that the user has handed over."""
         label, digest = encoder.info.name, encoder.info.digest
         slug = f"{folder_name(label)}-{digest[:8]}"
-        source = ModelSource(label, Path(), digest[:12], slug, None, digest)
+        causal = encoder.info.causal
+        source = ModelSource(label, Path(), digest[:12], slug, None, digest, maybe_causal=causal)
         # Given vectors have all that is asked of an encoder whose texts are known.
         return cls(source, config, in_memory=cast("Encoder", encoder))
 

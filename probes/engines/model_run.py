@@ -21,7 +21,7 @@ from probes.engines.settings import for_items, options_of
 from probes.engines.task_choice import Omissions, choose_tasks, require_measurable, require_pairs
 from probes.engines.unit import Measure, State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
-from probes.extraction.windows import WINDOW_RULE
+from probes.extraction.windows import window_rule
 from probes.measurements.joined_results import as_result, joined, require_possible
 from probes.measurements.measurement import (
     Measurement,
@@ -141,7 +141,7 @@ class ModelRun:
             corpus=self.corpus.source.digest,
             pooling=self.config.pooling,
             dtype=self.model.dtype,
-            windows=WINDOW_RULE,
+            windows=window_rule(self.model.source.maybe_causal),
         )
 
         def unit(task: Task | None, probe: ProbeSpec | None, more: Mapping[str, object]) -> Unit:

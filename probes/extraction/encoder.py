@@ -401,6 +401,7 @@ class Encoder:
                 capacity=self.capacity + len(self.words.prefix) - len(prefix),
                 prefix=prefix,
                 suffix=self.words.suffix,
+                causal=self.info.causal,
                 text=i,
                 first_row=int(shard.starts[i]),
             )

@@ -84,6 +84,8 @@ class ModelSource:
         stamps: their names, sizes and modification times, taken before the digest.
         hub_id: its id on the hub, without a revision; empty for other models.
         weightless: whether it has no weights, though it is no random twin: it can be planned.
+        maybe_causal: whether it may read from left to right, as far as is known before it is
+            loaded.
     """
 
     name: str
@@ -97,6 +99,7 @@ class ModelSource:
     stamps: tuple[tuple[str, int, int], ...] = ()
     hub_id: str = ""
     weightless: bool = False
+    maybe_causal: bool = False
 
     def require_unchanged(self) -> None:
         """Check that the files have not changed since the digest was computed.
@@ -187,7 +190,8 @@ def find_model(
     checksums = {path.name: sha256(path) for path in files}
     if plain in PACKAGED and not (local or weightless):
         _require_registered(plain, folder, checksums)
-    family = read_json(folder / "config.json").get("model_type")
+    config = read_json(folder / "config.json")
+    family = config.get("model_type")
     settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
     digest = _digest(checksums, seed, family)
     label = ("" if seed is None else random_prefix(seed)) + plain
@@ -203,7 +207,21 @@ def find_model(
         stamps=stamps,
         hub_id=hub_id,
         weightless=weightless and not random,
+        maybe_causal=str(family) not in _BIDIRECTIONAL.split() or config.get("is_decoder") is True,
     )
+
+
+_BIDIRECTIONAL = """
+    albert bart bert big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert electra
+    ernie esm eurobert fnet funnel gte ibert layoutlm longformer longt5 luke mbart megatron-bert
+    mobilebert modernbert mpnet mt5 mvp nomic_bert nystromformer pegasus rembert roberta
+    roberta-prelayernorm roc_bert roformer squeezebert switch_transformers t5 umt5 xlm-roberta
+    xlm-roberta-xl xmod yoso
+"""
+"""Families that read in both directions unless their configuration says `is_decoder`.
+
+A family that is not listed has keys of causal models, whatever it turns out to be.
+"""
 
 
 def _meant(name: str) -> str:
