@@ -74,6 +74,25 @@ class LazyModel:
         # Given vectors have all that is asked of an encoder whose texts are known.
         return cls(source, config, in_memory=cast("Encoder", encoder))
 
+    def for_text_of(self, corpus: LazyCorpus) -> LazyModel:
+        """The same model for text in the language that is asked for, or that of the corpus.
+
+        Of models that read text in one language at a time; others are the same for all.
+
+        Raises:
+            UserError: it does not have the language that is asked for.
+        """
+        asked = self.config.language
+        if self.in_memory is not None or not self.source.languages:
+            return self
+        source = self.source.in_language(asked or corpus.language)
+        if source is None and asked:
+            raise UserError(
+                f"--language {asked}: --model {self.source.name} has the languages "
+                f"{', '.join(self.source.languages)}."
+            )
+        return replace(self, source=source or self.source)
+
     @property
     def weight_bytes(self) -> int:
         """Bytes of its weights in memory."""
@@ -225,6 +244,13 @@ class LazyCorpus:
         """The annotation layers; reads the corpus only if nothing else says which it has."""
         layers = self.source.layers
         return self.value.layers if layers is None else layers
+
+    @property
+    def language(self) -> str:
+        """The language of all sentences, which are read; empty if there are several."""
+        splits = self.value.splits.values()
+        codes = {sentence.language for split in splits for sentence in split}
+        return codes.pop() if len(codes) == 1 else ""
 
     @cached_property
     def value(self) -> Corpus:

@@ -426,10 +426,19 @@ def model_runs(
     asked = config.corpus_request
     others = [LazyCorpus(find_corpus(name, **asked)) for name in config.trained_elsewhere]
     runs: list[ModelRun] = []
-    for model in models:
+    if config.language and not any(model.source.languages for model in models):
+        raise UserError(
+            f"--language {config.language}: no --model reads text in one language at a time (a "
+            "model in memory is set by its own configuration); leave it out."
+        )
+    for each in models:
+        model = each.for_text_of(corpus)
         model.corpus = corpus
         base = runs[0] if runs else None
         about = config, model, corpus, tasks, omissions, index, command, several, base
-        elsewhere = [ModelRun(config, model, x, tasks, omissions, index, command) for x in others]
+        elsewhere = [
+            ModelRun(config, each.for_text_of(x), x, tasks, omissions, index, command)
+            for x in others
+        ]
         runs.append(ModelRun(*about, elsewhere))
     return runs
