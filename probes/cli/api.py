@@ -20,7 +20,7 @@ from probes.data.in_memory import NAME, columns_in, in_memory, is_in_memory
 from probes.data.labelled import find_columns
 from probes.data.sources import CorpusRequest
 from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyModel, find_models
+from probes.engines.inputs import LazyModel, find_models, for_language
 from probes.engines.settings import takes_settings, validate
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def surprisal(
         tokenizer: that of a model in memory.
         by: a row for each token, or for each word between spaces, with the sums over its tokens.
             Words that share a token have one row.
-        **settings: of `probes.run_probes`, such as ``device``, ``dtype``, ``revision``.
+        **settings: of `probes.run_probes`, such as ``device``, ``revision``, ``language``.
 
     Returns:
         a frame with the number of the text and of the word in it, the token or word, and in nats:
@@ -179,7 +179,7 @@ def surprisal(
     if isinstance(texts, str) or not all(isinstance(x, str) and x.strip() for x in texts):
         raise UserError("surprisal(): texts is a list of texts that are not empty.")
     config = validate({"twins": 0, **settings})
-    (its,) = models_of(model, tokenizer, None, config)
+    (its,) = for_language(models_of(model, tokenizer, None, config), config.language)
     encoder = its.language_model
     words = [tuple(re.findall(r"\s*\S+(?:\s+$)?", text)) for text in texts]
     view = view_over((Text(each, (0, len(each)), written=True) for each in words), "written")

@@ -74,7 +74,7 @@ class LazyModel:
         # Given vectors have all that is asked of an encoder whose texts are known.
         return cls(source, config, in_memory=cast("Encoder", encoder))
 
-    def for_text_of(self, corpus: LazyCorpus) -> LazyModel:
+    def for_language(self, corpus: LazyCorpus | None) -> LazyModel:
         """The same model for text in the language that is asked for, or that of the corpus.
 
         Of models that read text in one language at a time; others are the same for all.
@@ -85,7 +85,7 @@ class LazyModel:
         asked = self.config.language
         if self.in_memory is not None or not self.source.languages:
             return self
-        source = self.source.in_language(asked or corpus.language)
+        source = self.source.in_language(asked or (corpus.language if corpus else ""))
         if source is None and asked:
             raise UserError(
                 f"--language {asked}: --model {self.source.name} has the languages "
@@ -259,6 +259,22 @@ class LazyCorpus:
         corpus = self.source.load()
         announce_corpus(corpus, time.perf_counter() - clock)
         return corpus
+
+
+def for_language(
+    models: Sequence[LazyModel], asked: str, corpus: LazyCorpus | None = None
+) -> list[LazyModel]:
+    """The models for text in the language that is asked for; see `LazyModel.for_language`.
+
+    Raises:
+        UserError: none of them reads text in one language at a time, or one lacks this language.
+    """
+    if asked and not any(model.source.languages for model in models):
+        raise UserError(
+            f"--language {asked}: no --model reads text in one language at a time (a model in "
+            "memory is set by its own configuration); leave it out."
+        )
+    return [model.for_language(corpus) for model in models]
 
 
 def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:

@@ -16,7 +16,7 @@ from probes.common.wording import counted
 from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyCorpus, LazyModel
+from probes.engines.inputs import LazyCorpus, LazyModel, for_language
 from probes.engines.settings import for_items, options_of
 from probes.engines.task_choice import Omissions, choose_tasks, require_measurable, require_pairs
 from probes.engines.unit import Measure, State, Unit, layers_of
@@ -426,18 +426,12 @@ def model_runs(
     asked = config.corpus_request
     others = [LazyCorpus(find_corpus(name, **asked)) for name in config.trained_elsewhere]
     runs: list[ModelRun] = []
-    if config.language and not any(model.source.languages for model in models):
-        raise UserError(
-            f"--language {config.language}: no --model reads text in one language at a time (a "
-            "model in memory is set by its own configuration); leave it out."
-        )
-    for each in models:
-        model = each.for_text_of(corpus)
+    for each, model in zip(models, for_language(models, config.language, corpus), strict=True):
         model.corpus = corpus
         base = runs[0] if runs else None
         about = config, model, corpus, tasks, omissions, index, command, several, base
         elsewhere = [
-            ModelRun(config, each.for_text_of(x), x, tasks, omissions, index, command)
+            ModelRun(config, each.for_language(x), x, tasks, omissions, index, command)
             for x in others
         ]
         runs.append(ModelRun(*about, elsewhere))

@@ -401,7 +401,7 @@ def test_pairs_that_become_equal_when_cut_do_not_count(
         tmp_path,
         corpus=str(path),
         measurements="pairs",
-        pairs_malformed=True,
+        options={"pairs": {"malformed": True}},
     ).others
     assert "2 of 3 items do not count when cut: texts that are to be compared become equal." in (
         record.notes
@@ -519,7 +519,8 @@ def test_unlike_phenomena_are_not_pooled_and_chance_stands_beside_each(
     three = replace(context("The cook near the nurses", "is", "are", "were"), phenomenon="expected")
     two = [context(noun, "is", "are") for noun in ("The cook", "The nurse")]
     plain, negated = replace(two[0], phenomenon="plain"), replace(two[1], phenomenon="negated")
-    items = three, plain, replace(negated, answers=())
+    items = [three, plain, replace(negated, answers=())]
+    items = [replace(item, paradigm=item.phenomenon) for item in items]
     path, its = tmp_path / "facts.csv", iter(items)
     path.write_text("subject,template,object\n" + "x,[X] [Y],y\n" * 3, encoding="utf-8")
     monkeypatch.setattr("probes.data.item_tables._fact", lambda *row: next(its))
