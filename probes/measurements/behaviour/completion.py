@@ -89,7 +89,7 @@ class Completion(OfItems):
         every = dict.fromkeys(rival for item in asked for rival in item.rivals)
         for rival in (None, *every) if len(every) > 1 else (None,):
             its = [item for item in asked if rival in (None, *item.rivals)]
-            for axes, own in groups_of(its, pooled=self.pools_phenomena):
+            for axes, own in groups_of(its):
                 guessed = [1 / (2 if rival else 1 + len(its[i].rivals)) for i in own]
                 places = {**axes, "threshold": 0.0} | ({"rival": rival} if rival else {})
                 yield Row("sensitivity_chance", np.mean(guessed), n=len(own), axes=places)

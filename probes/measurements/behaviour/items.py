@@ -107,10 +107,14 @@ class OfItems(Measurement):
                 columns += _compared(its, intact, there, change)
         values = np.stack([column for _, column in columns])
         facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
-        scales, pooled = [scale for scale, _ in columns], self.pools_phenomena
-        rows = accuracy_rows(items, values.T, scales, self.mean_metric, pooled=pooled)
+        rows = list(
+            accuracy_rows(items, values.T, [scale for scale, _ in columns], self.mean_metric)
+        )
+        rows += self.by_chance(items)
+        if not self.pools_phenomena and len({item.phenomenon for item in items}) > 1:
+            rows = [row for row in rows if {"paradigm", "phenomenon"} & {*row.axes}]
         return Found(
-            [*rows, *self.by_chance(items)],
+            rows,
             {"values": values.astype(np.float32), **arrays_of(items)},
             facts={"items": len(items), **facts},
             notes=[*notes, *_unknown(context.stored, len(found.pieces))],
@@ -222,19 +226,13 @@ Column = tuple[Scale, Floats]
 
 
 def accuracy_rows(
-    items: Sequence[Item],
-    values: Floats,
-    scales: Sequence[Scale],
-    mean: str = "",
-    *,
-    pooled: bool = True,
+    items: Sequence[Item], values: Floats, scales: Sequence[Scale], mean: str = ""
 ) -> Iterator[Row]:
     """Means by paradigm, by phenomenon and overall, with intervals.
 
     Args:
         values: of each item. Shape (items, scales); NaN where an item does not count.
         mean: metric of the mean over paradigms, which counts each alike; no such row if empty.
-        pooled: whether there are rows of several phenomena together.
     """
     known = ~np.isnan(values)
     alike: dict[bytes, list[int]] = {}  # scales that count the same items are resampled together
@@ -246,17 +244,17 @@ def accuracy_rows(
         counted = np.flatnonzero(known[:, numbers[0]])
         chosen = [items[i] for i in counted.tolist()]
         of_these = [scales[number] for number in numbers]
-        its = _rows(chosen, values[counted][:, numbers], of_these, mean, pooled)
+        its = _rows(chosen, values[counted][:, numbers], of_these, mean)
         found |= dict(zip(numbers, its, strict=True))
     for number in sorted(found):
         yield from found[number]
 
 
 def _rows(
-    items: Sequence[Item], values: Floats, scales: Sequence[Scale], mean: str, pooled: bool
+    items: Sequence[Item], values: Floats, scales: Sequence[Scale], mean: str
 ) -> list[list[Row]]:
     """The rows of each scale; see `accuracy_rows`. All items count."""
-    strata, groups = strata_of(items), list(groups_of(items, pooled=pooled))
+    strata, groups = strata_of(items), list(groups_of(items))
     means = strata.means(values, [own for _, own in groups], fewest=1)
     rows: list[list[Row]] = [[] for _ in scales]
     paradigms, n_clusters = [], 0
@@ -276,22 +274,15 @@ def _rows(
     return rows
 
 
-def groups_of(
-    items: Sequence[Item], *, pooled: bool = True
-) -> Iterator[tuple[dict[str, Place], Ints]]:
-    """The items of each paradigm, of each phenomenon, and all, with their places on axes.
-
-    Args:
-        pooled: whether all is a group where there are several phenomena.
-    """
+def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, Place], Ints]]:
+    """The items of each paradigm, of each phenomenon, and all, with their places on axes."""
     axes: dict[str, Place]
     keys: tuple[Callable[[Item], dict[str, Place]], ...] = (
         lambda item: {"paradigm": item.paradigm, "phenomenon": item.phenomenon or None},
         lambda item: {"phenomenon": item.phenomenon or None},
         lambda item: {},
     )
-    alone = len({item.phenomenon for item in items}) == 1
-    for key in keys if pooled or alone else keys[:2]:
+    for key in keys:
         groups: dict[tuple[Place, ...], list[int]] = {}
         for i, item in enumerate(items):
             groups.setdefault(tuple(key(item).values()), []).append(i)
