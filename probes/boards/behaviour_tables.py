@@ -99,8 +99,7 @@ def answers(group: CorpusGroup, metric: str, models: Sequence[str]) -> Answers |
     for name in dict.fromkeys(phenomenon.tolist()):
         groups[name] = np.flatnonzero(phenomenon == name)
     strata = Strata(arrays["cluster"][known], arrays["stratum"][known])
-    found = Answers(metric, tuple(columns), values[known], strata, groups)
-    return found if groups else None
+    return Answers(metric, tuple(columns), values[known], strata, groups) if groups else None
 
 
 def _wholes(group: CorpusGroup) -> list[str]:
@@ -182,7 +181,7 @@ def behaviour_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
 
 def _ranked(group: CorpusGroup, phenomenon: str) -> Table:
     metrics = list(HEADLINES[group.measurement.name])
-    axes = {"phenomenon": phenomenon} if phenomenon else {}
+    axes: dict[str, Any] = {"phenomenon": phenomenon} if phenomenon else {}
     scores = {
         label: [
             record.rows.at(metric, **places_of(record, metric), **axes) or Row(metric, None)

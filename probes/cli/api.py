@@ -17,7 +17,6 @@ from probes.common.errors import UserError, printable
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.in_memory import NAME, columns_in, in_memory, is_in_memory
-from probes.data.labelled import find_columns
 from probes.data.sources import CorpusRequest
 from probes.engines.config import RunConfig
 from probes.engines.inputs import LazyModel, find_models, for_language
@@ -72,6 +71,8 @@ def run_probes(
         if corpus is not None:
             _refuse_workers(config, "a corpus")
             if columns is not None:
+                from probes.data.labelled import find_columns
+
                 request = CorpusRequest((NAME,), **config.corpus_request)
                 source = find_columns(NAME, columns, request)
             else:

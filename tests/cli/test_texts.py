@@ -94,7 +94,7 @@ def test_a_data_frame_and_a_list_are_read_as_the_file_is(
     for corpus, given, says in (
         (frame, {"label": "moods"}, "the table in memory: no column for --label moods"),
         ([*pairs[:3], ("a text",)], {}, r"corpus\[3\] is \('a text',\), not a text with its label"),
-        (frame, {"text": "", "label": ""}, "name its columns: text= and label= for texts"),
+        (frame, {"text": "", "label": ()}, "name its columns: text= and label= for texts"),
     ):
         with pytest.raises(UserError, match=says):
             run(tiny_bert, texts, tmp_path, corpus=corpus, **given)

@@ -386,6 +386,23 @@ def test_texts_are_read_in_the_language_that_is_chosen(
     assert "one of several languages" not in capsys.readouterr().err
 
 
+def test_the_token_of_a_language_is_that_of_the_tokenizer(tmp_path: Path) -> None:
+    pieces = [(x, 0.0) for x in ("<s>", "<pad>", "</s>", "<unk>", "▁a", "▁b", "▁")]
+    tokenizer = transformers.MBart50Tokenizer(vocab=pieces, src_lang="en_XX")
+    tokenizer.save_pretrained(tmp_path)
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 32}
+    config = transformers.MBartConfig(vocab_size=len(tokenizer), **sizes)
+    transformers.MBartModel(config).save_pretrained(tmp_path)
+    source = find_model(str(tmp_path)).in_language("de")
+    assert source is not None
+    encoder = load_encoder(source, device="cpu")
+    (found,) = encoder.split([Text(("a", "b"), (0, 2))])
+    tokenizer.src_lang = "de_DE"
+    ours = [*encoder.words.prefix, *found.ids, *encoder.words.suffix]
+    assert ours == tokenizer("a b").input_ids
+    assert encoder.notes == {"language of all texts": "de_DE"}
+
+
 def test_the_language_is_that_of_the_treebank_unless_one_is_asked_for(tmp_path: Path) -> None:
     xmod(tmp_path / "model")
     rows = "1\tx\tx\tNOUN\t_\t_\t0\troot\t_\t_\n2\ty\ty\tVERB\t_\t_\t1\tdep\t_\t_\n"

@@ -92,7 +92,7 @@ class Completion(OfItems):
             for axes, own in groups_of(its):
                 guessed = [1 / (2 if rival else 1 + len(its[i].rivals)) for i in own]
                 places = {**axes, "threshold": 0.0} | ({"rival": rival} if rival else {})
-                yield Row("sensitivity_chance", np.mean(guessed), n=len(own), axes=places)
+                yield Row("sensitivity_chance", float(np.mean(guessed)), n=len(own), axes=places)
 
     def notes(self, items: Sequence[Item], found: Scored) -> list[str]:
         """How many items have no answer of one token, or compare words of different lengths."""
