@@ -4,7 +4,10 @@ Contexts with a word to be filled in at their end, before a full stop. What shou
 
 - CPRAG-102: the expected word, than one of its category and one of another;
 - ROLE-88: the target where its arguments have the usual roles, than where these are reversed;
-- NEG-136: the word that is true of the sentence, than the one that is true of its negation.
+- NEG-136: the word that is true of the sentence, than the one that is true of its negation. A
+  negated context determines no completion, so that only affirmative ones are to be completed. A
+  model that ignores *not* is right in all affirmative contexts and in no negated one, so that they
+  are phenomena of their own.
 """
 
 from __future__ import annotations
@@ -114,9 +117,9 @@ def _neg(name: str, rows: list[Row]) -> Iterator[Item]:
                 "contexts",
                 f"{name}, {polarity}{licensing[row.get('licensing')]}",
                 texts,
-                name,
+                f"{name}, {polarity}",
                 target=1,
-                answers=("true",),
+                answers=("true",) if polarity == "affirmative" else (),
                 good="true",
                 rivals=("false",),
                 cluster=f"{name}-{row['item']}",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS, Corpus, Sentence
@@ -68,16 +72,54 @@ def _divided(sentences: Sequence[Sentence], split_by: SplitBy | None) -> Corpus:
     odd = next((x for x in sentences if not isinstance(x, Sentence)), None)
     if odd is not None or not sentences:
         found = "nothing in it" if odd is None else f"a {type(odd).__name__} in it"
-        raise UserError(f"corpus=[…]: {found}; give probes.Sentence objects, a name, or a path.")
+        raise UserError(
+            f"corpus=[…]: {found}; give probes.Sentence objects, "
+            "texts with their labels, a data frame, a name, or a path."
+        )
     by_document = all(sentence.document for sentence in sentences)
     unit = split_by or ("document" if by_document else "sentence")
     splits, notes = cut_missing_splits({"": list(sentences)}, unit, f"corpus={NAME!r}")
     return Corpus(NAME, "", "", splits, notes)
 
 
+def columns_in(given: object) -> dict[str, list[Any]] | None:
+    """The columns of a data frame, or of a list of texts with their labels; None if it is neither.
+
+    Raises:
+        UserError: an element of the list is no text with its label, or two columns of the frame
+            have the same name.
+    """
+    if _is_frame(given):
+        frame: Any = given
+        names = list(map(str, frame.columns))
+        if len(set(names)) < len(names):
+            raise UserError(
+                f"corpus=DataFrame: two columns have the same name: {', '.join(names)}."
+            )
+        there = frame.astype(object).where(frame.notna(), None)
+        return {
+            name: [x.tolist() if isinstance(x, (np.ndarray, np.generic)) else x for x in column]
+            for name, (_, column) in zip(names, there.items(), strict=True)
+        }
+    if not isinstance(given, (list, tuple)) or not isinstance(given[0], (list, tuple)):
+        return None
+    for i, pair in enumerate(given):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise UserError(f"corpus[{i}] is {pair!r:.60}, not a text with its label, as others.")
+    texts, labels = zip(*given, strict=True)
+    plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
+    return {"text": list(texts), "label": plain}
+
+
+def _is_frame(given: object) -> bool:
+    """Whether it is a data frame, which it can be only if its library is loaded."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(given, pandas.DataFrame)
+
+
 def is_in_memory(given: object) -> bool:
-    """Whether what was given as a corpus is one, or sentences, and no names or paths."""
-    if isinstance(given, Corpus):
+    """Whether what was given as a corpus is one, or sentences or a table: no names or paths."""
+    if isinstance(given, Corpus) or _is_frame(given):
         return True
     if not isinstance(given, (list, tuple)) or not given:
         return False

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import hashlib
 import io
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +87,27 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     if any(part.space_separated for part in rows):
         identity["rules for CSV"] = _CSV_RULES
     return _source(name, "", files, identity, rows, request)
+
+
+def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusRequest) -> Source:
+    """A table in memory; splits come from a column `split`.
+
+    Args:
+        name: name of the corpus in tables.
+
+    Raises:
+        UserError: it has no row, no label column is named, or a column or a split is missing.
+    """
+    if not request.labelled or not any(columns.values()):
+        raise UserError(
+            f"corpus=…: a table of the columns {', '.join(columns) or 'none'}; give one with rows, "
+            "and name its columns: text= and label= for texts, task_from= for tokens."
+        )
+    rows = [_rows(columns, UNNAMED, f"the table {name}", request)]
+    content = repr([(part.splits, part.documents, part.values) for part in rows])
+    identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
+    found = _source(name, "", {}, identity, rows, request)
+    return replace(found, limit=request.limit, drop_overlap=request.drop_overlap)
 
 
 def find_items_in(name: str, paths: list[Path]) -> Source | None:

@@ -48,7 +48,7 @@ class Answers:
 
     Attributes:
         values: shape (items, models).
-        groups: items by phenomenon; all of them, under "", first.
+        groups: items by phenomenon; all of them, under "", first, where these are pooled.
     """
 
     metric: str
@@ -95,11 +95,20 @@ def answers(group: CorpusGroup, metric: str, models: Sequence[str]) -> Answers |
     values = np.stack(list(columns.values()), axis=1)
     known = ~np.isnan(values).any(1)
     phenomenon = arrays["phenomenon"][known]
-    groups = {"": np.arange(len(phenomenon))}
+    groups = {"": np.arange(len(phenomenon))} if "" in _wholes(group) else {}
     for name in dict.fromkeys(phenomenon.tolist()):
         groups[name] = np.flatnonzero(phenomenon == name)
     strata = Strata(arrays["cluster"][known], arrays["stratum"][known])
-    return Answers(metric, tuple(columns), values[known], strata, groups)
+    return Answers(metric, tuple(columns), values[known], strata, groups) if groups else None
+
+
+def _wholes(group: CorpusGroup) -> list[str]:
+    """What models are ranked by: all items, under "", or each phenomenon if those are not alike."""
+    records, metrics = group.records.values(), HEADLINES[group.measurement.name]
+    if any(x.rows.at(metric, **places_of(x, metric)) for x in records for metric in metrics):
+        return [""]
+    rows = [row for x in records for row in x.rows.along("phenomenon") if row.metric in metrics]
+    return list(dict.fromkeys(str(row.axes["phenomenon"]) for row in rows)) or [""]
 
 
 def of_items(records: Mapping[Path, Record]) -> dict[Path, Record]:
@@ -128,7 +137,7 @@ _RANKED = (
 
 
 def paired_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
-    """All models beside the first of them, overall and by phenomenon.
+    """All models beside the first of them, overall, if phenomena are alike, and by phenomenon.
 
     Args:
         found: as of `of_items`.
@@ -158,55 +167,64 @@ def _paired(group: CorpusGroup, its: Answers) -> Table:
 
 
 def behaviour_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
-    """Models ranked by what they get right overall, a table for each measurement and corpus.
+    """Models ranked by what they get right, a table for each measurement and corpus.
+
+    Phenomena that are not alike have a table each.
 
     Args:
         found: as of `of_items`.
     """
     for group in corpus_groups(found, model_labels(found))[0]:
-        metrics = list(HEADLINES[group.measurement.name])
-        overall = {
-            label: [
-                record.rows.at(metric, **places_of(record, metric)) or Row(metric, None)
-                for metric in metrics
-            ]
-            for label, record in group.records.items()
-        }
-        twins = {x for x, record in group.records.items() if record.model.random_seed is not None}
-        models = sorted(overall, key=lambda x: (x in twins, -(overall[x][-1].value or 0.0)))
-        ranks = _ranks(group, metrics[-1], [x for x in models if x not in twins])
-        rows = [
-            TableRow.of(
-                ranks.get(label, NOTHING),
-                label,
-                *(score_cell(row.value, row.interval, row.metric) for row in overall[label]),
-                faint=label in twins,
-            )
-            for label in models
+        for phenomenon in _wholes(group):
+            yield _ranked(group, phenomenon)
+
+
+def _ranked(group: CorpusGroup, phenomenon: str) -> Table:
+    metrics = list(HEADLINES[group.measurement.name])
+    axes: dict[str, Any] = {"phenomenon": phenomenon} if phenomenon else {}
+    scores = {
+        label: [
+            record.rows.at(metric, **places_of(record, metric), **axes) or Row(metric, None)
+            for metric in metrics
         ]
-        whys = [f"{x}, {label_of(y.metric)}: {y.why}." for x in models for y in overall[x] if y.why]
-        notes = (_RANKED.format(label_of(metrics[-1])), *whys)
-        heads = ("rank", "model", *map(label_of, metrics))
-        yield Table(
-            f"{group.title} · {group.measurement.title}",
-            heads,
-            tuple(rows),
-            notes=notes,
-            left=2,
-            repeated=2,
+        for label, record in group.records.items()
+    }
+    twins = {x for x, record in group.records.items() if record.model.random_seed is not None}
+    models = sorted(scores, key=lambda x: (x in twins, -(scores[x][-1].value or 0.0)))
+    ranks = _ranks(group, metrics[-1], phenomenon, [x for x in models if x not in twins])
+    rows = [
+        TableRow.of(
+            ranks.get(label, NOTHING),
+            label,
+            *(score_cell(row.value, row.interval, row.metric) for row in scores[label]),
+            faint=label in twins,
         )
+        for label in models
+    ]
+    whys = [f"{x}, {label_of(y.metric)}: {y.why}." for x in models for y in scores[x] if y.why]
+    guesses = [
+        f"Guesses are right in {100 * row.value:.1f} %."
+        for x in group.records.values()
+        if (row := x.rows.at("sensitivity_chance", threshold=0.0, **axes)) and row.value is not None
+    ]
+    notes = (_RANKED.format(label_of(metrics[-1])), *guesses[:1], *whys)
+    heads = ("rank", "model", *map(label_of, metrics))
+    title = " · ".join(filter(None, [group.title, group.measurement.title, phenomenon]))
+    return Table(title, heads, tuple(rows), notes=notes, left=2, repeated=2)
 
 
-def _ranks(group: CorpusGroup, metric: str, models: Sequence[str]) -> dict[str, str]:
+def _ranks(
+    group: CorpusGroup, metric: str, phenomenon: str, models: Sequence[str]
+) -> dict[str, str]:
     """The places that models may have; of those without arrays none."""
     its = answers(group, metric, models)
-    if its is None:
+    if its is None or phenomenon not in its.groups:
         return dict.fromkeys(models, "1") if len(models) == 1 else {}
     pairs = all_pairs(len(its.models))
-    tests = [difference.p for difference in its.differences(pairs)[""]]
+    tests = [difference.p for difference in its.differences(pairs)[phenomenon]]
     p_values = np.array(tests, dtype=np.float64)
     unclear = {pairs[k][end] for k in np.flatnonzero(borderline(p_values)) for end in (0, 1)}
-    ranges = rank_ranges(its.values.mean(0), pairs, p_values).tolist()
+    ranges = rank_ranges(its.values[its.groups[phenomenon]].mean(0), pairs, p_values).tolist()
     return {
         model: place_text(*ends, borderline=place in unclear)
         for place, (model, ends) in enumerate(zip(its.models, ranges, strict=True))

@@ -16,9 +16,10 @@ from probes.cli.run import run_corpora
 from probes.common.errors import UserError, printable
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
-from probes.data.in_memory import in_memory, is_in_memory
+from probes.data.in_memory import NAME, columns_in, in_memory, is_in_memory
+from probes.data.sources import CorpusRequest
 from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyModel, find_models
+from probes.engines.inputs import LazyModel, find_models, for_language
 from probes.engines.settings import takes_settings, validate
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ def run_probes(
         quiet: show warnings only.
         verbose: show details.
         **settings: the flags of `run_probes.py`, such as ``corpus="sample"``, ``tasks="pos,depth"``
-            or ``tasks=("pos", "depth")``, ``seeds=3``; a corpus may also be a `probes.Corpus` or a
-            list of `probes.Sentence`.
+            or ``tasks=("pos", "depth")``, ``seeds=3``; a corpus may also be a `probes.Corpus`, a
+            list of `probes.Sentence`, a data frame of pandas with the columns of a labelled table,
+            or a list of texts with their labels: ``[("a text", "its label"), …]``.
 
     Returns:
         the results, which are also written to the folder `output`.
@@ -59,13 +61,22 @@ def run_probes(
     """
     given: dict[str, Any] = dict(settings)
     corpus = given.pop("corpus") if is_in_memory(given.get("corpus")) else None
+    columns = None if corpus is None else columns_in(corpus)
+    if isinstance(corpus, (list, tuple)) and columns is not None:
+        given = {"text": "text", "label": "label", **given}
     config = validate(given)
     if config.workers > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
         sys.exit(1)  # a worker that imports a script without this line; who started it says so
     with progress.shown(quiet=quiet, verbose=verbose):
         if corpus is not None:
             _refuse_workers(config, "a corpus")
-            source = in_memory(corpus, config.limit, config.drop_overlap, config.split_by)
+            if columns is not None:
+                from probes.data.labelled import find_columns
+
+                request = CorpusRequest((NAME,), **config.corpus_request)
+                source = find_columns(NAME, columns, request)
+            else:
+                source = in_memory(corpus, config.limit, config.drop_overlap, config.split_by)
             config = config.model_copy(update={"corpus": (source.name,)})
         models = models_of(model, tokenizer, name, config)
         if corpus is None:
@@ -148,7 +159,7 @@ def surprisal(
         tokenizer: that of a model in memory.
         by: a row for each token, or for each word between spaces, with the sums over its tokens.
             Words that share a token have one row.
-        **settings: of `probes.run_probes`, such as ``device``, ``dtype``, ``revision``.
+        **settings: of `probes.run_probes`, such as ``device``, ``revision``, ``language``.
 
     Returns:
         a frame with the number of the text and of the word in it, the token or word, and in nats:
@@ -169,7 +180,7 @@ def surprisal(
     if isinstance(texts, str) or not all(isinstance(x, str) and x.strip() for x in texts):
         raise UserError("surprisal(): texts is a list of texts that are not empty.")
     config = validate({"twins": 0, **settings})
-    (its,) = models_of(model, tokenizer, None, config)
+    (its,) = for_language(models_of(model, tokenizer, None, config), config.language)
     encoder = its.language_model
     words = [tuple(re.findall(r"\s*\S+(?:\s+$)?", text)) for text in texts]
     view = view_over((Text(each, (0, len(each)), written=True) for each in words), "written")

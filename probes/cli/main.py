@@ -157,6 +157,11 @@ def build_parser() -> Parser:
         help="for training in each process, such as 2GB (default: a quarter of what is free, "
         "divided by workers)",
     )
+    add(
+        "--language",
+        metavar="CODE",
+        help="of all texts, for models that read one language at a time (default: the corpus's)",
+    )
     add("--revision", help="branch, tag or commit on the hub")
     add("--offline", action="store_true", help="never use the network")
     add("--trust-remote-code", action="store_true", help="run Python code in a model's folder")

@@ -119,6 +119,9 @@ class RunConfig(Frozen):
     memory: ByteSize | None = Field(default=None, ge=1)
     """Bytes that training may use in each process, as a number or as "2GB"; None for a share of
     what is free."""
+    language: str = ""
+    """The language of all texts, for models that read text in one language at a time; if empty,
+    that of the corpus."""
     revision: str | None = None
     offline: bool = False
     trust_remote_code: bool = False

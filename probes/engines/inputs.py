@@ -69,9 +69,29 @@ class LazyModel:
         """A model, or vectors, that the user has handed over."""
         label, digest = encoder.info.name, encoder.info.digest
         slug = f"{folder_name(label)}-{digest[:8]}"
-        source = ModelSource(label, Path(), digest[:12], slug, None, digest)
+        causal = encoder.info.causal
+        source = ModelSource(label, Path(), digest[:12], slug, None, digest, maybe_causal=causal)
         # Given vectors have all that is asked of an encoder whose texts are known.
         return cls(source, config, in_memory=cast("Encoder", encoder))
+
+    def for_language(self, corpus: LazyCorpus | None) -> LazyModel:
+        """The same model for text in the language that is asked for, or that of the corpus.
+
+        Of models that read text in one language at a time; others are the same for all.
+
+        Raises:
+            UserError: it does not have the language that is asked for.
+        """
+        asked = self.config.language
+        if self.in_memory is not None or not self.source.languages:
+            return self
+        source = self.source.in_language(asked or (corpus.language if corpus else ""))
+        if source is None and asked:
+            raise UserError(
+                f"--language {asked}: --model {self.source.name} has the languages "
+                f"{', '.join(self.source.languages)}."
+            )
+        return replace(self, source=source or self.source)
 
     @property
     def weight_bytes(self) -> int:
@@ -225,6 +245,13 @@ class LazyCorpus:
         layers = self.source.layers
         return self.value.layers if layers is None else layers
 
+    @property
+    def language(self) -> str:
+        """The language of all sentences, which are read; empty if there are several."""
+        splits = self.value.splits.values()
+        codes = {sentence.language for split in splits for sentence in split}
+        return codes.pop() if len(codes) == 1 else ""
+
     @cached_property
     def value(self) -> Corpus:
         """The sentences; counts and fingerprint are printed when they are read."""
@@ -232,6 +259,22 @@ class LazyCorpus:
         corpus = self.source.load()
         announce_corpus(corpus, time.perf_counter() - clock)
         return corpus
+
+
+def for_language(
+    models: Sequence[LazyModel], asked: str, corpus: LazyCorpus | None = None
+) -> list[LazyModel]:
+    """The models for text in the language that is asked for; see `LazyModel.for_language`.
+
+    Raises:
+        UserError: none of them reads text in one language at a time, or one lacks this language.
+    """
+    if asked and not any(model.source.languages for model in models):
+        raise UserError(
+            f"--language {asked}: no --model reads text in one language at a time (a model in "
+            "memory is set by its own configuration); leave it out."
+        )
+    return [model.for_language(corpus) for model in models]
 
 
 def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:

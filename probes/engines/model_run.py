@@ -16,12 +16,12 @@ from probes.common.wording import counted
 from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyCorpus, LazyModel
+from probes.engines.inputs import LazyCorpus, LazyModel, for_language
 from probes.engines.settings import for_items, options_of
 from probes.engines.task_choice import Omissions, choose_tasks, require_measurable, require_pairs
 from probes.engines.unit import Measure, State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
-from probes.extraction.windows import WINDOW_RULE
+from probes.extraction.windows import window_rule
 from probes.measurements.joined_results import as_result, joined, require_possible
 from probes.measurements.measurement import (
     Measurement,
@@ -141,7 +141,7 @@ class ModelRun:
             corpus=self.corpus.source.digest,
             pooling=self.config.pooling,
             dtype=self.model.dtype,
-            windows=WINDOW_RULE,
+            windows=window_rule(self.model.source.maybe_causal),
         )
 
         def unit(task: Task | None, probe: ProbeSpec | None, more: Mapping[str, object]) -> Unit:
@@ -426,10 +426,13 @@ def model_runs(
     asked = config.corpus_request
     others = [LazyCorpus(find_corpus(name, **asked)) for name in config.trained_elsewhere]
     runs: list[ModelRun] = []
-    for model in models:
+    for each, model in zip(models, for_language(models, config.language, corpus), strict=True):
         model.corpus = corpus
         base = runs[0] if runs else None
         about = config, model, corpus, tasks, omissions, index, command, several, base
-        elsewhere = [ModelRun(config, model, x, tasks, omissions, index, command) for x in others]
+        elsewhere = [
+            ModelRun(config, each.for_language(x), x, tasks, omissions, index, command)
+            for x in others
+        ]
         runs.append(ModelRun(*about, elsewhere))
     return runs

@@ -58,6 +58,7 @@ class Encoder:
         random_seed: the seed of its initialisation, if its weights are random.
         configuration: digest of its configuration and tokenizer; see `ModelSource`.
         unused: names of weights of its files that it does not use.
+        language: the one that all texts are taken to be in, if it was chosen.
 
     Attributes:
         device: the device of its inputs.
@@ -92,6 +93,7 @@ class Encoder:
         random_seed: int | None = None,
         configuration: str = "",
         unused: Sequence[str] = (),
+        language: str = "",
     ) -> None:
         self.model = base_model(model).eval()
         self._language_model = model.eval() if has_lm_head(model, self.model) else None
@@ -108,13 +110,14 @@ class Encoder:
             self.notes["weights not used"] = f"{len(unused)} (first: {unused[0]})"
         self._arguments = accepted_arguments(self.model)
         self.words = WordTokenizer(tokenizer)
-        if language := language_switch(self.model, tokenizer):
-            self.notes["language of all texts"] = language
-            progress.warn(
-                f"--model {name}: it reads text in one of several languages at a time, here "
-                f"{language}; for text in another one, change default_language in config.json "
-                "or src_lang in tokenizer_config.json of a copy of its folder"
-            )
+        if default := language_switch(self.model, tokenizer):
+            self.notes["language of all texts"] = language or default
+            if not language:
+                progress.warn(
+                    f"--model {name}: it reads text in one of several languages at a time, here "
+                    f"{default}; for text in another one, give --language CODE (of a model in "
+                    "memory, set its config.default_language or its tokenizer's src_lang)"
+                )
         if self.words.dropout:
             self.notes["dropout of the tokenizer, switched off"] = f"{self.words.dropout:g}"
             progress.warn(
@@ -401,6 +404,7 @@ class Encoder:
                 capacity=self.capacity + len(self.words.prefix) - len(prefix),
                 prefix=prefix,
                 suffix=self.words.suffix,
+                causal=self.info.causal,
                 text=i,
                 first_row=int(shard.starts[i]),
             )

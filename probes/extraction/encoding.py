@@ -51,7 +51,7 @@ from probes.extraction.store import (
 from probes.extraction.text_vectors import TextVectors
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View
-from probes.extraction.windows import Pooling
+from probes.extraction.windows import LEFT_TO_RIGHT_RULE, Pooling
 from probes.records.header import ModelRecord
 from probes.tasks.task import Sublayer, TextPooling
 
@@ -81,12 +81,14 @@ class Reading:
     def key(self) -> StoreKey:
         """That of the store."""
         its = self.collector
+        # Named only where it is not the rule of all other stores.
+        rule = {"windows": LEFT_TO_RIGHT_RULE} if self.model.causal else {}
         return StoreKey(
             self.model.digest,
             self.view.digest,
             self.dtype,
             f"{its.name} v{its.version}",
-            its.settings,
+            {**its.settings, **rule},
             its.annotation,
             self.source,
         )

@@ -184,6 +184,14 @@ def language_switch(model: Any, tokenizer: Any) -> str:
     return str(adapters or getattr(tokenizer, "src_lang", None) or "")
 
 
+def switch_language(model: Any, tokenizer: Any, language: str) -> None:
+    """Set the language that all texts are taken to be in; see `language_switch`."""
+    if getattr(model.config, "default_language", None):
+        model.set_default_language(language)
+    else:
+        tokenizer.src_lang = language
+
+
 def accepted_arguments(model: Any) -> dict[str, bool]:
     """Arguments that avoid needless work, as far as the model's `forward` has them."""
     return (

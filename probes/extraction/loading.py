@@ -19,6 +19,7 @@ from probes.extraction.inspection import (
     declared_causal,
     one_line,
     quiet_transformers,
+    switch_language,
 )
 from probes.extraction.lm_head import class_with_head, with_base
 from probes.extraction.model_files import ModelSource
@@ -80,6 +81,7 @@ def _encoder(kind: type[E], source: ModelSource, device: str, *loaded: Any) -> E
         random_seed=source.seed,
         configuration=source.configuration,
         unused=unused,
+        language=source.language,
     )
 
 
@@ -158,6 +160,8 @@ def load_model(
         ) from error
     part = base_model(model)
     require_implemented(source, part)
+    if source.language:
+        switch_language(part, tokenizer, source.language)
     weights = {key: id(w) for key, w in model.named_parameters(remove_duplicate=False)}
     if getattr(model, "pooler", None) is not None:
         # BigBird's is a plain Linear, whose output goes on through an activation.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,11 @@ class ModelSource:
         stamps: their names, sizes and modification times, taken before the digest.
         hub_id: its id on the hub, without a revision; empty for other models.
         weightless: whether it has no weights, though it is no random twin: it can be planned.
+        languages: of a model that reads text in one language at a time, those that it has, its
+            default first; empty for other models.
+        language: the one that was chosen; empty for the default.
+        maybe_causal: whether it may read from left to right, as far as is known before it is
+            loaded.
     """
 
     name: str
@@ -97,6 +103,23 @@ class ModelSource:
     stamps: tuple[tuple[str, int, int], ...] = ()
     hub_id: str = ""
     weightless: bool = False
+    maybe_causal: bool = False
+    languages: tuple[str, ...] = ()
+    language: str = ""
+
+    def in_language(self, code: str) -> ModelSource | None:
+        """The same model for text in a language; None if it does not have the language.
+
+        Args:
+            code: as the model writes it (``de_DE``), or its beginning (``de``).
+        """
+        found = [x for x in self.languages if x == code or x.startswith(f"{code}_")]
+        if len(set(found)) != 1:
+            return None
+        digest = self.digest
+        if found[0] != self.languages[0]:
+            digest = hashlib.sha256(f"{digest} {found[0]}".encode()).hexdigest()
+        return replace(self, language=found[0], digest=digest)
 
     def require_unchanged(self) -> None:
         """Check that the files have not changed since the digest was computed.
@@ -187,7 +210,8 @@ def find_model(
     checksums = {path.name: sha256(path) for path in files}
     if plain in PACKAGED and not (local or weightless):
         _require_registered(plain, folder, checksums)
-    family = read_json(folder / "config.json").get("model_type")
+    config = read_json(folder / "config.json")
+    family = config.get("model_type")
     settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
     digest = _digest(checksums, seed, family)
     label = ("" if seed is None else random_prefix(seed)) + plain
@@ -203,7 +227,39 @@ def find_model(
         stamps=stamps,
         hub_id=hub_id,
         weightless=weightless and not random,
+        languages=_languages(folder, config),
+        maybe_causal=str(family) not in _BIDIRECTIONAL.split() or config.get("is_decoder") is True,
     )
+
+
+_BIDIRECTIONAL = """
+    albert bart bert big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert electra
+    ernie esm eurobert fnet funnel gte ibert layoutlm longformer longt5 luke mbart megatron-bert
+    mobilebert modernbert mpnet mt5 mvp nomic_bert nystromformer pegasus rembert roberta
+    roberta-prelayernorm roc_bert roformer squeezebert switch_transformers t5 umt5 xlm-roberta
+    xlm-roberta-xl xmod yoso
+"""
+"""Families that read in both directions unless their configuration says `is_decoder`.
+
+A family that is not listed has keys of causal models, whatever it turns out to be.
+"""
+
+
+_LANGUAGE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]+)?)(?:__)?")
+"""Tokens of languages: ``de_DE`` of mBART, ``deu_Latn`` of NLLB, ``__de__`` of M2M100."""
+
+
+def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The languages that a model can be switched to, its default first; see `ModelSource`."""
+    default, known = config.get("default_language"), config.get("languages")
+    if not default:  # X-MOD has adapters; tokenizers of decoders put a token before the text
+        default = read_json(folder / "tokenizer_config.json").get("src_lang")
+        tokens = read_json(folder / "tokenizer.json").get("added_tokens") if default else ()
+        names = (str(token.get("content")) for token in tokens or () if isinstance(token, dict))
+        known = [match[1] for name in names if (match := _LANGUAGE.fullmatch(name))]
+    if not isinstance(default, str) or not isinstance(known, list):
+        return ()
+    return tuple(dict.fromkeys((default, *map(str, known))))
 
 
 def _meant(name: str) -> str:

@@ -20,7 +20,15 @@ Pooling = Literal["mean", "first", "last"]
 """How a word's vector is made from those of its pieces."""
 
 WINDOW_RULE = "half-overlapping windows, word read where farthest from an edge, v1"
-"""Part of every key: raise the version when a rule in this file changes."""
+"""Part of every key but those of models that may read from left to right."""
+
+LEFT_TO_RIGHT_RULE = "half-overlapping windows, word read with the most left context, v1"
+"""Part of their keys. Raise the version of either rule when it changes."""
+
+
+def window_rule(causal: bool) -> str:
+    """The rule by which a model's long texts are read, for keys."""
+    return LEFT_TO_RIGHT_RULE if causal else WINDOW_RULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,7 @@ def windows_of_text(
     capacity: int,
     prefix: Sequence[int],
     suffix: Sequence[int],
+    causal: bool = False,
     text: int = 0,
     first_row: int = 0,
 ) -> list[Window]:
@@ -68,6 +77,7 @@ def windows_of_text(
         pooling: which pieces make a word's vector.
         capacity: subwords that a window holds, special tokens not counted.
         prefix, suffix: special tokens around each window.
+        causal: whether the model reads from left to right; see `window_of_pieces`.
         text: its number.
         first_row: the row of its first kept word.
     """
@@ -76,7 +86,7 @@ def windows_of_text(
     share = 1 / np.bincount(owner)[owner]
     parts: list[Any] = [slice(None)]
     if len(spans) > 1:
-        window = window_of_pieces(pieces.bounds, spans)[used]
+        window = window_of_pieces(pieces.bounds, spans, causal=causal)[used]
         parts = [np.flatnonzero(window == index) for index in range(len(spans))]
     found = []
     for (start, end), here in zip(spans, parts, strict=True):
@@ -122,15 +132,20 @@ def window_spans(n_pieces: int, capacity: int) -> list[tuple[int, int]]:
     return [(start, start + capacity) for start in starts]
 
 
-def window_of_pieces(bounds: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+def window_of_pieces(
+    bounds: Ints, spans: Sequence[tuple[int, int]], *, causal: bool = False
+) -> Ints:
     """The window from which each piece's vector is taken.
 
     A word is read in the window in which it lies farthest from an edge, in the earlier one if
-    two are equal. A word too long for any window is treated piece by piece.
+    two are equal. A causal model sees nothing to the right of a word, so that the right edge takes
+    nothing away: the word is read in the window with the most context to its left. A word too long
+    for any window is treated piece by piece.
 
     Args:
         bounds: piece bounds of the words. Shape (words + 1,).
         spans: the windows.
+        causal: whether the model reads from left to right.
 
     Returns:
         An index into `spans` for each piece. Shape (pieces,).
@@ -139,21 +154,22 @@ def window_of_pieces(bounds: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
     if len(spans) == 1:
         return np.zeros(len(pieces), dtype=np.int64)
     owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    whole = _farthest_from_edge(bounds[:-1], bounds[1:], spans)[owner]
-    single = _farthest_from_edge(pieces, pieces + 1, spans)
+    whole = _most_context(bounds[:-1], bounds[1:], spans, causal)[owner]
+    single = _most_context(pieces, pieces + 1, spans, causal)
     return np.where(whole >= 0, whole, single)
 
 
-def _farthest_from_edge(first: Ints, end: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
-    """For each range of pieces the window that keeps it farthest from an edge; -1 if none."""
+def _most_context(first: Ints, end: Ints, spans: Sequence[tuple[int, int]], causal: bool) -> Ints:
+    """For each range of pieces the window to read it in; -1 if none holds it."""
     starts, ends = np.array(spans).T
     best = np.full(len(first), -1, dtype=np.int64)
     margin = np.full(len(first), -1, dtype=np.int64)
     # Walk back from the last window that starts early enough: only a few more hold the range.
     window = np.searchsorted(starts, first, side="right") - 1
     while True:
-        here = np.minimum(first - starts[window], ends[window] - end)
-        here[window < 0] = -1
+        left, right = first - starts[window], ends[window] - end
+        here = left if causal else np.minimum(left, right)
+        here[(window < 0) | (right < 0)] = -1
         if (here < 0).all():
             return best
         better = (here >= 0) & (here >= margin)

@@ -11,7 +11,7 @@ from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
 from probes.common.registry import Registry
 from probes.data.registered import corpora
-from probes.extraction.windows import WINDOW_RULE
+from probes.extraction.windows import LEFT_TO_RIGHT_RULE, WINDOW_RULE
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.header import PlugIn
 from probes.records.probe_spec import PROBES
@@ -126,12 +126,16 @@ def has_current_numerics(record: Record) -> bool:
     A measurement that is not loaded is taken to be unchanged.
     """
     task = record.task
+    # Keys are made before a model is loaded, when it is not always known to be causal.
+    rules = {LEFT_TO_RIGHT_RULE}
+    if not (record.model.causal and record.encoding.texts_in_several_windows):
+        rules.add(WINDOW_RULE)
     inputs = Inputs(
         model=record.model.digest,
         corpus=record.corpus.digest_of_task or record.corpus.digest,
         pooling=record.pooling,
         dtype=record.dtype,
-        windows=WINDOW_RULE,
+        windows="",
         task=task.name if task else "",
         task_version=task.version if task else 0,
         kind=task.kind if task else "",
@@ -144,9 +148,12 @@ def has_current_numerics(record: Record) -> bool:
     if name in measurements:
         version, of_results = get_measurement(name).version, get_measurement(name).of_results
     # What type the base of a pair ran in is not in the record, nor are the keys of scores.
-    digest = record.inputs if record.base or of_results else inputs.digest
-    key = record_key(digest, name, version, record.settings, source_of(record.plug_ins))
-    return key == record.key
+    measured = {inputs.model_copy(update={"windows": rule}).digest for rule in rules}
+    if record.base or of_results:
+        measured = {record.inputs}
+    source = source_of(record.plug_ins)
+    keys = {record_key(each, name, version, record.settings, source) for each in measured}
+    return record.key in keys
 
 
 def is_current(record: Record) -> bool:

@@ -226,6 +226,7 @@ ETTINGER_2020, GOLDBERG_2019 = "Ettinger 2020", "Goldberg 2019"
 for _name, _label, _source in (
     ("completion_accuracy", "completion", ETTINGER_2020),
     ("sensitivity", "sensitivity", ETTINGER_2020),
+    ("sensitivity_chance", "sensitivity by chance", ETTINGER_2020),
     ("cloze_accuracy", "accuracy", GOLDBERG_2019),
     ("decodable", "decodable", GOLDBERG_2019),
     ("both", "both", GOLDBERG_2019),

@@ -73,8 +73,13 @@ class ProbingData:
 
     @property
     def ordered(self) -> bool:
-        """Whether it is also of interest how probes order the examples: two classes of texts."""
-        return self.examples.task.shape == "text" and self.n_outputs == 2
+        """Whether it is also of interest how probes order the examples.
+
+        Of two classes of texts, and of whatever given vectors stand for.
+        """
+        task, given = self.examples.task, not self._vectors.manifest["model"]["window"]
+        two = task.kind == "classification" and self.n_outputs == 2
+        return two and (task.shape == "text" or given)
 
     def group_layers(
         self, memory: int, spec: ProbeSpec, n_cells: int, n_concatenated: int = 1

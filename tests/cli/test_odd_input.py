@@ -11,6 +11,8 @@ from probes.__main__ import main
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.common.errors import UserError
 from probes.measurements.joined_results import find_results
+from probes.measurements.plugin_keys import is_current
+from probes.records.record import Inputs, record_key
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -224,11 +226,33 @@ def test_model_files_that_change_between_digest_and_loading_are_refused(tiny_ber
         load_encoder(source, device="cpu")
 
 
-def test_a_window_of_16_reads_every_word(tmp_path):
+def key_by_the_rule_of_both_sides(result):
+    """The key of scores when all models' long texts were read by one rule."""
+    inputs = Inputs(
+        model=result.model.digest,
+        corpus=result.corpus.digest,
+        pooling=result.pooling,
+        dtype=result.dtype,
+        windows="half-overlapping windows, word read where farthest from an edge, v1",
+        task=result.task.name,
+        task_version=result.task.version,
+        kind=result.task.kind,
+        probe=result.probe,
+    )
+    return record_key(inputs.digest, "scores", result.measurement_version, result.settings)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_a_window_of_16_reads_every_word(family, tmp_path):
     from tiny_models import save
 
-    save("bert", tmp_path / "narrow", max_position_embeddings=16)
+    save(family, tmp_path / "narrow", max_position_embeddings=16)
     (result,) = run(tmp_path / "narrow", tmp_path, tasks=("pos",), limit=20)
     assert result.model.window == 16
+    assert is_current(result)
+    old = result.model_copy(update={"key": key_by_the_rule_of_both_sides(result)})
+    assert (old.key == result.key) is is_current(old) is (family == "bert")
+    fits = old.encoding.model_copy(update={"texts_in_several_windows": 0})
+    assert is_current(old.model_copy(update={"encoding": fits}))
     assert result.encoding.texts_in_several_windows > 0
     assert result.examples.n == result.corpus.words

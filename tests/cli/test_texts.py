@@ -5,6 +5,7 @@ import random
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 from killing import Driver, age, written
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -71,6 +72,32 @@ def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, 
     assert length.at("auroc", 1) is None
     folder = tmp_path / "results" / "leaderboard.csv"
     assert "mood@cls" in folder.read_text()
+
+
+def test_a_data_frame_and_a_list_are_read_as_the_file_is(
+    tiny_bert, texts, tmp_path, short_schedule
+):
+    (of_file,) = run(tiny_bert, texts, tmp_path, group="who")
+    frame = pd.read_csv(texts)
+    (of_frame,) = run(tiny_bert, texts, tmp_path, corpus=frame, group="who")
+    assert of_frame.examples == of_file.examples
+    assert of_frame.headline == of_file.headline
+    pairs = list(zip(frame["text"], frame["mood"], strict=True))
+    given = {"text": "text", "label": "label"}
+    (of_list,) = run(tiny_bert, texts, tmp_path, corpus=pairs, **given)
+    (ungrouped,) = run(tiny_bert, texts, tmp_path)
+    assert (of_list.headline, of_list.task.name) == (ungrouped.headline, "label@mean")
+    assert len({of_file.key, of_frame.key, of_list.key, ungrouped.key}) == 4
+    frame.loc[::7, "mood"] = None
+    (with_gaps,) = run(tiny_bert, texts, tmp_path, corpus=frame)
+    assert sum(x["no label"] for x in with_gaps.examples.excluded.values()) == 23
+    for corpus, given, says in (
+        (frame, {"label": "moods"}, "the table in memory: no column for --label moods"),
+        ([*pairs[:3], ("a text",)], {}, r"corpus\[3\] is \('a text',\), not a text with its label"),
+        (frame, {"text": "", "label": ()}, "name its columns: text= and label= for texts"),
+    ):
+        with pytest.raises(UserError, match=says):
+            run(tiny_bert, texts, tmp_path, corpus=corpus, **given)
 
 
 def test_ranking_metrics_are_those_of_the_stored_probe(tiny_bert, texts, tmp_path, monkeypatch):

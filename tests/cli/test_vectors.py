@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from killing import ROOT
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 from sklearn.preprocessing import StandardScaler
 
 import probes
@@ -49,6 +50,24 @@ def test_scores_are_those_of_scikit_learn(tmp_path):
     other = probes.probe(probes.Vectors(changed, y, splits=SPLITS, name="mine", task="reading",
                                         corpus="senses"), **settings(tmp_path))  # fmt: skip
     assert other.results[0].key != result.key
+
+
+def test_two_classes_are_ordered_as_scikit_learn_says(tmp_path):
+    layers, y = classes()
+    y, x = y > 1, layers[6]
+    found = probes.probe(probes.Vectors({6: x}, y, splits=SPLITS), **settings(tmp_path))
+    (result,) = found
+    places = {"cache_dir": tmp_path / "cache"}
+    margins = probes.read_probe(tmp_path / "results", "label", 6, **places).decision_function(
+        x[500:]
+    )
+    false, true, _ = roc_curve(y[500:], margins)
+    for metric, expected in (
+        ("auroc", roc_auc_score(y[500:], margins)),
+        ("average_precision", average_precision_score(y[500:], margins)),
+        ("recall_at_5_fpr", true[false <= 0.05].max()),
+    ):
+        assert result.at(metric, 6).value == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_first_example_of_the_manual(tmp_path, monkeypatch, capsys):

@@ -288,6 +288,12 @@ def test_negation_turns_what_is_true_and_the_article_fits(diagnostics: dict[str,
     ]
     natural = diagnostics["NEG-NAT-4-negative"]
     assert natural.paradigm == "NEG-NAT, negative, natural"
+    # What a negated context determines is no completion.
+    assert (affirmative.answers, negative.answers) == (("true",), ())
+    assert [x.phenomenon for x in (affirmative, natural)] == [
+        "NEG-SIMP, affirmative",
+        "NEG-NAT, negative",
+    ]
     assert natural.texts["true"] == ("Diving isn't very", " dangerous", ".")
     assert natural.texts["false"] == ("Diving isn't very", " safe", ".")
     assert diagnostics["NEG-NAT-5-affirmative"].paradigm == "NEG-NAT, affirmative, less natural"
@@ -509,8 +515,10 @@ def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -
     items = find_corpus("lm-diagnostics", **places).load().items
     answered = Counter(item.phenomenon for item in items if item.answers)
     compared = Counter(item.phenomenon for item in items if item.rivals)
-    assert answered == {"CPRAG-102": 34, "ROLE-88": 88, "NEG-136-SIMP": 36, "NEG-136-NAT": 32}
-    assert compared == {"CPRAG-102": 34, "ROLE-88": 44, "NEG-136-SIMP": 36, "NEG-136-NAT": 32}
+    affirmative = {"NEG-136-SIMP, affirmative": 18, "NEG-136-NAT, affirmative": 16}
+    negative = {"NEG-136-SIMP, negative": 18, "NEG-136-NAT, negative": 16}
+    assert answered == {"CPRAG-102": 34, "ROLE-88": 88, **affirmative}
+    assert compared == {"CPRAG-102": 34, "ROLE-88": 44, **affirmative, **negative}
     articles = {item.texts["true"][0].split()[-1] for item in items if "SIMP" in item.paradigm}
     assert articles == {"a", "an"}
 

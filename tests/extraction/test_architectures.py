@@ -95,13 +95,19 @@ class Case:
                 vectors = []
                 for place in chosen:
                     # the whole word's margin; a word in no window whole goes piece by piece
-                    whole = [min(places[0] - s, s + room - places[-1] - 1) for s in starts]
-                    alone = [min(place - s, s + room - place - 1) for s in starts]
+                    whole = [self.margin(places[0] - s, s + room - places[-1] - 1) for s in starts]
+                    alone = [self.margin(place - s, s + room - place - 1) for s in starts]
                     margins = whole if max(whole) >= 0 else alone
                     best = margins.index(max(margins))
                     vectors.append(read[best][layer][len(prefix) + place - starts[best]])
                 layers[layer].append(torch.stack(vectors).mean(0))
         return [torch.stack(vectors) for vectors in layers]
+
+    def margin(self, left: int, right: int) -> int:
+        """How much context a window gives: a decoder loses nothing at its right edge."""
+        if self.name.startswith(("gpt", "llama", "opt", "qwen", "gemma")) and right >= 0:
+            return left
+        return min(left, right)
 
     def ours(
         self, texts: list[Text], pooling: Any, batch_tokens: int

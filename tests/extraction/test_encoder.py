@@ -336,6 +336,7 @@ def test_exactly_the_decoders_are_causal(name: str, random: bool, tmp_path: Path
     save(name, tmp_path)
     causal = name.startswith(("gpt", "llama", "opt", "qwen", "gemma"))
     assert load(tmp_path, random, device="cpu").info.causal is causal
+    assert find_model(str(tmp_path)).maybe_causal is causal
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])

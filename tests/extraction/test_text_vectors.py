@@ -63,10 +63,16 @@ def by_hand(model, tokenizer, text, window=32):
     last = max(0, len(ids) - room)
     starts = [*range(0, last, room // 2), last]
     read = [states(model, prefix + ids[s : s + room] + suffix) for s in starts]
+    causal = type(model).__name__.startswith(("GPT", "Llama", "Qwen"))
+
+    def margin(p, w):
+        left, right = p - starts[w], min(starts[w] + room, len(ids)) - p - 1
+        return left if causal else min(left, right)
+
     best = [
         max(
             (w for w, s in enumerate(starts) if s <= p < s + room),
-            key=lambda w: (min(p - starts[w], min(starts[w] + room, len(ids)) - p - 1), -w),
+            key=lambda w: (margin(p, w), -w),
         )
         for p in range(len(ids))
     ]

@@ -13,12 +13,14 @@ import transformers
 from safetensors.torch import load_file, save_file
 from tiny_models import FAMILIES, build, save, save_tokenizer
 
+import probes
 from probes.common.errors import UserError
 from probes.compute.devices import pick_device
 from probes.extraction.encoder import Encoder
 from probes.extraction.loading import load_encoder, plan_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.unfit import require_scaled
+from probes.extraction.views import Text
 
 PER_LAYER = 16
 """Weights of a layer of BERT."""
@@ -347,3 +349,89 @@ def test_the_language_that_all_texts_are_read_in_is_said(
     said = "--model m: it reads text in one of several languages at a time, here de_DE"
     assert (said in capsys.readouterr().err) == (switch != "none")
     assert encoder.notes == ({"language of all texts": "de_DE"} if switch != "none" else {})
+
+
+def xmod(folder: Path) -> Any:
+    """An X-MOD with adapters of two languages, which are random and not alike."""
+    model, _ = build("roberta", "RobertaModel")
+    given = {**model.config.to_dict(), "languages": ["de_DE", "en_XX"], "model_type": "xmod"}
+    torch.manual_seed(0)
+    model = transformers.XmodModel(transformers.XmodConfig(**given, default_language="en_XX"))
+    save_tokenizer("roberta", folder)
+    model.save_pretrained(folder)
+    return model.eval()
+
+
+def test_texts_are_read_in_the_language_that_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = xmod(tmp_path)
+    source = find_model(str(tmp_path))
+    assert source.languages == ("en_XX", "de_DE")
+    english, german = source.in_language("en"), source.in_language("de_DE")
+    assert english is not None
+    assert german is not None
+    assert (source.in_language("fr"), english.digest) == (None, source.digest)
+    assert german.digest != source.digest
+    text = Text(("the", "old", "keeper"), (0, 3))
+    for number, its in enumerate((german, english)):
+        encoder = load_encoder(its, device="cpu")
+        assert encoder.notes == {"language of all texts": its.language}
+        (pieces,) = encoder.split([text])
+        ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
+        with torch.no_grad():
+            wanted = model(ids, lang_ids=torch.tensor([number])).last_hidden_state
+        found = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})[-1]
+        torch.testing.assert_close(found, wanted)
+    assert "one of several languages" not in capsys.readouterr().err
+
+
+def test_the_token_of_a_language_is_that_of_the_tokenizer(tmp_path: Path) -> None:
+    pieces = [(x, 0.0) for x in ("<s>", "<pad>", "</s>", "<unk>", "▁a", "▁b", "▁")]
+    tokenizer = transformers.MBart50Tokenizer(vocab=pieces, src_lang="en_XX")
+    tokenizer.save_pretrained(tmp_path)
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 32}
+    config = transformers.MBartConfig(vocab_size=len(tokenizer), **sizes)
+    transformers.MBartModel(config).save_pretrained(tmp_path)
+    source = find_model(str(tmp_path)).in_language("de")
+    assert source is not None
+    encoder = load_encoder(source, device="cpu")
+    (found,) = encoder.split([Text(("a", "b"), (0, 2))])
+    tokenizer.src_lang = "de_DE"
+    ours = [*encoder.words.prefix, *found.ids, *encoder.words.suffix]
+    assert ours == tokenizer("a b").input_ids
+    assert encoder.notes == {"language of all texts": "de_DE"}
+
+
+def test_the_language_is_that_of_the_treebank_unless_one_is_asked_for(tmp_path: Path) -> None:
+    xmod(tmp_path / "model")
+    rows = "1\tx\tx\tNOUN\t_\t_\t0\troot\t_\t_\n2\ty\ty\tVERB\t_\t_\t1\tdep\t_\t_\n"
+    lines = "".join(f"# sent_id = {i}\n{rows}\n" for i in range(9))
+    for code in ("de", "fr"):
+        for split in ("train", "dev", "test"):
+            path = tmp_path / code / f"{code}_x-ud-{split}.conllu"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(lines.replace("x", split), encoding="utf-8")
+    read_in = {}
+    for code, asked in (("de", ""), ("de", "en"), ("fr", ""), ("fr", "de")):
+        (result,) = probes.run_probes(
+            str(tmp_path / "model"),
+            corpus=str(tmp_path / code),
+            language=asked,
+            tasks="pos",
+            probes="linear",
+            quick=True,
+            quiet=True,
+            device="cpu",
+            cache_dir=tmp_path / "cache",
+            output=tmp_path / "results",
+        )
+        language = result.provenance["language of all texts"]
+        read_in[code, asked] = language, result.model.digest
+    assert [x for x, _ in read_in.values()] == ["de_DE", "en_XX", "en_XX", "de_DE"]
+    assert read_in["de", ""][1] == read_in["fr", "de"][1] != read_in["fr", ""][1]
+    with pytest.raises(UserError, match=r"--language xx: --model model has .* en_XX, de_DE"):
+        probes.run_probes(str(tmp_path / "model"), corpus=str(tmp_path / "de"), language="xx")
+    save("bert", tmp_path / "bert")
+    with pytest.raises(UserError, match="--language de: no --model reads text in one language"):
+        probes.run_probes(str(tmp_path / "bert"), corpus=str(tmp_path / "de"), language="de")

@@ -28,6 +28,20 @@ def test_a_word_is_read_where_it_lies_farthest_from_an_edge() -> None:
     assert window_of_pieces(bounds, spans).tolist() == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
 
 
+def test_a_causal_model_reads_a_word_where_most_is_to_its_left() -> None:
+    spans = window_spans(12, 6)  # (0, 6), (3, 9), (6, 12)
+    bounds = np.array([0, 1, 4, 5, 7, 12])
+    #  word 3 = pieces 5–6 is whole in the second only; word 4 = pieces 7–11 in the third only
+    found = window_of_pieces(bounds, spans, causal=True)
+    assert found.tolist() == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
+    assert (
+        window_of_pieces(np.arange(13), spans, causal=True).tolist() == [0] * 6 + [1] * 3 + [2] * 3
+    )
+    assert window_of_pieces(np.array([0, 9]), window_spans(9, 4), causal=True).tolist() == [
+        *(0, 0, 0, 0, 1, 1, 2, 2, 3)
+    ]
+
+
 def test_a_word_longer_than_a_window_is_read_piece_by_piece() -> None:
     spans = window_spans(9, 4)  # (0, 4), (2, 6), (4, 8), (5, 9)
     assert window_of_pieces(np.array([0, 9]), spans).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]

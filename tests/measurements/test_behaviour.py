@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -384,6 +385,36 @@ def test_intervals_of_paradigms_are_those_of_independent_pairs(measured: Any) ->
         assert row.high == pytest.approx(row.value + half, abs=0.04)
 
 
+def test_pairs_that_become_equal_when_cut_do_not_count(
+    folders: dict[str, Path], plain: Any, tmp_path: Path
+) -> None:
+    pairs = [
+        ("The cooks are talking.", "The cooks are talk."),
+        ("The cook near the nurses is talking.", "The cook near the nurses are talking."),
+        ("A cook is talking.", "Cooks a is talking."),
+    ]
+    path = tmp_path / "pairs.csv"
+    lines = ["sentence_good,sentence_bad", *map(",".join, pairs)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (record,) = run(
+        [folders["causal"]],
+        tmp_path,
+        corpus=str(path),
+        measurements="pairs",
+        options={"pairs": {"malformed": True}},
+    ).others
+    assert "2 of 3 items do not count when cut: texts that are to be compared become equal." in (
+        record.notes
+    )
+    axes = {"scoring": CAUSAL, "per": "text", "perturbation": "cut"}
+    cut = one(record, "pair_accuracy", **axes)
+    good, bad = (np.sum(left_to_right(*plain["causal"], text)) for text in ("A cook", "Cooks a"))
+    assert (cut.value, cut.n) == (float(good > bad), 1)
+    whole = [np.sum(left_to_right(*plain["causal"], text)) for text in pairs[2]]
+    lost = one(record, "lost", of="pair_accuracy", **axes)
+    assert (lost.value, lost.n) == (float(whole[0] > whole[1]) - float(good > bad), 1)
+
+
 # -- completion ---------------------------------------------------------------------------
 
 SUBJECTS = ("cook", "nurse", "judge", "farmer", "guest", "teacher")
@@ -477,6 +508,33 @@ def test_the_better_word_is_compared_with_each_rival_and_with_all(
         (p(between, x) for x in between.texts), reverse=True
     )
     assert columns["sensitivity, threshold 0.0, rival are"].tolist()[0] == 1.0
+
+
+_SCALES = {"likeliest", "threshold"}
+
+
+def test_unlike_phenomena_are_not_pooled_and_chance_stands_beside_each(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three = replace(context("The cook near the nurses", "is", "are", "were"), phenomenon="expected")
+    two = [context(noun, "is", "are") for noun in ("The cook", "The nurse")]
+    plain, negated = replace(two[0], phenomenon="plain"), replace(two[1], phenomenon="negated")
+    items = [three, plain, replace(negated, answers=())]
+    items = [replace(item, paradigm=item.phenomenon) for item in items]
+    path, its = tmp_path / "facts.csv", iter(items)
+    path.write_text("subject,template,object\n" + "x,[X] [Y],y\n" * 3, encoding="utf-8")
+    monkeypatch.setattr("probes.data.item_tables._fact", lambda *row: next(its))
+    (record,) = run([folders["masked"]], tmp_path, corpus=str(path), measurements="cloze").others
+    for metric in ("completion_accuracy", "sensitivity", "sensitivity_chance"):
+        assert not [x for x in record.rows if x.metric == metric and not {*x.axes} - _SCALES]
+    for name, chance in (("expected", 1 / 3), ("plain", 1 / 2), ("negated", 1 / 2)):
+        at = {"phenomenon": name, "threshold": 0.0}
+        assert one(record, "sensitivity_chance", **at).value == pytest.approx(chance)
+        assert len(rows(record, "sensitivity", **at)) == 1
+        asked = rows(record, "completion_accuracy", phenomenon=name, likeliest=1)
+        assert len(asked) == (name != "negated")
+    against = {"phenomenon": "expected", "threshold": 0.0, "rival": "were"}
+    assert one(record, "sensitivity_chance", **against).value == 0.5
 
 
 # -- agreement: cloze and lens ------------------------------------------------------------

@@ -5,20 +5,22 @@ Diagnostics of Ettinger (2020), and facts as cloze sentences (Petroni et al. 201
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from probes.data.items import Item
 from probes.measurements.behaviour.items import (
+    LOST,
     Column,
     OfItems,
     Scale,
-    malformed_table,
+    groups_of,
     text_in,
 )
 from probes.measurements.pivots import Pivot
+from probes.records.row import Row
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
@@ -39,39 +41,58 @@ class Completion(OfItems):
     (half of the tokens that are as likely as an answer count as likelier);
     ``sensitivity``, how often the good word's probability is greater than that of a ``rival``, or
     of all, by more than a ``threshold``. Words of several tokens are scored within the word, see
-    `TokenScores`. See `OfItems` for arrays.
+    `TokenScores`. ``sensitivity_chance`` is how often a guess is right, one in as many as there are
+    words. No row is of several phenomena. See `OfItems` for arrays.
     """
 
     name = "completion"
-    version = 2
+    version = 3
     summary = "contexts to be completed: answers among the likeliest words, sensitivity"
     csv_name = "cloze"
     views = (
         Pivot(
             "by phenomenon, %",
-            ("completion_accuracy", "sensitivity"),
+            ("completion_accuracy", "sensitivity", "sensitivity_chance"),
             rows="phenomenon",
             columns=("metric", "likeliest", "threshold"),
             where={"paradigm": None, "rival": None, "perturbation": None},
-            note="Completion: an answer is among so many of the likeliest tokens. Sensitivity: the "
-            "better word's probability is greater than any other's, by more than the threshold.",
+            note="Completion: an answer is among so many of the likeliest tokens, which a guess "
+            "almost never is. Sensitivity: the better word's probability is greater than any "
+            "other's, by more than the threshold; guesses are right less often with one above 0.",
         ),
         Pivot(
             "by paradigm, %",
-            ("completion_accuracy", "sensitivity"),
+            ("completion_accuracy", "sensitivity", "sensitivity_chance"),
             rows="paradigm",
             columns=("metric", "likeliest", "threshold"),
             where={"paradigm": ..., "rival": None, "perturbation": None},
         ),
-        malformed_table(
-            "completion_accuracy", ("of", "likeliest", "threshold"), "sensitivity", rival=None
+        Pivot(
+            "lost on malformed text, %",
+            ("lost",),
+            rows="phenomenon",
+            columns=("of", "perturbation", "likeliest", "threshold"),
+            where={"paradigm": None, "rival": None},
+            note=LOST,
         ),
     )
     needs = ("contexts",)
+    pools_phenomena = False
 
     def columns(self, items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
         """Answers, then comparisons of words."""
         return [*_completions(items, found), *_sensitivities(items, found)]
+
+    def by_chance(self, items: Sequence[Item]) -> Iterator[Row]:
+        """That one of several words is guessed; with a rival named, one of two."""
+        asked = [item for item in items if item.rivals]
+        every = dict.fromkeys(rival for item in asked for rival in item.rivals)
+        for rival in (None, *every) if len(every) > 1 else (None,):
+            its = [item for item in asked if rival in (None, *item.rivals)]
+            for axes, own in groups_of(its):
+                guessed = [1 / (2 if rival else 1 + len(its[i].rivals)) for i in own]
+                places = {**axes, "threshold": 0.0} | ({"rival": rival} if rival else {})
+                yield Row("sensitivity_chance", float(np.mean(guessed)), n=len(own), axes=places)
 
     def notes(self, items: Sequence[Item], found: Scored) -> list[str]:
         """How many items have no answer of one token, or compare words of different lengths."""

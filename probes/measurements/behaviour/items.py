@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar
@@ -16,7 +16,6 @@ from probes.common.arrays import Floats, Ints
 from probes.data.items import Item
 from probes.extraction.views import Text, View, view_over
 from probes.measurements.measurement import Found, Measurement, Request
-from probes.measurements.pivots import Pivot
 from probes.records.record import Extent
 from probes.records.row import Place, Row
 from probes.records.values import Frozen, ends
@@ -55,6 +54,8 @@ class OfItems(Measurement):
     reads_head = True
     mean_metric: ClassVar[str] = ""
     """Of the mean over paradigms, which counts each alike; empty for none."""
+    pools_phenomena: ClassVar[bool] = True
+    """Whether there is a number of items of several phenomena."""
 
     @abstractmethod
     def columns(self, items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
@@ -63,6 +64,10 @@ class OfItems(Measurement):
     def notes(self, items: Sequence[Item], found: Scored) -> list[str]:
         """What tables are followed by."""
         return []
+
+    def by_chance(self, items: Sequence[Item]) -> Iterable[Row]:
+        """The values of guesses, which stand beside those of models."""
+        return ()
 
     def extent(self, request: Request) -> Extent:
         """The model's answer comes after its last layer."""
@@ -88,20 +93,31 @@ class OfItems(Measurement):
 
         items, found = context.corpus.items, stored_scores(context.view, context.stored)
         columns = self.columns(items, found, context.model.causal)
-        intact = [values for _, values in columns]
+        intact, notes = [values for _, values in columns], self.notes(items, found)
         for change in PERTURBED if context.options.malformed else ():
             changed = [malformed(item, change) for item in items]
             there = np.array([item is not None for item in changed])
+            if equal := sum(map(_is_plain, items)) - int(there.sum()):
+                notes.append(
+                    f"{equal:,} of {len(items):,} items do not count when {change}: texts that are "
+                    "to be compared become equal."
+                )
             if there.any():
                 its = self.columns([x for x in changed if x], found, context.model.causal)
                 columns += _compared(its, intact, there, change)
         values = np.stack([column for _, column in columns])
         facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
+        rows = list(
+            accuracy_rows(items, values.T, [scale for scale, _ in columns], self.mean_metric)
+        )
+        rows += self.by_chance(items)
+        if not self.pools_phenomena and len({item.phenomenon for item in items}) > 1:
+            rows = [row for row in rows if {"paradigm", "phenomenon"} & {*row.axes}]
         return Found(
-            accuracy_rows(items, values.T, [scale for scale, _ in columns], self.mean_metric),
+            rows,
             {"values": values.astype(np.float32), **arrays_of(items)},
             facts={"items": len(items), **facts},
-            notes=[*self.notes(items, found), *_unknown(context.stored, len(found.pieces))],
+            notes=[*notes, *_unknown(context.stored, len(found.pieces))],
         )
 
 
@@ -128,14 +144,21 @@ def _compared(
         yield Scale("lost", {**axes, "of": scale.metric}), before - column
 
 
+LOST = "Score on intact texts minus that on malformed ones, of the same items."
+"""The note of tables of what is lost."""
+
 PERTURBED = "shuffled", "cut"
 """How texts are made malformed: words in random order; the first half of them, or of the context of
 a word that is filled in the last two (Ettinger 2020, section 7.1)."""
 
 
 def malformed(item: Item, change: str) -> Item | None:
-    """A malformed item: its texts of as many words change alike; None if it has several regions."""
-    if item.kind == "pairs" and any(len(regions) > 1 for regions in item.texts.values()):
+    """A malformed item: its texts of as many words change alike.
+
+    None if it has several regions, or if texts that are to be compared become equal, as those of a
+    pair that differs in its last word do when it is cut.
+    """
+    if not _is_plain(item):
         return None
 
     def changed(text: str, *, context: bool) -> str:
@@ -151,7 +174,15 @@ def malformed(item: Item, change: str) -> Item | None:
         target = item.target if item.kind == "contexts" else 1
         before = changed("".join(regions[:target]), context=item.kind == "contexts")
         texts[condition] = (before, *regions[target:])
+    compared = [*texts] if item.kind == "pairs" else [item.good, *item.rivals] * bool(item.rivals)
+    if len({texts[condition] for condition in compared}) < len(compared):
+        return None
     return replace(item, texts=texts, target=1 if item.kind == "contexts" else 0)
+
+
+def _is_plain(item: Item) -> bool:
+    """Whether its texts can be made malformed: they are not divided into regions."""
+    return item.kind == "contexts" or all(len(regions) == 1 for regions in item.texts.values())
 
 
 def text_in(item: Item, condition: str) -> Text:
@@ -278,16 +309,3 @@ def _row(
         why = "all items, or nearly all, have the same value"
     low, high = ends(informative(pair))
     return Row(metric, value, None, low, high, n=n, why=why, axes=dict(axes))
-
-
-def malformed_table(metric: str, columns: tuple[str, ...], *others: str, **where: Place) -> Pivot:
-    """What is lost of some metrics where texts are malformed."""
-    of = [metric, *others]
-    return Pivot(
-        "lost on malformed text, %",
-        ("lost",),
-        rows="perturbation",
-        columns=columns,
-        where={"paradigm": None, "phenomenon": None, "of": of, **where},
-        note="Score on intact texts minus that on malformed ones, of the same items.",
-    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.data.items import WHOLE, Item
-from probes.measurements.behaviour.items import Column, OfItems, Scale, malformed_table, text_in
+from probes.measurements.behaviour.items import LOST, Column, OfItems, Scale, text_in
 from probes.measurements.chart_views import Cells
 from probes.measurements.pivots import Pivot
 
@@ -38,6 +38,7 @@ class Pairs(OfItems):
     """
 
     name = "pairs"
+    version = 2
     summary = "minimal pairs and other predictions about which text is likelier"
     views = (
         Pivot(
@@ -46,8 +47,9 @@ class Pairs(OfItems):
             rows="phenomenon",
             columns=("scoring", "per"),
             where={"paradigm": None, "perturbation": None},
-            note="Share of pairs of which the acceptable sentence is likelier; ties count ½. Per "
-            "text: all log-probabilities; per token: their mean.",
+            note="Share of pairs of which the acceptable sentence is likelier; ties count ½. "
+            "Guesses are right in 50 % of pairs. Per text: all log-probabilities; per token: their "
+            "mean.",
         ),
         Pivot(
             "by paradigm, %",
@@ -63,7 +65,14 @@ class Pairs(OfItems):
             columns=("scoring",),
             where={"perturbation": None},
         ),
-        malformed_table("pair_accuracy", ("scoring", "per")),
+        Pivot(
+            "lost on malformed text, %",
+            ("lost",),
+            rows="perturbation",
+            columns=("scoring", "per"),
+            where={"paradigm": None, "phenomenon": None},
+            note=LOST,
+        ),
         Cells(
             "paradigms",
             "pair_accuracy",
