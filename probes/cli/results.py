@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from glob import glob
 from html import escape
 from pathlib import Path
@@ -16,12 +17,14 @@ from probes.boards.comparable import twins_of
 from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables, with_twins
 from probes.boards.leaderboard_csv import tidy
+from probes.boards.record_lines import lines_of
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
+from probes.common.origin import described
 from probes.common.registry import did_you_mean
 from probes.common.wording import counted, listed
 from probes.measurements.frame import long_frame
-from probes.measurements.joined_results import joined
+from probes.measurements.joined_results import MISFITS, joined, require_sound
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.files import or_published, unique_records
 from probes.records.record import Record
@@ -316,6 +319,31 @@ def records_below(folders: Iterable[Path], flag: str = "") -> dict[Path, Record]
     if not found:
         raise no_results(folders, flag)
     return found
+
+
+def misfit(arguments: Iterable[str]) -> str:
+    """The first record that cannot be shown by itself, and why; empty if all can.
+
+    Args:
+        arguments: of a command; those that are folders are searched, or else `results`.
+    """
+    named = [Path(each.partition("=")[2] or each) for each in arguments]
+    records = unique_records(*[path for path in (*named, Path("results")) if path.is_dir()])
+    checks: list[tuple[Path, Callable[[], object]]] = []
+    for path, record in records.items():
+        checks += [(path, partial(x, record, path)) for x in (require_sound, lines_of)]
+    checks += [(path, Results({path: x})._tables) for path, x in joined(records).items()]
+    for path, check in checks:
+        try:
+            check()
+        except UserError as error:
+            return str(error)
+        except MISFITS as error:
+            return (
+                f"{path}: cannot be shown ({described(error)}); leave it out, or measure it again. "
+                "-v shows where; if this version of the suite wrote it, please report it."
+            )
+    return ""
 
 
 def no_results(folders: Iterable[Path], flag: str = "") -> UserError:

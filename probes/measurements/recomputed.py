@@ -17,6 +17,7 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
+from probes.data.sentence import SPLITS
 from probes.measurements.localisation import Localisation, rows_of_gains, rows_of_scores
 from probes.measurements.plugin_keys import has_current_numerics
 from probes.measurements.resampled import resampled, stored_mix_sums, stored_sums, unlike
@@ -32,6 +33,12 @@ from probes.statistics.replicates import p_best_of, pooled
 from probes.statistics.sums import sparse
 
 NO_SUMS = "no sums are stored beside it"
+
+_N = {"accuracy": 1, "exact_match": 1, "mae": 1, "corpus_spearman": 0}
+"""The column of a metric's sums that counts examples."""
+
+_LABELS = {"balanced_accuracy", "macro_f1", "macro_f1_20", "micro_f1"}
+"""Metrics whose sums begin with the number of examples of each label that they score."""
 
 TOLERANCE = 1e-6
 """Between machines, sums of floats differ by less."""
@@ -97,7 +104,44 @@ def _scores(result: Result, path: Path) -> Iterator[Row]:
     sums = stored_sums(result, path)
     assert sums is not None  # see `why_not_recomputed`
     values, drawn = _values(result, sums, path)
+    _require_counts(result, path, sums)
     yield from rows_of_scores(result.task.metric, result.layers, values, drawn)
+
+
+def _require_counts(result: Result, path: Path, sums: Floats) -> None:
+    """Raise UserError unless the stated counts of examples are those of the sums; see `sums_of`."""
+    for what, stated, other in _counts(result, sums):
+        if not _equal(stated, other):
+            raise UserError(
+                f"{path}: {result.task.name}: {stated:,} {what} are stated, and {other:,.0f} "
+                "follow from what is stored; export the record that the suite wrote."
+            )
+
+
+def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
+    """What is counted, the stated number, and the one that follows."""
+    its, metric = result.examples, result.task.metric
+    in_test = {label: counts[2] for label, counts in its.labels.items() if counts[2]}
+    scored = [x for x in its.classes if x in in_test]
+    if metric != "balanced_accuracy":
+        scored += sorted(in_test.keys() - {*its.classes})
+    if metric == "macro_f1_20":
+        scored = [x for x in scored if in_test[x] >= 20]
+    for total in sums.sum(1):
+        if metric in _N:
+            yield "test examples", its.n["test"], total[_N[metric]]
+        elif metric in _LABELS:
+            counts = [n for n in total[: len(total) // 3] if n]
+            yield "labels in test", len(scored), len(counts)
+            for label, n in zip(scored, counts, strict=True):
+                yield f"test examples of {label}", in_test[label], n
+    if its.labels and result.task.kind == "classification":
+        for place, split in enumerate(SPLITS):
+            of_labels = sum(counts[place] for counts in its.labels.values())
+            yield f"{split} examples", its.n[split], of_labels
+    # A cluster may have examples, and no label that the metric counts.
+    seen = int(np.any(sums, axis=(0, 2)).sum())
+    yield its.resampled, its.clusters, int(np.clip(its.clusters, seen, sums.shape[1]))
 
 
 def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:

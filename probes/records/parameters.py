@@ -35,10 +35,14 @@ from safetensors.numpy import save
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.common.files import published
+from probes.common.files import default_cache, published
 from probes.records.record import Record
 
 FOLDER, SUFFIX = "parameters", ".safetensors"
+
+CACHES = ".caches"
+"""A file beside records: the caches that have their parameters, a line each. Records have no place
+of a machine, so that they can be passed on."""
 
 Parameters = Mapping[str, NDArray[np.floating[Any]]]
 """Arrays by name."""
@@ -119,6 +123,22 @@ def read_parameters(
     with suppress(OSError):  # a read-only cache
         os.utime(path)  # the time of its last use
     return arrays
+
+
+def remember_cache(folder: Path, cache: Path) -> None:
+    """Note that parameters behind records in a folder are in a cache, unless runs use that one."""
+    known = [*caches_of(folder), cache.absolute()]
+    if known.count(known[-1]) == 1 and cache != default_cache():
+        with published(folder / CACHES) as temporary:
+            temporary.write_text("\n".join(map(str, known)), encoding="utf-8")
+
+
+def caches_of(folder: Path) -> list[Path]:
+    """The caches that were noted in a folder of records."""
+    try:
+        return list(map(Path, (folder / CACHES).read_text(encoding="utf-8").splitlines()))
+    except FileNotFoundError:
+        return []
 
 
 def read_about(path: Path) -> dict[str, Any]:
