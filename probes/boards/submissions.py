@@ -35,7 +35,7 @@ MOST_LETTERS = 200
 MOST_IN_PROSE = 10_000
 """Limit on notes, citations and what is said of the run."""
 
-_PROSE = {"notes": True, "provenance": True, "corpus": {"citation"}}
+_PROSE: Any = {"notes": True, "provenance": True, "corpus": {"citation"}}
 
 _NAME = Aspect("model", lambda r: (r.model.name, r.model.revision))
 _CORPUS = Aspect(

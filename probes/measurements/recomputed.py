@@ -139,9 +139,11 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
         for place, split in enumerate(SPLITS):
             of_labels = sum(counts[place] for counts in its.labels.values())
             yield f"{split} examples", its.n[split], of_labels
-    # A cluster may have examples, and no label that the metric counts.
-    seen = int(np.any(sums, axis=(0, 2)).sum())
-    yield its.resampled, its.clusters, int(np.clip(its.clusters, seen, sums.shape[1]))
+    # A cluster may have examples, and no label that the metric counts; it has a sentence or more.
+    seen, n_clusters = int(np.any(sums, axis=(0, 2)).sum()), sums.shape[1]
+    yield its.resampled, its.clusters, int(np.clip(its.clusters, seen, n_clusters))
+    sentences = result.corpus.sentences.get("test", 0)
+    yield "test sentences", sentences, max(sentences, n_clusters)
 
 
 def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:

@@ -213,7 +213,7 @@ ATTACKS = {
     "too few documents for an interval": (
         lambda f: update(the(f, "pos-linear-scores"), "examples", clusters=19),
         "pos-linear-scores-",
-        "",
+        ": pos: 19 documents are stated, and 316 follow from what is stored",
     ),
     "less than nothing": (
         lambda f: counted(the(f, "pos-linear-scores"), "n", test=-1),
@@ -224,6 +224,17 @@ ATTACKS = {
         lambda f: update(the(f, "pos-linear-scores"), "corpus", limit=50, limited=True),
         "pos-linear-scores-",
         "--limit 50 does not give 12,544 sentences of ewt",
+    ),
+    "a limit below the number of documents": (
+        lambda f: update(
+            the(f, "pos-linear-scores"),
+            "corpus",
+            limit=50,
+            limited=True,
+            sentences=dict.fromkeys(("train", "dev", "test"), 50),
+        ),
+        "pos-linear-scores-",
+        ": pos: 50 test sentences are stated, and 316 follow from what is stored",
     ),
     "a text of the name of another": (
         lambda f: update(the(f, "pos-linear-scores"), "corpus", fingerprint="0" * 64),
