@@ -342,7 +342,6 @@ corpora.add(
         name="conll2000",
         citation=citation("conll2000"),
         version="2000",
-        fingerprint="9b4cb0813270e128695f439a5a6964e355240e5b097e05902c1b37f178d81ae2",
         licence="none stated",
         summary="CoNLL-2000 shared task: 259,104 words of newspaper text with gold chunks; "
         "chunking, and pos (silver).",

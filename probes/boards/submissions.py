@@ -7,13 +7,14 @@ says, and its scores, intervals and tests from what is stored beside it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from probes.boards.comparable import MODEL, POOLING, PRECISION, SAME_PAIR, TASK, Aspect, values
-from probes.common.errors import UserError, printable
+from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.data.registered import corpora
@@ -32,10 +33,8 @@ MOST_BYTES = 20 * 10**6
 MOST_LETTERS = 200
 """Limit on a text, such as a name or a label."""
 
-MOST_IN_PROSE = 10_000
-"""Limit on notes, citations and what is said of the run."""
-
 _PROSE: Any = {"notes": True, "provenance": True, "corpus": {"citation"}}
+"""What may be longer."""
 
 _NAME = Aspect("model", lambda r: (r.model.name, r.model.revision))
 _CORPUS = Aspect(
@@ -120,44 +119,11 @@ def _strictly(folder: Path) -> dict[Path, Record]:
                 f"{path}: its key or its name does not follow from what was measured; export the "
                 "record that the suite wrote."
             )
-        _require_short(record, path)
-        _require_within_limit(record, path)
+        texts = re.findall(r'"((?:[^"\\]|\\.)*)"', record.model_dump_json(exclude=_PROSE))
+        if len(longest := max(texts, key=len)) > MOST_LETTERS:
+            raise UserError(f"{path}: {longest[:40]}… has more than {MOST_LETTERS} letters.")
         found[path] = record
     return found
-
-
-def _require_short(record: Record, path: Path) -> None:
-    header, rows = record.model_dump(exclude={**_PROSE, "rows": True}), record.rows
-    columns = (*rows.axes.values(), rows.metric, rows.split, rows.why)
-    short = (header, [*rows.axes], *map(set, columns))
-    for most, given in ((MOST_LETTERS, short), (MOST_IN_PROSE, record.model_dump(include=_PROSE))):
-        if len(longest := max(_texts(given), key=len, default="")) > most:
-            raise UserError(f"{path}: {printable(longest[:40])}… has more than {most:,} letters.")
-
-
-def _texts(content: Any) -> Iterator[str]:
-    """Every text in a value, keys of dictionaries included."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, Mapping):
-        yield from _texts([*content, *content.values()])
-    elif isinstance(content, Iterable):
-        for each in content:
-            yield from _texts(each)
-
-
-def _require_within_limit(record: Record, path: Path) -> None:
-    """Raise UserError unless the sentences of a task's corpus can be the first of each split."""
-    corpus = record.corpus
-    if record.task is None:  # of items, a limit is of each paradigm
-        return
-    most = max(corpus.sentences.values(), default=0)
-    whole = DROPPED in corpus.notes or not corpus.limited
-    if most > (corpus.limit or most) or (not whole and most != corpus.limit):
-        raise UserError(
-            f"{path}: --limit {corpus.limit} does not give {most:,} sentences of {corpus.name}; "
-            "export the record that the suite wrote."
-        )
 
 
 def require_follows(submission: Submission, board: Submission) -> dict[Path, Result]:
@@ -200,10 +166,7 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
             corpus another text.
     """
     weights = {values(x, _WEIGHTS): x for x in board.results.values()}
-    texts = {
-        values(x, (_CORPUS,)): (x.corpus.fingerprint, "on the board")
-        for x in board.results.values()
-    }
+    texts = {values(x, (_CORPUS,)): x.corpus.fingerprint for x in board.results.values()}
     scores = {values(x, _SCORES): x for x in board.results.values()}
     for path, result in submission.results.items():
         name, corpus = result.model.name, result.corpus
@@ -214,31 +177,28 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
                 f"{result.model.revision}, which on the board are {one.model.digest[:8]}; name "
                 "another revision."
             )
-        text, where = texts.get(values(result, (_CORPUS,)), _known_text(result))
+        if known := _known_text(corpus):
+            texts.setdefault(values(result, (_CORPUS,)), known)
+        text = texts.get(values(result, (_CORPUS,)), corpus.fingerprint)
         if text != corpus.fingerprint:
             raise UserError(
                 f"{path}: fingerprint {corpus.fingerprint[:8]} of {corpus.name} {corpus.version}, "
-                f"which {where} is {text[:8]}; probe on the same files, with the board's "
+                f"which elsewhere is {text[:8]}; probe on the same files, with the board's "
                 "version of the suite."
             )
-        if _is_known(corpus):
-            texts.setdefault(values(result, (_CORPUS,)), (text, f"in {path.name}"))
         _require_same_scores(result, path, scores.get(values(result, _SCORES), result))
 
 
-def _is_known(corpus: CorpusRecord) -> bool:
-    """Whether it is one of the suite's corpora, in its version."""
+def _known_text(corpus: CorpusRecord) -> str:
+    """The fingerprint of one of the suite's corpora, in its version; its own for a part of it.
+
+    Empty for other corpora: there may be several of a name.
+    """
     name = corpus.name
-    is_own = name in corpora and corpora.origin(name) is None
-    return is_own and corpora.get(name).version == corpus.version
-
-
-def _known_text(result: Result) -> tuple[str, str]:
-    """The fingerprint that a result's corpus has to have, and where; its own if none is known."""
-    corpus = result.corpus
-    whole = not corpus.limited and DROPPED not in corpus.notes
-    known = corpora.get(corpus.name).fingerprint if whole and _is_known(corpus) else ""
-    return known or corpus.fingerprint, "in this version of the suite"
+    if name not in corpora or corpora.origin(name) or corpora.get(name).version != corpus.version:
+        return ""
+    known = "" if corpus.limited or DROPPED in corpus.notes else corpora.get(name).fingerprint
+    return known or corpus.fingerprint
 
 
 def _require_same_scores(result: Result, path: Path, known: Result) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from probes.cli.results import results_below
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.common.files import default_cache
 from probes.common.registry import did_you_mean
 from probes.common.wording import listed
 from probes.measurements.joined_results import read_result
@@ -86,7 +85,7 @@ def find_probe(
     if layer not in result.layers:
         known = ", ".join(map(str, result.layers))
         raise UserError(f"{place}: {task} · {family} has no layer {layer}. Known: {known}.")
-    caches = [default_cache(), *caches_of(path.parent)] if cache is None else [cache]
+    caches = caches_of(path.parent) if cache is None else [cache]
     kept = [read_parameters(each, result.key) or {} for each in caches]
     parameters = next((x for x in kept if of_layer(layer, "weight") in x), None)
     if parameters is None:
@@ -132,8 +131,8 @@ def read_probe(
             scores in it (.json).
         family: "linear" or "mlp".
         model: whose, if there are several in the folder.
-        cache_dir: the cache of the run; by default that which runs use, or else those that runs
-            with another one noted in the folder.
+        cache_dir: the cache of the run; by default that which runs use, or the one that the run has
+            noted beside its results.
 
     Raises:
         UserError: there is no such result, there are several, or the parameters are not, or no

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from glob import glob
 from html import escape
 from pathlib import Path
@@ -20,13 +19,12 @@ from probes.boards.leaderboard_csv import tidy
 from probes.boards.record_lines import lines_of
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
-from probes.common.origin import described
 from probes.common.registry import did_you_mean
 from probes.common.wording import counted, listed
 from probes.measurements.frame import long_frame
 from probes.measurements.joined_results import MISFITS, joined, require_sound
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.files import or_published, unique_records
+from probes.records.files import or_published, unique_records, unreadable
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import Table
@@ -329,20 +327,14 @@ def misfit(arguments: Iterable[str]) -> str:
     """
     named = [Path(each.partition("=")[2] or each) for each in arguments]
     records = unique_records(*[path for path in (*named, Path("results")) if path.is_dir()])
-    checks: list[tuple[Path, Callable[[], object]]] = []
     for path, record in records.items():
-        checks += [(path, partial(x, record, path)) for x in (require_sound, lines_of)]
-    checks += [(path, Results({path: x})._tables) for path, x in joined(records).items()]
-    for path, check in checks:
         try:
-            check()
+            require_sound(record, path)
+            lines_of(record, path)
+        except MISFITS as error:
+            return str(unreadable(path, error))
         except UserError as error:
             return str(error)
-        except MISFITS as error:
-            return (
-                f"{path}: cannot be shown ({described(error)}); leave it out, or measure it again. "
-                "-v shows where; if this version of the suite wrote it, please report it."
-            )
     return ""
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS
+from probes.data.splits import DROPPED
 from probes.measurements.localisation import Localisation, rows_of_gains, rows_of_scores
 from probes.measurements.plugin_keys import has_current_numerics
 from probes.measurements.resampled import resampled, stored_mix_sums, stored_sums, unlike
@@ -120,13 +121,12 @@ def _require_counts(result: Result, path: Path, sums: Floats) -> None:
 
 def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
     """What is counted, the stated number, and the one that follows."""
-    its, metric = result.examples, result.task.metric
+    its, corpus, metric = result.examples, result.corpus, result.task.metric
     in_test = {label: counts[2] for label, counts in its.labels.items() if counts[2]}
-    scored = [x for x in its.classes if x in in_test]
+    least = {"macro_f1_20": 20}.get(metric, 1)
+    scored = [x for x in its.classes if in_test.get(x, 0) >= least]
     if metric != "balanced_accuracy":
-        scored += sorted(in_test.keys() - {*its.classes})
-    if metric == "macro_f1_20":
-        scored = [x for x in scored if in_test[x] >= 20]
+        scored += sorted(x for x in in_test.keys() - {*its.classes} if in_test[x] >= least)
     for total in sums.sum(1):
         if metric in _N:
             yield "test examples", its.n["test"], total[_N[metric]]
@@ -137,13 +137,16 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
                 yield f"test examples of {label}", in_test[label], n
     if its.labels and result.task.kind == "classification":
         for place, split in enumerate(SPLITS):
-            of_labels = sum(counts[place] for counts in its.labels.values())
-            yield f"{split} examples", its.n[split], of_labels
+            yield f"{split} examples", its.n[split], sum(x[place] for x in its.labels.values())
     # A cluster may have examples, and no label that the metric counts; it has a sentence or more.
     seen, n_clusters = int(np.any(sums, axis=(0, 2)).sum()), sums.shape[1]
     yield its.resampled, its.clusters, int(np.clip(its.clusters, seen, n_clusters))
-    sentences = result.corpus.sentences.get("test", 0)
-    yield "test sentences", sentences, max(sentences, n_clusters)
+    sentences = {split: corpus.sentences.get(split, 0) for split in SPLITS}
+    yield "test sentences", sentences["test"], max(sentences["test"], n_clusters)
+    for split, n in sentences.items():
+        yield f"{split} sentences", n, min(n, corpus.limit or n)
+    if corpus.limited and DROPPED not in corpus.notes:
+        yield "sentences of the largest split", max(sentences.values()), corpus.limit or 0
 
 
 def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:

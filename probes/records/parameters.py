@@ -40,9 +40,8 @@ from probes.records.record import Record
 
 FOLDER, SUFFIX = "parameters", ".safetensors"
 
-CACHES = ".caches"
-"""A file beside records: the caches that have their parameters, a line each. Records have no place
-of a machine, so that they can be passed on."""
+CACHE = ".cache"
+"""The file beside records that names the cache of their run, which is no part of what is shared."""
 
 Parameters = Mapping[str, NDArray[np.floating[Any]]]
 """Arrays by name."""
@@ -125,20 +124,17 @@ def read_parameters(
     return arrays
 
 
-def remember_cache(folder: Path, cache: Path) -> None:
-    """Note that parameters behind records in a folder are in a cache, unless runs use that one."""
-    known = [*caches_of(folder), cache.absolute()]
-    if known.count(known[-1]) == 1 and cache != default_cache():
-        with published(folder / CACHES) as temporary:
-            temporary.write_text("\n".join(map(str, known)), encoding="utf-8")
+def note_cache(folder: Path, cache: Path) -> None:
+    """Note beside records that the parameters behind them are in a cache of their own."""
+    if cache != default_cache():
+        with published(folder / CACHE) as temporary:
+            temporary.write_text(str(cache.absolute()), encoding="utf-8")
 
 
 def caches_of(folder: Path) -> list[Path]:
-    """The caches that were noted in a folder of records."""
-    try:
-        return list(map(Path, (folder / CACHES).read_text(encoding="utf-8").splitlines()))
-    except FileNotFoundError:
-        return []
+    """The cache that runs use, and the one that is noted in a folder of records."""
+    noted = folder / CACHE
+    return [default_cache(), *([Path(noted.read_text("utf-8"))] if noted.exists() else [])]
 
 
 def read_about(path: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from probes.__main__ import main
 from probes.cli.main import main as run_main
 from probes.data.find import find_corpus
 from probes.records.files import read_arrays
-from probes.records.parameters import CACHES
+from probes.records.parameters import CACHE
 from probes.records.probe_spec import PROBES
 
 TASKS = ("pos", "depth", "srl", "roles", "agreement")
@@ -118,7 +118,7 @@ def test_what_is_read_and_what_is_exported_predict_what_is_stored(
 
 
 def test_the_noted_cache_is_not_passed_on(made, tmp_path):
-    assert (made.place / CACHES).read_text() == str(made.cache)
+    assert (made.place / CACHE).read_text() == str(made.cache)
     assert main(["export", str(made.place), str(tmp_path / "out"), "--sums"]) == 0
     written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert written

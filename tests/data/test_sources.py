@@ -24,13 +24,6 @@ def test_a_board_knows_the_text_of_a_corpus(name):
     assert find_corpus(name).load().fingerprint == corpora.get(name).fingerprint
 
 
-@pytest.mark.real_data
-@pytest.mark.parametrize("name", ["ewt", "gum", "conll2000"])
-def test_a_board_knows_the_text_of_a_real_corpus(name, real_data, tmp_path):
-    source = find_corpus(name, data_dir=real_data, cache_dir=tmp_path, offline=True)
-    assert source.load().fingerprint == corpora.get(name).fingerprint
-
-
 def test_a_dataset_on_the_hub_is_known_by_task_from():
     require_known(["org/name"], ["ner_tags"])
 

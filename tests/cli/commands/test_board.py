@@ -183,15 +183,8 @@ ATTACKS = {
         "pos-linear-scores-",
         "probe_parameters is missing among its facts",
     ),
-    "a long name": (
-        lambda f: update(the(f, "pos-linear-scores"), "corpus", name="x" * 201),
-        "pos-linear-scores-",
-        "has more than 200 letters",
-    ),
     "a long label": (
-        lambda f: update(
-            the(f, "pos-linear-scores"), "examples", excluded={"test": {"x" * 201: 1}}
-        ),
+        lambda f: counted(the(f, "pos-linear-scores"), "labels", **{"x" * 201: [0, 0, 0]}),
         "pos-linear-scores-",
         "has more than 200 letters",
     ),
@@ -223,7 +216,7 @@ ATTACKS = {
     "another limit": (
         lambda f: update(the(f, "pos-linear-scores"), "corpus", limit=50, limited=True),
         "pos-linear-scores-",
-        "--limit 50 does not give 12,544 sentences of ewt",
+        ": pos: 12,544 train sentences are stated, and 50 follow from what is stored",
     ),
     "a limit below the number of documents": (
         lambda f: update(
@@ -239,7 +232,7 @@ ATTACKS = {
     "a text of the name of another": (
         lambda f: update(the(f, "pos-linear-scores"), "corpus", fingerprint="0" * 64),
         "pos-linear-scores-",
-        "fingerprint 00000000 of ewt r2.16, which in this version of the suite is 2ba84802",
+        "fingerprint 00000000 of ewt r2.16, which elsewhere is 2ba84802",
     ),
     "another name": (
         lambda f: the(f, "pos-linear-scores").rename(
@@ -334,7 +327,11 @@ def test_against_a_board_only_what_is_new_is_computed_again(folder, tmp_path, ca
             {"digest": "0" * 64},
             "weights 00000000 of all-MiniLM-L6-v2 at revision 53aa5117",
         ),
-        ("corpus", {"fingerprint": "0" * 64}, "fingerprint 00000000 of ewt r2.16, which on the"),
+        (
+            "corpus",
+            {"fingerprint": "0" * 64},
+            "fingerprint 00000000 of ewt r2.16, which elsewhere is 2ba84802",
+        ),
     ],
 )
 def test_another_text_or_model_of_the_same_name_is_refused(
