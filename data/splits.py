@@ -178,6 +178,10 @@ def overlap(parts: Parts) -> dict[str, int]:
     }
 
 
+DROPPED = "train sentences dropped, being in dev or test"
+"""The note of `--drop-overlap`."""
+
+
 def without_overlap(parts: Parts) -> tuple[Splits, dict[str, int]]:
     """Drop training sentences that occur in dev or test.
 
@@ -195,7 +199,7 @@ def without_overlap(parts: Parts) -> tuple[Splits, dict[str, int]]:
         )
     splits = {**{split: tuple(part) for split, part in parts.items()}, "train": kept}
     dropped = len(parts["train"]) - len(kept)
-    return splits, {"train sentences dropped, being in dev or test": dropped}
+    return splits, {DROPPED: dropped}
 
 
 def with_distinct_ids(parts: Mapping[str, Sequence[Sentence]]) -> dict[str, tuple[Sentence, ...]]:

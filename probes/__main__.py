@@ -10,7 +10,7 @@ from types import ModuleType
 
 from probes import __version__
 from probes.cli.arguments import Parser, add_include, exit_status
-from probes.common.errors import UserError
+from probes.common.errors import UserError, out_of_memory
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.plugins import discover
@@ -36,6 +36,9 @@ COMMANDS = (
     "check",
 )
 """Each is a module in probes/cli/commands with `SUMMARY`, `add_arguments` and `run`."""
+
+SHOWING = COMMANDS[COMMANDS.index("show") : COMMANDS.index("export") + 1]
+"""Those that read records."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,7 +72,17 @@ def _main(arguments: list[str]) -> int:
     progress.quiet, progress.verbose = options.quiet, options.verbose
     discover(options.include)
     with printer.printing(getattr(options, "format", "table")):
-        status: int = command.run(options)
+        try:
+            status: int = command.run(options)
+        except Exception as error:
+            of_user = isinstance(error, UserError | OSError | ImportError) or out_of_memory(error)
+            if of_user or name not in SHOWING or options.verbose:
+                raise
+            from probes.cli.results import misfit
+
+            if not (why := misfit(rest)):
+                raise
+            raise UserError(why) from error
     return status
 
 

@@ -7,30 +7,40 @@ says, and its scores, intervals and tests from what is stored beside it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from probes.boards.comparable import MODEL, POOLING, PRECISION, SAME_PAIR, TASK, Aspect, values
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.garbage_collection import infrequent_garbage_collection
+from probes.data.registered import corpora
+from probes.data.splits import DROPPED
 from probes.measurements.joined_results import joined, require_sound
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
 from probes.records.files import identity, name_of, read_record, record_paths, unique_records
-from probes.records.record import Record, record_key
+from probes.records.header import CorpusRecord
+from probes.records.record import Record, limit_of, record_key
 from probes.records.result import Result
 
 MOST_BYTES = 20 * 10**6
 """Limit on a file. With sums, scores of a task on a treebank have a tenth of a million."""
 
 MOST_LETTERS = 200
-"""Limit on a name."""
+"""Limit on a text, such as a name or a label."""
+
+_PROSE: Any = {"notes": True, "provenance": True, "corpus": {"citation"}}
+"""What may be longer."""
 
 _NAME = Aspect("model", lambda r: (r.model.name, r.model.revision))
-_CORPUS = Aspect("corpus", lambda r: (r.corpus.name, r.corpus.version, r.corpus.limit))
+_CORPUS = Aspect(
+    "corpus",
+    lambda r: (r.corpus.name, r.corpus.version, limit_of(r), DROPPED in r.corpus.notes),
+)
 _WEIGHTS = (_NAME, PRECISION)
 _SCORES = (_NAME, _CORPUS, TASK, POOLING, PRECISION, *SAME_PAIR)
 
@@ -109,8 +119,8 @@ def _strictly(folder: Path) -> dict[Path, Record]:
                 f"{path}: its key or its name does not follow from what was measured; export the "
                 "record that the suite wrote."
             )
-        names = (x.name for x in (record.model, record.corpus, record.task) if x)
-        if len(longest := max(names, key=len)) > MOST_LETTERS:
+        texts = re.findall(r'"((?:[^"\\]|\\.)*)"', record.model_dump_json(exclude=_PROSE))
+        if len(longest := max(texts, key=len)) > MOST_LETTERS:
             raise UserError(f"{path}: {longest[:40]}… has more than {MOST_LETTERS} letters.")
         found[path] = record
     return found
@@ -149,12 +159,14 @@ def _content(path: Path, result: Result) -> tuple[str, ...]:
 def require_unchanged(submission: Submission, board: Submission) -> None:
     """Check that nothing contradicts what is on a board.
 
+    The text of a corpus that the suite knows has to be the known one, and the same throughout.
+
     Raises:
         UserError: the same revision of a model has other weights or another score, or the same
             corpus another text.
     """
     weights = {values(x, _WEIGHTS): x for x in board.results.values()}
-    texts = {values(x, (_CORPUS,)): x for x in board.results.values()}
+    texts = {values(x, (_CORPUS,)): x.corpus.fingerprint for x in board.results.values()}
     scores = {values(x, _SCORES): x for x in board.results.values()}
     for path, result in submission.results.items():
         name, corpus = result.model.name, result.corpus
@@ -165,14 +177,28 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
                 f"{result.model.revision}, which on the board are {one.model.digest[:8]}; name "
                 "another revision."
             )
-        text = texts.get(values(result, (_CORPUS,)), result).corpus.fingerprint
+        if known := _known_text(corpus):
+            texts.setdefault(values(result, (_CORPUS,)), known)
+        text = texts.get(values(result, (_CORPUS,)), corpus.fingerprint)
         if text != corpus.fingerprint:
             raise UserError(
                 f"{path}: fingerprint {corpus.fingerprint[:8]} of {corpus.name} {corpus.version}, "
-                f"which on the board is {text[:8]}; probe on the same files, with the board's "
+                f"which elsewhere is {text[:8]}; probe on the same files, with the board's "
                 "version of the suite."
             )
         _require_same_scores(result, path, scores.get(values(result, _SCORES), result))
+
+
+def _known_text(corpus: CorpusRecord) -> str:
+    """The fingerprint of one of the suite's corpora, in its version; its own for a part of it.
+
+    Empty for other corpora: there may be several of a name.
+    """
+    name = corpus.name
+    if name not in corpora or corpora.origin(name) or corpora.get(name).version != corpus.version:
+        return ""
+    known = "" if corpus.limited or DROPPED in corpus.notes else corpora.get(name).fingerprint
+    return known or corpus.fingerprint
 
 
 def _require_same_scores(result: Result, path: Path, known: Result) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from probes.cli.results import results_below
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.common.files import default_cache
 from probes.common.registry import did_you_mean
+from probes.common.wording import listed
 from probes.measurements.joined_results import read_result
-from probes.records.parameters import FOLDABLE, folded, of_layer, read_parameters
+from probes.records.parameters import FOLDABLE, caches_of, folded, of_layer, read_parameters
 from probes.records.record import corpus_title
 from probes.records.result import Result
 
@@ -66,7 +66,7 @@ class FittedProbe(NamedTuple):
 
 
 def find_probe(
-    place: Path, task: str, layer: int, family: str, model: str | None, cache: Path
+    place: Path, task: str, layer: int, family: str, model: str | None, cache: Path | None
 ) -> FittedProbe:
     """See `read_probe`; without torch."""
     found = {place: read_result(place)} if place.is_file() else results_below([place])
@@ -81,18 +81,21 @@ def find_probe(
     if len(found) > 1:
         paths = ", ".join(map(str, found))
         raise UserError(f"{place}: several results of {task} · {family}; name one of {paths}.")
-    (result,) = found.values()
+    ((path, result),) = found.items()
     if layer not in result.layers:
         known = ", ".join(map(str, result.layers))
         raise UserError(f"{place}: {task} · {family} has no layer {layer}. Known: {known}.")
-    parameters = read_parameters(cache, result.key) or {}
-    if of_layer(layer, "weight") not in parameters:
+    caches = caches_of(path.parent) if cache is None else [cache]
+    kept = [read_parameters(each, result.key) or {} for each in caches]
+    parameters = next((x for x in kept if of_layer(layer, "weight") in x), None)
+    if parameters is None:
         command = result.provenance.get("command", "python")
         again = f"{command} --overwrite always"
         if command == "python":
             again = "call run_probes as before, with overwrite='always'."
         raise UserError(
-            f"{place}: the parameters of {task} · {family}, layer {layer}, are not in {cache}; "
+            f"{place}: the parameters of {task} · {family}, layer {layer}, are not in "
+            f"{listed(map(str, caches))}; "
             f"name the run's cache (cache_dir=, --cache-dir), or fit them again: {again}"
         )
     return FittedProbe(result, layer, folded(parameters, layer, result.task.kind))
@@ -128,7 +131,8 @@ def read_probe(
             scores in it (.json).
         family: "linear" or "mlp".
         model: whose, if there are several in the folder.
-        cache_dir: the cache of the run, by default that which runs use.
+        cache_dir: the cache of the run; by default that which runs use, or the one that the run has
+            noted beside its results.
 
     Raises:
         UserError: there is no such result, there are several, or the parameters are not, or no
@@ -138,7 +142,7 @@ def read_probe(
 
     from probes.training.layer_probe import LayerProbe
 
-    cache = default_cache() if cache_dir is None else Path(cache_dir)
+    cache = None if cache_dir is None else Path(cache_dir)
     found = find_probe(Path(folder), task, layer, family, model, cache)
     classes = np.array(found.result.examples.classes)
     return LayerProbe.of(family, found.result.task.kind, found.folded, classes)

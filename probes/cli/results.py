@@ -17,14 +17,15 @@ from probes.boards.floors import with_floor
 from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
+from probes.boards.record_lines import lines_of
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.wording import counted, listed
 from probes.measurements.frame import long_frame
-from probes.measurements.joined_results import joined
+from probes.measurements.joined_results import MISFITS, joined, require_sound
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.files import or_published, unique_records
+from probes.records.files import or_published, unique_records, unreadable
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import Table
@@ -318,6 +319,25 @@ def records_below(folders: Iterable[Path], flag: str = "") -> dict[Path, Record]
     if not found:
         raise no_results(folders, flag)
     return found
+
+
+def misfit(arguments: Iterable[str]) -> str:
+    """The first record that cannot be shown by itself, and why; empty if all can.
+
+    Args:
+        arguments: of a command; those that are folders are searched, or else `results`.
+    """
+    named = [Path(each.partition("=")[2] or each) for each in arguments]
+    records = unique_records(*[path for path in (*named, Path("results")) if path.is_dir()])
+    for path, record in records.items():
+        try:
+            require_sound(record, path)
+            lines_of(record, path)
+        except MISFITS as error:
+            return str(unreadable(path, error))
+        except UserError as error:
+            return str(error)
+    return ""
 
 
 def no_results(folders: Iterable[Path], flag: str = "") -> UserError:

@@ -33,7 +33,7 @@ from probes.measurements.measurement import Found, as_found, get_measurement, me
 from probes.measurements.probing import Probing
 from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
-from probes.records.parameters import write_parameters
+from probes.records.parameters import note_cache, write_parameters
 from probes.records.record import Extent, Record
 from probes.records.result import Result
 from probes.tasks.validation import TaskError
@@ -168,6 +168,7 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> Record | None:
         classes = context.examples.classes if context.probing else ()
         try:
             write_parameters(prepared.run.config.cache_dir, record, found.parameters, classes)
+            note_cache(unit.path.parent, prepared.run.config.cache_dir)
         except UserError as error:
             progress.say(f"parameters of {unit.title} are not kept: {error}")
     write_record(unit.path, record, found.arrays)

@@ -39,19 +39,31 @@ def as_result(record: Record, path: Path) -> Result:
 
 
 def require_possible(record: Record, path: Path) -> None:
-    """Check that a record can be one of its measurement: its task, and every number of the suite's.
+    """Check that a record can be one of its measurement.
 
-    What plug-ins find may have the name of another metric.
+    It has a task or none, options as the measurement has them, and no impossible number of the
+    suite's. What plug-ins find may have the name of another metric.
 
     Raises:
         UserError: it cannot.
     """
     name, rows = record.measurement, record.rows
-    if name in measurements and get_measurement(name).of_tasks != bool(record.task):
+    if name not in measurements:
+        return
+    its = get_measurement(name)
+    if its.of_tasks != bool(record.task):
         what = "without" if record.task is None else "with"
         raise unreadable(path, ValueError(f"a record of {name} {what} a task"))
-    if name not in measurements or measurements.origin(name) is not None:
+    if measurements.origin(name) is not None:
         return
+    if record.measurement_version == its.version:
+        options, settings = its.options, record.settings
+        if missing := options.model_fields.keys() - settings.keys():
+            raise unreadable(path, ValueError(f"no option {min(missing)}"))
+        try:
+            options.model_validate({option: settings[option] for option in options.model_fields})
+        except ValueError as error:
+            raise unreadable(path, error) from error
     bounds = {metric: bounds_of(metric) for metric in set(rows.metric)}
     for metric, value, layer in zip(rows.metric, rows.value, rows.layer, strict=True):
         low, high = bounds[metric]

@@ -17,6 +17,8 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
+from probes.data.sentence import SPLITS
+from probes.data.splits import DROPPED
 from probes.measurements.localisation import Localisation, rows_of_gains, rows_of_scores
 from probes.measurements.plugin_keys import has_current_numerics
 from probes.measurements.resampled import resampled, stored_mix_sums, stored_sums, unlike
@@ -32,6 +34,12 @@ from probes.statistics.replicates import p_best_of, pooled
 from probes.statistics.sums import sparse
 
 NO_SUMS = "no sums are stored beside it"
+
+_N = {"accuracy": 1, "exact_match": 1, "mae": 1, "corpus_spearman": 0}
+"""The column of a metric's sums that counts examples."""
+
+_LABELS = {"balanced_accuracy", "macro_f1", "macro_f1_20", "micro_f1"}
+"""Metrics whose sums begin with the number of examples of each label that they score."""
 
 TOLERANCE = 1e-6
 """Between machines, sums of floats differ by less."""
@@ -97,7 +105,48 @@ def _scores(result: Result, path: Path) -> Iterator[Row]:
     sums = stored_sums(result, path)
     assert sums is not None  # see `why_not_recomputed`
     values, drawn = _values(result, sums, path)
+    _require_counts(result, path, sums)
     yield from rows_of_scores(result.task.metric, result.layers, values, drawn)
+
+
+def _require_counts(result: Result, path: Path, sums: Floats) -> None:
+    """Raise UserError unless the stated counts of examples are those of the sums; see `sums_of`."""
+    for what, stated, other in _counts(result, sums):
+        if not _equal(stated, other):
+            raise UserError(
+                f"{path}: {result.task.name}: {stated:,} {what} are stated, and {other:,.0f} "
+                "follow from what is stored; export the record that the suite wrote."
+            )
+
+
+def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
+    """What is counted, the stated number, and the one that follows."""
+    its, corpus, metric = result.examples, result.corpus, result.task.metric
+    in_test = {label: counts[2] for label, counts in its.labels.items() if counts[2]}
+    least = {"macro_f1_20": 20}.get(metric, 1)
+    scored = [x for x in its.classes if in_test.get(x, 0) >= least]
+    if metric != "balanced_accuracy":
+        scored += sorted(x for x in in_test.keys() - {*its.classes} if in_test[x] >= least)
+    for total in sums.sum(1):
+        if metric in _N:
+            yield "test examples", its.n["test"], total[_N[metric]]
+        elif metric in _LABELS:
+            counts = [n for n in total[: len(total) // 3] if n]
+            yield "labels in test", len(scored), len(counts)
+            for label, n in zip(scored, counts, strict=True):
+                yield f"test examples of {label}", in_test[label], n
+    if its.labels and result.task.kind == "classification":
+        for place, split in enumerate(SPLITS):
+            yield f"{split} examples", its.n[split], sum(x[place] for x in its.labels.values())
+    # A cluster may have examples, and no label that the metric counts; it has a sentence or more.
+    seen, n_clusters = int(np.any(sums, axis=(0, 2)).sum()), sums.shape[1]
+    yield its.resampled, its.clusters, int(np.clip(its.clusters, seen, n_clusters))
+    sentences = {split: corpus.sentences.get(split, 0) for split in SPLITS}
+    yield "test sentences", sentences["test"], max(sentences["test"], n_clusters)
+    for split, n in sentences.items():
+        yield f"{split} sentences", n, min(n, corpus.limit or n)
+    if corpus.limited and DROPPED not in corpus.notes:
+        yield "sentences of the largest split", max(sentences.values()), corpus.limit or 0
 
 
 def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:

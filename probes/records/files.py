@@ -101,7 +101,7 @@ def read_record(path: Path) -> Record:
             version = record.schema_version
         except ValidationError:
             version = json.loads(content)["schema_version"]
-            if version == SCHEMA_VERSION:
+            if version == SCHEMA_VERSION or not isinstance(version, int):
                 raise
         if version != SCHEMA_VERSION:
             raise SchemaError(path, version)

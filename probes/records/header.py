@@ -10,13 +10,15 @@ from probes.data.sources import OTHER_TREES
 from probes.records.values import Frozen, Name
 from probes.tasks.task import Kind, Sublayer
 
+Count = Annotated[int, Field(ge=0)]
+
 
 class CorpusRecord(Frozen):
     """The corpus that the model was probed on."""
 
     name: Name
-    version: str
-    licence: str
+    version: Name
+    licence: Name
     citation: str
     """BibTeX; empty for the user's own text."""
     silver: tuple[str, ...]
@@ -27,9 +29,9 @@ class CorpusRecord(Frozen):
     """The same with the further files that the task reads; empty if there are none."""
     fingerprint: str
     """SHA-256 over every word and annotation."""
-    sentences: dict[str, int]
-    words: dict[str, int]
-    notes: dict[str, int]
+    sentences: dict[str, Count]
+    words: dict[str, Count]
+    notes: dict[str, Count]
     limit: int | None
     limited: bool
     """Whether the limit left sentences out."""
@@ -43,10 +45,10 @@ class CorpusRecord(Frozen):
 class PlugIn(Frozen):
     """Code of a plug-in that decided the scores, identified by its source."""
 
-    kind: str
+    kind: Name
     """"task", "metric", "probe family" or "measurement"."""
-    name: str
-    source: str
+    name: Name
+    source: Name
     """The file as the user named it, or the module."""
     distribution: str
     """Name and version of the package; empty for a file."""
@@ -71,23 +73,23 @@ class TaskRecord(Frozen):
 class ExampleCounts(Frozen):
     """The examples that the task found in the corpus."""
 
-    n: dict[str, int]
+    n: dict[str, Count]
     """Examples by split."""
-    labels: dict[str, Annotated[tuple[int, ...], Field(min_length=3, max_length=3)]]
+    labels: dict[str, Annotated[tuple[Count, ...], Field(min_length=3, max_length=3)]]
     """Examples of each label in train, dev and test; empty for regression."""
-    excluded: dict[str, dict[str, int]]
+    excluded: dict[str, dict[str, Count]]
     """Candidates left out, by split and reason."""
-    unseen_test_labels: dict[str, int]
+    unseen_test_labels: dict[str, Count]
     """Test examples with a label that is not in train; each counts as an error."""
-    groups: dict[str, int]
+    groups: dict[str, Count]
     """Test examples in each breakdown."""
     typed: bool
     """Whether every example has a type, which control tasks depend on."""
-    covered_sentences: int | None
+    covered_sentences: Count | None
     """Test sentences that the headline metric covers, where it does not cover all."""
     resampled: Literal["documents", "sentences"]
     """What intervals and tests resample."""
-    clusters: int
+    clusters: Count
     """How many of these have test examples."""
     test_digest: str
     """SHA-256 of the test labels, their sentences, and what is resampled; two results can be paired
@@ -117,10 +119,10 @@ class ModelRecord(Frozen):
     """The model that was probed."""
 
     name: Name
-    revision: str
+    revision: Name
     digest: str
     """SHA-256 over configuration, tokenizer and weights."""
-    architecture: str
+    architecture: Name
     n_layers: int = Field(ge=0, le=MOST_LAYERS)
     """Blocks; layers are numbered 0 to n_layers, 0 being the embedding output."""
     hidden_size: int = Field(ge=0)

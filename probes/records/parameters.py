@@ -35,10 +35,13 @@ from safetensors.numpy import save
 
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.common.files import published
+from probes.common.files import default_cache, published
 from probes.records.record import Record
 
 FOLDER, SUFFIX = "parameters", ".safetensors"
+
+CACHE = ".cache"
+"""The file beside records that names the cache of their run, which is no part of what is shared."""
 
 Parameters = Mapping[str, NDArray[np.floating[Any]]]
 """Arrays by name."""
@@ -119,6 +122,19 @@ def read_parameters(
     with suppress(OSError):  # a read-only cache
         os.utime(path)  # the time of its last use
     return arrays
+
+
+def note_cache(folder: Path, cache: Path) -> None:
+    """Note beside records that the parameters behind them are in a cache of their own."""
+    if cache != default_cache():
+        with published(folder / CACHE) as temporary:
+            temporary.write_text(str(cache.absolute()), encoding="utf-8")
+
+
+def caches_of(folder: Path) -> list[Path]:
+    """The cache that runs use, and the one that is noted in a folder of records."""
+    noted = folder / CACHE
+    return [default_cache(), *([Path(noted.read_text("utf-8"))] if noted.exists() else [])]
 
 
 def read_about(path: Path) -> dict[str, Any]:

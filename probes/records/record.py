@@ -6,9 +6,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, FiniteFloat, model_validator
 
 from probes.common.files import folder_name
 from probes.records.header import (
@@ -21,7 +21,7 @@ from probes.records.header import (
 )
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Place, Rows
-from probes.records.values import Frozen
+from probes.records.values import Frozen, Name
 
 SCHEMA_VERSION = 9
 
@@ -54,9 +54,9 @@ class Record(Frozen):
     """None for a measurement without probes."""
     examples: ExampleCounts | None = None
     """Of scores: the examples that the task found in the corpus."""
-    view: str
-    pooling: str
-    dtype: str
+    view: Name
+    pooling: Name
+    dtype: Name
     """Of the forward pass."""
     fit_dtype: Literal["float32"] = "float32"
     """Of the products in training."""
@@ -65,7 +65,7 @@ class Record(Frozen):
     plug_ins: tuple[PlugIn, ...] = ()
     """The task, metrics, probe family or measurement that are plug-ins."""
     encoding: EncodingRecord
-    seconds: dict[str, float]
+    seconds: dict[str, Annotated[FiniteFloat, Field(ge=0)]]
     """Wall time by stage."""
     provenance: dict[str, str]
     arrays: tuple[str, ...] = ()

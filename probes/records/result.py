@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pydantic import Field, model_validator
 
 from probes.common.errors import UserError
+from probes.data.sentence import SPLITS
 from probes.records.header import ExampleCounts, TaskRecord
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Record
@@ -47,6 +48,8 @@ class Result(Record):
             raise ValueError(f"a record of {self.measurement}, not of {SCORES}")
         if list(self.extent) != sorted(self.extent):
             raise ValueError(f"layers {list(self.extent)}")
+        if missing := {*SPLITS} - self.examples.n.keys():
+            raise ValueError(f"no number of {min(missing)} examples")
         for name, kind in (("probe_parameters", int), ("group_metric", str)):
             if not isinstance(self.facts.get(name), kind):
                 raise ValueError(f"{name} is missing among its facts")

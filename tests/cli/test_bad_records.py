@@ -233,6 +233,29 @@ def test_what_is_unknown_or_lacks_arrays_stops_nothing(kind, folder, ranked, tmp
         assert any("left out 1 result of schema 99 in" in each for each in said)
 
 
+def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, capsys):
+    path = changed(heads(folder, "odd"), lambda c: c.update(settings={}))
+    assert main(["heads", str(folder)]) == 0
+    assert f"left out {path}: not a readable result (no option " in capsys.readouterr().err
+
+
+def test_a_record_that_nothing_could_know_to_break_is_named(folder, tmp_path, monkeypatch, capsys):
+    path = of_corpus(folder)
+
+    def tables(self, records):
+        if any(record.model.name == "odd" for record in records):
+            raise KeyError("odd")
+        return []
+
+    monkeypatch.setattr("probes.measurements.geometry.geometry.Geometry.tables", tables)
+    assert main(["report", str(folder), "-o", str(tmp_path / "report.html")]) == 2
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .startswith(f"error: {path}: not a readable result (KeyError: 'odd')")
+    )
+
+
 @pytest.mark.parametrize("kind", [*LEFT_OUT, *USED_AS_FAR_AS_KNOWN])
 def test_a_run_writes_its_tables_beside_it(kind, folder, tmp_path, tiny_bert, capsys):
     """It lies among the records of the model and corpus that are measured."""

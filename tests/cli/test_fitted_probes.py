@@ -19,6 +19,7 @@ from probes.__main__ import main
 from probes.cli.main import main as run_main
 from probes.data.find import find_corpus
 from probes.records.files import read_arrays
+from probes.records.parameters import CACHE
 from probes.records.probe_spec import PROBES
 
 TASKS = ("pos", "depth", "srl", "roles", "agreement")
@@ -89,7 +90,8 @@ def test_what_is_read_and_what_is_exported_predict_what_is_stored(
 ):
     result, arrays = made.stored[task, family]
     x = features(made.data[task], "test")
-    probe = probes.read_probe(made.place, task, LAYER, family, cache_dir=made.cache)
+    # The run has noted its cache, which is not the default.
+    probe = probes.read_probe(made.place, task, LAYER, family)
     assert_predicts(probe.predict(x), result, arrays)
     assert probe.n_features_in_ == x.shape[1]
 
@@ -113,6 +115,14 @@ def test_what_is_read_and_what_is_exported_predict_what_is_stored(
     if family == "linear":
         outputs = 1 if binary else max(1, len(result.examples.classes))
         assert names["p"]["weight"].shape == probe.coef_.shape == (outputs, x.shape[1])
+
+
+def test_the_noted_cache_is_not_passed_on(made, tmp_path):
+    assert (made.place / CACHE).read_text() == str(made.cache)
+    assert main(["export", str(made.place), str(tmp_path / "out"), "--sums"]) == 0
+    written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert written
+    assert not any(str(made.cache).encode() in path.read_bytes() for path in written)
 
 
 @PLAIN

@@ -16,6 +16,7 @@ from serving import altered, broken_off, missing, serving, slow, stalled
 
 from probes.common.errors import UserError
 from probes.common.files import sha256
+from probes.common.terminal import progress
 from probes.data import downloads
 from probes.data.downloads import Archive, FileFinder, Remote
 from probes.data.find import find_corpus
@@ -175,14 +176,20 @@ def test_a_mirror_may_have_an_archive_under_its_other_names(tmp_path):
     assert seen == {"f.txt": 1, "f.zip": 1, "g.zip": 1}
 
 
-def test_a_second_run_says_that_it_waits(tmp_path, capsys):
+def test_a_second_run_says_that_it_waits(tmp_path, monkeypatch):
     (tmp_path / "corpora").mkdir()
-    held = threading.Event()
+    held, said = threading.Event(), threading.Event()
+
+    def say(text, *_, **__):
+        if text == "waiting for another run to download":
+            said.set()
 
     def hold():
         with FileLock(tmp_path / "corpora" / ".lock"):
             held.set()
-            time.sleep(0.3)
+            said.wait(30)
+
+    monkeypatch.setattr(progress, "say", say)
 
     other = threading.Thread(target=hold)
     other.start()
@@ -190,7 +197,7 @@ def test_a_second_run_says_that_it_waits(tmp_path, capsys):
     with serving({"f.txt": CONTENT}) as (url, _):
         FileFinder(None, tmp_path).get("c", remote(url), "terms")
     other.join()
-    assert "waiting for another run to download" in capsys.readouterr().err
+    assert said.is_set()
 
 
 def _get(folder, url):

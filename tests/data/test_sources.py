@@ -19,6 +19,11 @@ def test_sample_needs_no_data_dir_and_limit_is_part_of_its_identity():
     assert corpus.splits["dev"] == whole.load().splits["dev"][:7]
 
 
+@pytest.mark.parametrize("name", ["sample", "numeracy", "generalisation"])
+def test_a_board_knows_the_text_of_a_corpus(name):
+    assert find_corpus(name).load().fingerprint == corpora.get(name).fingerprint
+
+
 def test_a_dataset_on_the_hub_is_known_by_task_from():
     require_known(["org/name"], ["ner_tags"])
 

@@ -205,11 +205,11 @@ def test_a_configuration_that_asks_for_far_more_than_the_files_hold(
     stored = load_file(tmp_path / "model.safetensors").values()
     n, numbers = len(stored), sum(weight.numel() for weight in stored)
     change(tmp_path, **settings)
-    source, clock = find_model(str(tmp_path)), time.monotonic()
+    source, clock = find_model(str(tmp_path)), time.process_time()
     build = plan_encoder if planned else load_encoder
     with pytest.raises(UserError, match=f"where its files hold {n:,} with {numbers:,}; correct"):
         build(source, device="cpu", trust_remote_code=False)
-    assert time.monotonic() - clock < 20
+    assert time.process_time() - clock < 20
 
 
 def test_a_number_of_layers_that_is_wrong_by_little_names_the_weights(tmp_path: Path) -> None:

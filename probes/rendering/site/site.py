@@ -28,12 +28,17 @@ from probes.extraction.model_names import is_twin_name
 from probes.records.files import place_of
 from probes.records.record import SCHEMA_VERSION
 from probes.records.table import Table, TableRow
+from probes.rendering.drawing.style import printable_spec
 from probes.rendering.page.page import templates, write_page
 
 INDEX, JSON, CSV, PARQUET = "index.html", "board.json", "leaderboard.csv", "leaderboard.parquet"
 
 MODELS = "models"
 """The folder of the models' pages."""
+
+
+CLAIMED = ("model", "revision", "parameters", "layers", "encoders")
+"""Columns of the rankings that nothing stored can confirm."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
     content = {
         "suite_version": __version__,
         "schema_version": SCHEMA_VERSION,
+        "claimed": CLAIMED,
         "rankings": [row for section in sections for row in section.rows],
         "left_off": [
             {"file": place_of(x.path).as_posix(), "measurement": x.record.measurement, "why": x.why}
@@ -120,7 +126,8 @@ def write_site(submission: Submission, folder: Path) -> Path:
     write_tidy(folder / CSV, results.values())
     with published(folder / PARQUET) as temporary:
         tidy(results.values()).to_parquet(temporary, index=False)
-    _write(folder / JSON, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(printable_spec(content), indent=1, ensure_ascii=False, allow_nan=False)
+    _write(folder / JSON, text)
     environment = templates("probes.rendering.site")
     environment.globals.update(size=size)
     text = environment.get_template(INDEX).render(
@@ -130,6 +137,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
         page_of=lambda name: next(page for of, page in pages.items() if _is_of(name, of)),
         n_models=len(pages),
         rules=rules(ranking),
+        claimed=CLAIMED,
         left_off=_left_off(submission.left_off),
         downloads=(CSV, PARQUET, JSON),
     )

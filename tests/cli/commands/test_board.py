@@ -64,6 +64,18 @@ def update(path, part=None, **fields):
     path.write_text(json.dumps(content))
 
 
+def counted(path, of, **counts):
+    """Give counts of its examples other values."""
+    update(path, "examples", **{of: json.loads(path.read_text())["examples"][of] | counts})
+
+
+def also(folder, name):
+    """The scores of a further task of the model, with their sums."""
+    for path in (PUBLISHED / MODEL / "ewt").glob(f"{name}-scores-*"):
+        shutil.copy(path, folder / MODEL / "ewt")
+    return the(folder, f"{name}-scores")
+
+
 def change_sums(path, give):
     arrays = dict(read_arrays(path))
     arrays["sums"] = give(arrays["sums"].copy())
@@ -171,10 +183,56 @@ ATTACKS = {
         "pos-linear-scores-",
         "probe_parameters is missing among its facts",
     ),
-    "a long name": (
-        lambda f: update(the(f, "pos-linear-scores"), "corpus", name="x" * 201),
+    "a long label": (
+        lambda f: counted(the(f, "pos-linear-scores"), "labels", **{"x" * 201: [0, 0, 0]}),
         "pos-linear-scores-",
         "has more than 200 letters",
+    ),
+    "fewer examples": (
+        lambda f: counted(the(f, "pos-linear-scores"), "n", test=9),
+        "pos-linear-scores-",
+        ": pos: 9 test examples are stated, and 25,094 follow from what is stored",
+    ),
+    "more examples to train on": (
+        lambda f: counted(the(f, "pos-linear-scores"), "n", train=10**6),
+        "pos-linear-scores-",
+        ": pos: 1,000,000 train examples are stated, and 204,577 follow",
+    ),
+    "another label": (
+        lambda f: counted(also(f, "agreement-linear"), "labels", Dual=[1, 1, 1]),
+        "agreement-linear-scores-",
+        ": agreement: 3 labels in test are stated, and 2 follow from what is stored",
+    ),
+    "too few documents for an interval": (
+        lambda f: update(the(f, "pos-linear-scores"), "examples", clusters=19),
+        "pos-linear-scores-",
+        ": pos: 19 documents are stated, and 316 follow from what is stored",
+    ),
+    "less than nothing": (
+        lambda f: counted(the(f, "pos-linear-scores"), "n", test=-1),
+        "pos-linear-scores-",
+        "not a readable result (examples.n.test: Input should be greater than or equal to 0)",
+    ),
+    "another limit": (
+        lambda f: update(the(f, "pos-linear-scores"), "corpus", limit=50, limited=True),
+        "pos-linear-scores-",
+        ": pos: 12,544 train sentences are stated, and 50 follow from what is stored",
+    ),
+    "a limit below the number of documents": (
+        lambda f: update(
+            the(f, "pos-linear-scores"),
+            "corpus",
+            limit=50,
+            limited=True,
+            sentences=dict.fromkeys(("train", "dev", "test"), 50),
+        ),
+        "pos-linear-scores-",
+        ": pos: 50 test sentences are stated, and 316 follow from what is stored",
+    ),
+    "a text of the name of another": (
+        lambda f: update(the(f, "pos-linear-scores"), "corpus", fingerprint="0" * 64),
+        "pos-linear-scores-",
+        "fingerprint 00000000 of ewt r2.16, which elsewhere is 2ba84802",
     ),
     "another name": (
         lambda f: the(f, "pos-linear-scores").rename(
@@ -213,8 +271,22 @@ def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
     assert "left off 1 record of training_variance: it stands behind other scores" in said
     content = json.loads((tmp_path / "site" / "board.json").read_text(encoding="utf-8"))
     (scores,) = (x for x in content["left_off"] if x["measurement"] == "scores")
+    assert content["claimed"] == ["model", "revision", "parameters", "layers", "encoders"]
     assert scores["file"] == f"{MODEL}/ewt/{the(folder, 'srl-linear-scores').name}"
     assert {row["task"] for row in content["rankings"]} == {"pos"}
+
+
+def test_no_text_of_a_record_changes_the_direction_of_writing(folder, tmp_path):
+    update(the(folder, "pos-linear-scores"), "model", revision="\u202e1")
+    update(the(folder, "srl-linear-scores"), "task", metric="\u202e\u0007")
+    site = tmp_path / "site"
+    assert main(["board", str(folder), "--site", str(site)]) == 0
+    text = (site / "board.json").read_text(encoding="utf-8")
+    assert r"\\u202e1" in text
+    assert r"the metric \\u202e\\x07 is not loaded" in text
+    for name in ("board.json", "index.html", "leaderboard.csv"):
+        assert not {"\u202e", "\u0007"} & {*(site / name).read_text(encoding="utf-8")}
+    assert not (pd.read_parquet(site / "leaderboard.parquet").revision.str.contains("\u202e")).any()
 
 
 def test_against_a_board_only_what_is_new_is_computed_again(folder, tmp_path, capsys, monkeypatch):
@@ -255,7 +327,11 @@ def test_against_a_board_only_what_is_new_is_computed_again(folder, tmp_path, ca
             {"digest": "0" * 64},
             "weights 00000000 of all-MiniLM-L6-v2 at revision 53aa5117",
         ),
-        ("corpus", {"fingerprint": "0" * 64}, "fingerprint 00000000 of ewt r2.16, which on the"),
+        (
+            "corpus",
+            {"fingerprint": "0" * 64},
+            "fingerprint 00000000 of ewt r2.16, which elsewhere is 2ba84802",
+        ),
     ],
 )
 def test_another_text_or_model_of_the_same_name_is_refused(

@@ -86,9 +86,9 @@ def test_far_places_are_one_and_long_sentences_take_no_longer():
     rng = np.random.default_rng(5)
     position = np.tile(np.arange(5000), 2)
     rows = (rng.normal(size=(10_000, 4)) + (position[:, None] < 20)).astype(np.float32)
-    types, began = rng.integers(30, size=10_000), time.perf_counter()
+    types, began = rng.integers(30, size=10_000), time.process_time()
     found = position_share(rows, position, types)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     expected = adjusted_share(rows, np.minimum(position, PLACES - 1), types)
     assert found == pytest.approx(expected, abs=1e-5)
     assert found > 0.002
