@@ -11,6 +11,7 @@ from pydantic import Field
 from probes.boards.behaviour_tables import HEADLINES
 from probes.boards.comparable import probe_digest
 from probes.examples.scoring import control_metric
+from probes.measurements.definitions import definitions
 from probes.measurements.joined_results import as_result, require_possible, subject
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugin_keys import in_words
@@ -150,6 +151,8 @@ class RecordLines(Frozen):
     """Model, revision and key; equal for duplicates."""
     subject: tuple[str, ...]
     """Equal for scores and the evidence behind them."""
+    definitions: tuple[tuple[str, str], ...]
+    """See `probes.measurements.definitions`."""
     fullness: tuple[int, int]
     """Layers, and fits or draws; of duplicates the largest counts."""
     header: Line = Field(default_factory=dict)
@@ -186,6 +189,7 @@ def lines_of(record: Record, path: Path = Path()) -> RecordLines:
         version=record.measurement_version,
         identity=identity(record),
         subject=subject(record),
+        definitions=definitions(record),
         fullness=fullness(record.extent),
         header=header,
         layers=layers,

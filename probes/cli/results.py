@@ -19,10 +19,13 @@ from probes.boards.leaderboard_csv import tidy
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
 from probes.common.wording import counted, listed
+from probes.measurements.definitions import names_of, older_records
 from probes.measurements.frame import long_frame
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement, measurements
+from probes.measurements.plugin_keys import is_current
 from probes.records.files import or_published, unique_records
 from probes.records.record import Record
 from probes.records.result import Result
@@ -100,9 +103,17 @@ class Results:
         return layer_frame(self._of(probe, model, corpus), probe)
 
     def to_latex(
-        self, probe: str = "linear", model: str | None = None, corpus: str | None = None
+        self,
+        probe: str = "linear",
+        model: str | None = None,
+        corpus: str | None = None,
+        *,
+        wide: bool = False,
     ) -> str:
         """The table with intervals, marks, floors and baselines, typeset by `booktabs`.
+
+        Args:
+            wide: over both columns of a page.
 
         Raises:
             UserError: see `table`.
@@ -111,7 +122,8 @@ class Results:
 
         results = self._of(probe, model, corpus)
         twins = twins_of(results[0], self.found).values()
-        return "\n".join(map(latex, score_tables(with_twins(results, list(twins)))))
+        tables = score_tables(with_twins(results, list(twins)))
+        return "\n".join(latex(table, wide=wide) for table in tables)
 
     def plot(
         self,
@@ -256,11 +268,13 @@ class Figure:
         return place
 
 
-def load_results(*places: str | os.PathLike[str]) -> Results:
+def load_results(*places: str | os.PathLike[str], older: bool = False) -> Results:
     """Everything that was found and stored below some folders.
 
     Args:
         places: folders, or patterns such as ``results/*/ewt``.
+        older: also what another version, or an older definition of a task or measurement gave. Such
+            columns and `marks` say "older", with the beginning of the record's key.
 
     Raises:
         UserError: a folder does not exist, or there are no records in any of them.
@@ -271,7 +285,7 @@ def load_results(*places: str | os.PathLike[str]) -> Results:
         if not found:
             raise UserError(f"{place}: there is no such folder; name a folder of results.")
         folders += [path for path in found if path.is_dir()]
-    records = records_below(folders)
+    records = records_below(folders, older=older)
     return Results(_in_order(joined(records)), measured=of_corpora(records))
 
 
@@ -285,24 +299,28 @@ def _in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
     return dict(sorted(results.items(), key=place))
 
 
-def results_below(folders: Iterable[Path]) -> dict[Path, Result]:
-    """All results below the folders, with their evidence.
+def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path, Result]:
+    """All results below the folders, with their evidence; see `records_below`.
 
     Raises:
         UserError: a folder does not exist, or there are no results in any of them.
     """
     folders = tuple(folders)
-    found = joined(records_below(folders))
+    found = joined(records_below(folders, older=older))
     if not found:
         raise no_results(folders)
     return found
 
 
-def records_below(folders: Iterable[Path], flag: str = "") -> dict[Path, Record]:
+def records_below(
+    folders: Iterable[Path], flag: str = "", *, older: bool = False
+) -> dict[Path, Record]:
     """All records below the folders.
 
     Args:
         flag: the option that names another folder, which errors suggest.
+        older: mark what another version, or an older definition gave. If not, records of which
+            there are newer ones are left out, with a message.
 
     Raises:
         UserError: a folder does not exist, or there are no records in any of them.
@@ -315,7 +333,19 @@ def records_below(folders: Iterable[Path], flag: str = "") -> dict[Path, Record]
     found = unique_records(*folders)
     if not found:
         raise no_results(folders, flag)
-    return found
+    replaced = older_records(found)
+    if older:
+        return {
+            path: record.model_copy(update={"older": path in replaced or not is_current(record)})
+            for path, record in found.items()
+        }
+    if replaced:
+        of = ", ".join(names_of(found[path] for path in sorted(replaced)))
+        progress.say(
+            f"left out {counted(len(replaced), 'record')} of older definitions of {of}; "
+            "`show --older` has them, and `load_results(…, older=True)`"
+        )
+    return {path: record for path, record in found.items() if path not in replaced}
 
 
 def no_results(folders: Iterable[Path], flag: str = "") -> UserError:

@@ -1,0 +1,97 @@
+"""What is defined again counts as it was defined last: older records of it are left out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from probes.measurements.plugin_keys import digests, is_current
+from probes.records.files import file_state
+from probes.records.record import Record
+
+R = TypeVar("R", bound=Record)
+
+Definitions = tuple[tuple[str, str], ...]
+"""Pairs of digests: what is defined, and how."""
+
+Rank = tuple[bool, str]
+"""Whether this version and the loaded plug-ins would compute a record; when it was written."""
+
+
+def definitions(record: Record) -> Definitions:
+    """The definitions that a record depends on: its task, how that is probed, its measurement.
+
+    A plug-in counts as defined last for all models and corpora. Tasks and measurements of the suite
+    may have another version for each, since published results are not computed again.
+    """
+    model, corpus, task, probe = record.model, record.corpus, record.task, record.probe
+    here = model.name, model.revision, model.digest, record.base and record.base.name
+    here += corpus.name, corpus.digest, record.pooling, record.dtype, record.project
+    by_kind = {kind: digests(x for x in record.plug_ins if x.kind == kind) for kind in _KINDS}
+    parts: list[tuple[str, object, object]] = []
+    if task and probe:
+        of_task = by_kind["task"], by_kind["metric"]
+        parts.append(("task", task.name, (task.version, task.metric, of_task)))
+        parts.append(("", (task.name, probe.family), record.inputs))
+    asked = task and task.name, probe and probe.family, record.measurement
+    of_measurement = record.measurement_version, by_kind["measurement"], sorted(record.settings)
+    parts.append(("measurement", asked, of_measurement))
+    return tuple(
+        (_digest(kind, name, () if by_kind.get(kind) else here), _digest(definition))
+        for kind, name, definition in parts
+    )
+
+
+_KINDS = "task", "metric", "measurement"
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def replaced(found: Mapping[Path, Definitions], rank: Callable[[Path], Rank]) -> set[Path]:
+    """The files of records that depend on a definition which is not the newest.
+
+    Args:
+        found: see `definitions`.
+        rank: of a record; the definition with the record of highest rank counts.
+    """
+    left_out: set[Path] = set()
+    for place in (0, 1, -1):
+        known: dict[str, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+        for path, pairs in found.items():
+            if path not in left_out:
+                name, definition = pairs[place if place < len(pairs) else -1]
+                known[name][definition].append(path)
+        for several in known.values():
+            if len(several) > 1:
+                newest = max(several, key=lambda x: max(map(rank, several[x])))
+                left_out.update(*(paths for x, paths in several.items() if x != newest))
+    return left_out
+
+
+def rank_of(record: Record, path: Path) -> Rank:
+    """The rank of the record at `path`; those of older versions do not say when they were made."""
+    changed = datetime.fromtimestamp(file_state(path)[0] / 1e9, UTC)
+    return is_current(record), record.provenance.get("written", changed.isoformat())
+
+
+def older_records(records: Mapping[Path, Record]) -> set[Path]:
+    """The files of records whose task, probe family or measurement was defined again."""
+    found = {path: definitions(record) for path, record in records.items()}
+    return replaced(found, lambda path: rank_of(records[path], path))
+
+
+def newest(records: Mapping[Path, R]) -> dict[Path, R]:
+    """The records without those of older definitions."""
+    older = older_records(records)
+    return {path: record for path, record in records.items() if path not in older}
+
+
+def names_of(records: Iterable[Record]) -> list[str]:
+    """Tasks and measurements of corpora that records are of."""
+    return list(dict.fromkeys(r.task.name if r.task else r.measurement for r in records))
