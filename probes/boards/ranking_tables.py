@@ -191,8 +191,8 @@ _UNTESTED = (
 )
 
 _MEAN = (
-    "Mean rank over the tasks, among the models that have all of them; several places count as "
-    "their middle. Differences of mean ranks are not tested."
+    "Mean rank over the tasks, among the models with a rank in all of them; several places count "
+    "as their middle. Differences of mean ranks are not tested."
 )
 
 
