@@ -294,7 +294,7 @@ def _in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
 
     def place(entry: tuple[Path, Result]) -> tuple[object, ...]:
         result = entry[1]
-        return result.model.random_seed is not None, table_order(result.task.name)
+        return result.model.random_seed is not None, table_order(result.task.name), result.older
 
     return dict(sorted(results.items(), key=place))
 

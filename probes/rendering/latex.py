@@ -75,7 +75,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
         [
             rf"\begin{{{environment}}}",
             r"\centering\small",
-            *[r"\setlength{\tabcolsep}{1.5pt}"] * (not wide),
+            rf"\setlength{{\tabcolsep}}{{{3 if wide else 1.5}pt}}",
             rf"\begin{{tabular}}{{@{{}}{''.join(columns)}@{{}}}}",
             r"\toprule",
             *_lines(heads, split),

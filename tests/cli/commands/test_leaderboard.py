@@ -182,7 +182,8 @@ def test_csv_and_latex(tmp_path, capsys):
     ]
     latex = printed(capsys, tmp_path, "--format", "latex")
     assert (
-        r"2 & 50\%\_\textless{}b\textgreater{}\textbar{}x & 1/1 & 50.2 $\pm$ 3.0 & 1 &  \\" in latex
+        r"2 & 50\%\_\textless{}b\textgreater{}\textbar{}x & 1/1 & 50.2 & $_{\pm3.0}$ & 1 &  \\"
+        in latex
     )
     for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{llrrrr}"):
         assert command in latex
