@@ -151,7 +151,7 @@ class RecordLines(Frozen):
     """Model, revision and key; equal for duplicates."""
     subject: tuple[str, ...]
     """Equal for scores and the evidence behind them."""
-    definitions: tuple[tuple[str, str], ...]
+    definitions: tuple[tuple[str, int, str], ...]
     """See `probes.measurements.definitions`."""
     fullness: tuple[int, int]
     """Layers, and fits or draws; of duplicates the largest counts."""

@@ -15,8 +15,8 @@ from probes.records.record import Record
 
 R = TypeVar("R", bound=Record)
 
-Definitions = tuple[tuple[str, str], ...]
-"""Pairs of digests: what is defined, and how."""
+Definitions = tuple[tuple[str, int, str], ...]
+"""Digests of what is defined and of how, with the version between."""
 
 Rank = tuple[bool, str]
 """Whether this version and the loaded plug-ins would compute a record; when it was written."""
@@ -32,17 +32,17 @@ def definitions(record: Record) -> Definitions:
     here = model.name, model.revision, model.digest, record.base and record.base.name
     here += corpus.name, corpus.digest, record.pooling, record.dtype, record.project
     by_kind = {kind: digests(x for x in record.plug_ins if x.kind == kind) for kind in _KINDS}
-    parts: list[tuple[str, object, object]] = []
+    parts: list[tuple[str, object, int, object]] = []
     if task and probe:
         of_task = by_kind["task"], by_kind["metric"]
-        parts.append(("task", task.name, (task.version, task.metric, of_task)))
-        parts.append(("", (task.name, probe.family), record.inputs))
+        parts.append(("task", task.name, task.version, (task.metric, of_task)))
+        parts.append(("", (task.name, probe.family), 0, record.inputs))
     asked = task and task.name, probe and probe.family, record.measurement
-    of_measurement = record.measurement_version, by_kind["measurement"], sorted(record.settings)
-    parts.append(("measurement", asked, of_measurement))
+    of_measurement = by_kind["measurement"], sorted(record.settings)
+    parts.append(("measurement", asked, record.measurement_version, of_measurement))
     return tuple(
-        (_digest(kind, name, () if by_kind.get(kind) else here), _digest(definition))
-        for kind, name, definition in parts
+        (_digest(kind, name, () if by_kind.get(kind) else here), version, _digest(definition))
+        for kind, name, version, definition in parts
     )
 
 
@@ -58,18 +58,20 @@ def replaced(found: Mapping[Path, Definitions], rank: Callable[[Path], Rank]) ->
 
     Args:
         found: see `definitions`.
-        rank: of a record; the definition with the record of highest rank counts.
+        rank: of a record: the definition counts that this version would compute, then one of the
+            highest version, then the one with the record that was written last.
     """
     left_out: set[Path] = set()
     for place in (0, 1, -1):
-        known: dict[str, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
-        for path, pairs in found.items():
+        known: dict[str, dict[tuple[int, str], list[Path]]] = defaultdict(lambda: defaultdict(list))
+        for path, parts in found.items():
             if path not in left_out:
-                name, definition = pairs[place if place < len(pairs) else -1]
-                known[name][definition].append(path)
+                name, *definition = parts[place if place < len(parts) else -1]
+                known[name][tuple(definition)].append(path)
         for several in known.values():
             if len(several) > 1:
-                newest = max(several, key=lambda x: max(map(rank, several[x])))
+                ranks = {x: max(map(rank, paths)) for x, paths in several.items()}
+                newest = max(several, key=lambda x: (ranks[x][0], x[0], ranks[x][1]))
                 left_out.update(*(paths for x, paths in several.items() if x != newest))
     return left_out
 

@@ -128,10 +128,11 @@ def model_title(record: Record) -> str:
 
 def task_marks(record: Record) -> list[str]:
     """What a reader has to know of a record's numbers: view, silver labels, other trees, older."""
-    marks = {f"older {record.key[:8]}": record.older}
+    marks: dict[str, bool] = {}
     if record.task:
         other_trees = record.corpus.other_trees and "heads" in record.task.needs
-        marks |= {record.view: record.view != "plain", "silver": record.silver, TREES: other_trees}
+        marks = {record.view: record.view != "plain", "silver": record.silver, TREES: other_trees}
+    marks[f"older {record.key[:8]}"] = record.older
     return [mark for mark, holds in marks.items() if holds]
 
 
