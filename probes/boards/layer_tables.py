@@ -18,7 +18,6 @@ from probes.measurements.cells import (
     n_of,
     score_cell,
 )
-from probes.measurements.definitions import newest
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import is_current
 from probes.records.record import subject_title
@@ -80,14 +79,12 @@ def stored_like(
 ) -> dict[tuple[str, str], Result]:
     """Stored results by task and probe family that may stand in one table with `like`.
 
-    Of a plug-in that is not loaded, the newest definition counts.
-
     Args:
         model: digest of the model that they are of.
     """
     return {
         (other.task.name, other.probe.family): other
-        for other in sifted(newest(stored), like, SAME_LAYER_TABLE)[0].values()
+        for other in sifted(stored, like, SAME_LAYER_TABLE)[0].values()
         if other.model.digest == model and is_current(other)
     }
 
@@ -131,7 +128,7 @@ def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
 
 
 def _twins(path: Path, result: Result, found: Mapping[Path, Result]) -> dict[Path, Result]:
-    twins = twins_of(result, found) or joined(newest(twins_beside(result, path)))
+    twins = twins_of(result, found) or joined(twins_beside(result, path))
     fitting, _ = sifted(twins, result, SAME_LAYER_TABLE)
     return {path: twin for path, twin in fitting.items() if is_current(twin)}
 

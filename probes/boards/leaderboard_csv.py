@@ -36,7 +36,7 @@ from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.definitions import rank_of, replaced
-from probes.measurements.measurement import EVIDENCE, get_measurement, measurements
+from probes.measurements.measurement import EVIDENCE, measurements
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.files import file_state, read_record, read_records, record_paths
 from probes.records.record import SCHEMA_VERSION, Record
@@ -106,12 +106,9 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 
 def _with_evidence(scores: RecordLines, evidence: Iterable[RecordLines]) -> Iterator[Line]:
-    def rank(record: RecordLines) -> tuple[object, ...]:
-        # As in `probes.measurements.joined_results.joined`.
-        present = get_measurement(record.measurement).version
-        return record.version == present, record.version, record.fullness
-
-    ranked = sorted((each for each in evidence if each.measurement in EVIDENCE), key=rank)
+    ranked = sorted(
+        (each for each in evidence if each.measurement in EVIDENCE), key=lambda x: x.fullness
+    )
     found = {record.measurement: record.layers for record in ranked}
     header = {**scores.header, "evidence": " ".join(name for name in EVIDENCE if name in found)}
     of_evidence = [columns for each in found.values() for columns in each]

@@ -145,8 +145,6 @@ class RecordLines(Frozen):
     """What one record contributes; plain values, which the index keeps as JSON."""
 
     measurement: str
-    version: int
-    """That of the measurement."""
     identity: tuple[str, ...]
     """Model, revision and key; equal for duplicates."""
     subject: tuple[str, ...]
@@ -186,7 +184,6 @@ def lines_of(record: Record, path: Path = Path()) -> RecordLines:
             layers = _of_evidence(record)
     return RecordLines(
         measurement=name,
-        version=record.measurement_version,
         identity=identity(record),
         subject=subject(record),
         definitions=definitions(record),

@@ -21,11 +21,10 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import counted, listed
-from probes.measurements.definitions import names_of, older_records
+from probes.measurements.definitions import marked, newest
 from probes.measurements.frame import long_frame
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.plugin_keys import is_current
 from probes.records.files import or_published, unique_records
 from probes.records.record import Record
 from probes.records.result import Result
@@ -333,19 +332,19 @@ def records_below(
     found = unique_records(*folders)
     if not found:
         raise no_results(folders, flag)
-    replaced = older_records(found)
     if older:
-        return {
-            path: record.model_copy(update={"older": path in replaced or not is_current(record)})
-            for path, record in found.items()
-        }
-    if replaced:
-        of = ", ".join(names_of(found[path] for path in sorted(replaced)))
+        return marked(found)
+    kept = newest(found)
+    left_out = [record for path, record in found.items() if path not in kept]
+    if left_out:
+        of = sorted(
+            {record.task.name if record.task else record.measurement for record in left_out}
+        )
         progress.say(
-            f"left out {counted(len(replaced), 'record')} of older definitions of {of}; "
+            f"left out {counted(len(left_out), 'record')} of older definitions of {', '.join(of)}; "
             "`show --older` has them, and `load_results(…, older=True)`"
         )
-    return {path: record for path, record in found.items() if path not in replaced}
+    return kept
 
 
 def no_results(folders: Iterable[Path], flag: str = "") -> UserError:

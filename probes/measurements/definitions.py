@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from probes.measurements.plugin_keys import digests, is_current
 from probes.records.files import file_state
 from probes.records.record import Record
-
-R = TypeVar("R", bound=Record)
 
 Definitions = tuple[tuple[str, int, str], ...]
 """Digests of what is defined and of how, with the version between."""
@@ -88,12 +85,16 @@ def older_records(records: Mapping[Path, Record]) -> set[Path]:
     return replaced(found, lambda path: rank_of(records[path], path))
 
 
-def newest(records: Mapping[Path, R]) -> dict[Path, R]:
-    """The records without those of older definitions."""
+def newest(records: Mapping[Path, Record]) -> dict[Path, Record]:
+    """The records without those of older definitions, but for those that are marked as such."""
     older = older_records(records)
-    return {path: record for path, record in records.items() if path not in older}
+    return {path: x for path, x in records.items() if x.older or path not in older}
 
 
-def names_of(records: Iterable[Record]) -> list[str]:
-    """Tasks and measurements of corpora that records are of."""
-    return list(dict.fromkeys(r.task.name if r.task else r.measurement for r in records))
+def marked(records: Mapping[Path, Record]) -> dict[Path, Record]:
+    """The records; those of older definitions, or of another version, are marked as older."""
+    older = older_records(records)
+    return {
+        path: record.model_copy(update={"older": path in older or not is_current(record)})
+        for path, record in records.items()
+    }
