@@ -211,7 +211,10 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         help="of what is printed: table, md, csv, json or latex (booktabs); default: table",
     )
     parser.add_argument(
-        "--wide", action="store_true", help="LaTeX tables over both columns of a page (table*)"
+        "--wide",
+        action="store_true",
+        default=False,
+        help="LaTeX tables over both columns of a page (table*)",
     )
 
 
