@@ -11,6 +11,7 @@ from pathlib import Path
 from probes.measurements.plugin_keys import digests, is_current
 from probes.records.files import file_state
 from probes.records.record import Record
+from probes.tasks.task import plain_name
 
 Definitions = tuple[tuple[str, int, str], ...]
 """Digests of what is defined and of how, with the version between."""
@@ -26,13 +27,13 @@ def definitions(record: Record) -> Definitions:
     may have another version for each, since published results are not computed again.
     """
     model, corpus, task, probe = record.model, record.corpus, record.task, record.probe
-    here = model.name, model.revision, model.digest, record.base and record.base.name
-    here += corpus.name, corpus.digest, record.pooling, record.dtype, record.project
+    vectors = record.base and record.base.name, record.pooling, record.dtype, record.project
+    here = model.name, model.revision, model.digest, corpus.name, corpus.digest, vectors
     by_kind = {kind: digests(x for x in record.plug_ins if x.kind == kind) for kind in _KINDS}
     parts: list[tuple[str, object, int, object]] = []
     if task and probe:
         of_task = by_kind["task"], by_kind["metric"]
-        parts.append(("task", task.name, task.version, (task.metric, of_task)))
+        parts.append(("task", plain_name(task.name), task.version, (task.metric, of_task)))
         parts.append(("", (task.name, probe.family), 0, record.inputs))
     asked = task and task.name, probe and probe.family, record.measurement
     of_measurement = by_kind["measurement"], sorted(record.settings)
@@ -63,8 +64,8 @@ def replaced(found: Mapping[Path, Definitions], rank: Callable[[Path], Rank]) ->
         known: dict[str, dict[tuple[int, str], list[Path]]] = defaultdict(lambda: defaultdict(list))
         for path, parts in found.items():
             if path not in left_out:
-                name, *definition = parts[place if place < len(parts) else -1]
-                known[name][tuple(definition)].append(path)
+                name, version, definition = parts[place if place < len(parts) else -1]
+                known[name][version, definition].append(path)
         for several in known.values():
             if len(several) > 1:
                 ranks = {x: max(map(rank, paths)) for x, paths in several.items()}
