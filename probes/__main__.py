@@ -71,7 +71,8 @@ def _main(arguments: list[str]) -> int:
     options = parser.parse_args(rest)
     progress.quiet, progress.verbose = options.quiet, options.verbose
     discover(options.include)
-    with printer.printing(getattr(options, "format", "table")):
+    wide = hasattr(options, "format") and options.wide  # of a figure it is something else
+    with printer.printing(getattr(options, "format", "table"), wide=wide):
         try:
             status: int = command.run(options)
         except Exception as error:

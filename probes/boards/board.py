@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted, twins_of
+from probes.boards.floors import with_floor
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
@@ -26,11 +27,13 @@ class Candidate:
     Attributes:
         name: what tables call the model; see `named`.
         path: the result's JSON file.
+        floored: whether it is not above the floor, to which random twins among the results count.
     """
 
     name: str
     path: Path
     result: Result
+    floored: bool = False
 
     @property
     def random(self) -> bool:
@@ -43,10 +46,16 @@ class Candidate:
         return self.result.score(self.result.best_layer)
 
     @property
+    def ranked(self) -> bool:
+        """Whether there is anything that training reached, and so a rank."""
+        return not self.random and not self.floored and self.score is not None
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """What a reader has to know about the result."""
         of = {
             "random twin": self.random,
+            "not above the floor": self.floored,
             "silver": self.result.silver,
             "limited": self.result.corpus.limited,
             "cut": self.result.view == "cut",
@@ -80,6 +89,10 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
     revisions = defaultdict(set)
     for result in results.values():
         revisions[result.model.name].add((result.model.revision, result.model.digest))
+    twins: dict[str, dict[Path, Result]] = defaultdict(dict)
+    for path, result in results.items():
+        if result.model.random_seed is not None:
+            twins[result.task.name][path] = result
     candidates = []
     for path, result in results.items():
         model = result.model
@@ -88,9 +101,11 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
             name += f"@{(model.revision or model.digest)[:8]}"
         marks = [f"{result.pooling} pooling"] * (result.pooling != "mean")
         marks += [result.dtype] * (result.dtype != "float32")
-        candidates.append(
-            Candidate(f"{name} ({', '.join(marks)})" if marks else name, path, result)
-        )
+        own = list(twins_of(result, twins[result.task.name]).values())
+        own_floor = with_floor(result, own).is_floored(result.best_layer)
+        floored = model.random_seed is None and own_floor
+        name += f" ({', '.join(marks)})" * bool(marks)
+        candidates.append(Candidate(name, path, result, floored))
     return candidates
 
 
@@ -149,6 +164,7 @@ def _preference(result: Result) -> tuple[Any, ...]:
     """What this version would compute comes first, then whole corpora, then no projection."""
     name = result.task.name
     return (
+        not result.older,
         has_current_numerics(result),
         result.probe == PROBES.get(result.probe.family),
         not result.corpus.limited,

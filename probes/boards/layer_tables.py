@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +34,9 @@ from probes.tasks.morphology import is_morphological
 def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
     """Headline test scores of one probe family: a row per layer, a column per task."""
     columns = {
-        result.task.name: pd.Series(result.headline, dtype=float)
+        result.task.name + f" (older {result.key[:8]})" * result.older: pd.Series(
+            result.headline, dtype=float
+        )
         for result in results
         if result.probe.family == probe
     }
@@ -79,20 +80,13 @@ def stored_like(
 ) -> dict[tuple[str, str], Result]:
     """Stored results by task and probe family that may stand in one table with `like`.
 
-    Results of several sources of one plug-in that is not loaded are all left out, since nothing
-    says which of them counts.
-
     Args:
         model: digest of the model that they are of.
     """
-    found: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for other in sifted(stored, like, SAME_LAYER_TABLE)[0].values():
-        if other.model.digest == model and is_current(other):
-            found[other.task.name, other.probe.family].append(other)
     return {
-        unit: others[0]
-        for unit, others in found.items()
-        if all(other.plug_ins == others[0].plug_ins for other in others)
+        (other.task.name, other.probe.family): other
+        for other in sifted(stored, like, SAME_LAYER_TABLE)[0].values()
+        if other.model.digest == model and is_current(other)
     }
 
 
@@ -100,9 +94,9 @@ def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     """`score_tables` of every model on every corpus, random twins among the baselines.
 
     Twins that are not among the results are looked for in the folders beside them. What another
-    version has made is left out with a message.
+    version has made is left out with a message, unless it is marked as older.
     """
-    current = {path: result for path, result in found.items() if is_current(result)}
+    current = {path: result for path, result in found.items() if result.older or is_current(result)}
     for path in sorted(found.keys() - current.keys()):
         progress.say(f"left out {path}: made by another version of its task or probe")
     groups = alike(current, (MODEL, *SAME_LAYER_TABLE))
@@ -121,7 +115,7 @@ def _twins(path: Path, result: Result, found: Mapping[Path, Result]) -> dict[Pat
 
 
 def _ordered(results: Iterable[Result]) -> list[Result]:
-    return sorted(results, key=lambda r: (r.probe.family, table_order(r.task.name)))
+    return sorted(results, key=lambda r: (r.probe.family, table_order(r.task.name), r.older))
 
 
 def score_tables(results: Sequence[Result]) -> Iterator[Table]:

@@ -35,7 +35,8 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.measurements.measurement import EVIDENCE, get_measurement, measurements
+from probes.measurements.definitions import rank_of, replaced
+from probes.measurements.measurement import EVIDENCE, measurements
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.files import file_state, read_record, read_records, record_paths
 from probes.records.record import SCHEMA_VERSION, Record
@@ -73,7 +74,12 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        found = _without_duplicates(indexed(output, read).values())
+        lines_by_path = indexed(output, read)
+        older = replaced(
+            {path: lines.definitions for path, lines in lines_by_path.items()},
+            lambda path: rank_of(read(path), path),
+        )
+        found = _without_duplicates(x for path, x in lines_by_path.items() if path not in older)
         _write(path, COLUMNS, _in_order(_leaderboard(found)))
         for name, columns, lines in (
             ("measurements.csv", LONG_COLUMNS, [x for each in found for x in each.long]),
@@ -100,12 +106,9 @@ def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
 
 
 def _with_evidence(scores: RecordLines, evidence: Iterable[RecordLines]) -> Iterator[Line]:
-    def rank(record: RecordLines) -> tuple[object, ...]:
-        # As in `probes.measurements.joined_results.joined`.
-        present = get_measurement(record.measurement).version
-        return record.version == present, record.version, record.fullness
-
-    ranked = sorted((each for each in evidence if each.measurement in EVIDENCE), key=rank)
+    ranked = sorted(
+        (each for each in evidence if each.measurement in EVIDENCE), key=lambda x: x.fullness
+    )
     found = {record.measurement: record.layers for record in ranked}
     header = {**scores.header, "evidence": " ".join(name for name in EVIDENCE if name in found)}
     of_evidence = [columns for each in found.values() for columns in each]
@@ -147,7 +150,7 @@ def _write(path: Path, columns: tuple[str, ...], rows: Iterable[Line]) -> None:
 INDEX = ".leaderboard-index.json"
 """Its name, in the folder of results."""
 
-_VERSION = f"{__version__} schema {SCHEMA_VERSION} index 4"
+_VERSION = f"{__version__} schema {SCHEMA_VERSION} index 5"
 """An index of another version is not used; to be raised when the same record gives other lines."""
 
 

@@ -49,7 +49,7 @@ class Overall:
 
     Attributes:
         rows: model, mean rank, and places by task; the best first.
-        missing: the other pretrained models, and the tasks that each lacks.
+        missing: the other pretrained models, and the tasks in which each lacks a rank.
     """
 
     tasks: tuple[str, ...]
@@ -72,12 +72,12 @@ class Ranking:
     _ranked: dict[tuple[Path, ...], list[Place]] = field(default_factory=dict)
 
     def places(self, candidates: Sequence[Candidate]) -> list[Place]:
-        """Places of pretrained models, by test score.
+        """Places of pretrained models, by test score; not of scores that are not above their floor.
 
         All pairs are tested together; see `probes.statistics.significance.rank_ranges`.
         """
         ranked = sorted(
-            (c for c in candidates if not c.random and c.score is not None),
+            (c for c in candidates if c.ranked),
             key=lambda c: (-(c.score or 0.0), c.name),
         )
         paths = tuple(candidate.path for candidate in ranked)
@@ -107,10 +107,10 @@ class Ranking:
     def overall(self, board: Board) -> Overall:
         """Mean ranks of the models that have every task, ranked among themselves."""
         by_task = {
-            task: {c.name: c for c in candidates if not c.random and c.score is not None}
+            task: {c.name: c for c in candidates if c.ranked}
             for task, candidates in board.tasks.items()
         }
-        names = sorted({name for found in by_task.values() for name in found})
+        names = sorted({c.name for found in board.tasks.values() for c in found if not c.random})
         missing = {
             name: lacking
             for name in names
@@ -171,6 +171,7 @@ CSV_HEADS = (
     "score",
     "low",
     "high",
+    "n",
     "flags",
     "apart",
 )
@@ -178,7 +179,7 @@ CSV_HEADS = (
 _RULE = (
     "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
     "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the variance "
-    "of training, max-T over all pairs, .05)."
+    "of training, max-T over all pairs, .05). A score that is not above its floor (▽) has no rank."
 )
 
 _UNCLEAR = "Borderline: a p behind it is so near .05 that other resamples might decide otherwise."
@@ -190,8 +191,8 @@ _UNTESTED = (
 )
 
 _MEAN = (
-    "Mean rank over the tasks, among the models that have all of them; several places count as "
-    "their middle. Differences of mean ranks are not tested."
+    "Mean rank over the tasks, among the models with a rank in all of them; several places count "
+    "as their middle. Differences of mean ranks are not tested."
 )
 
 
@@ -235,7 +236,8 @@ def table_of_all(board: Board, ranking: Ranking) -> Table:
         places = {place.candidate.path: place for place in ranking.places(candidates)}
         below.update({place.candidate.name: n for n, place in enumerate(places.values())})
         twins |= {c.name for c in candidates if c.random}
-        heads.append(f"{task}\n{metric_name(candidates[0].result)}")
+        n = n_of(c.result for c in candidates)
+        heads.append(f"{task}\n{metric_name(candidates[0].result)}, n = {n}")
         columns.append({c.name: _score_in_place(c, places.get(c.path)) for c in candidates})
     names = {name for cells in columns for name in cells}
     order = sorted(names, key=lambda x: (x in twins, means.get(x, len(names)), below[x], x))
@@ -258,7 +260,7 @@ def _mean_rank(mean: float | None) -> Cell:
 
 
 def _score_in_place(candidate: Candidate, place: Place | None) -> Cell:
-    ranked = [f"rank {place.text}"] if place else []
+    ranked = [f"rank {place.text}"] if place else ["not above the floor"] * candidate.floored
     note = ", ".join([*ranked, f"layer {_layer(candidate)}"])
     return replace(_score(candidate), note=note, value=candidate.score)
 
@@ -290,7 +292,7 @@ def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking
 
 
 def _unranked(candidates: tuple[Candidate, ...], places: list[Place]) -> list[Candidate]:
-    """Random twins, and models without a score."""
+    """Random twins, and models without a score above the floor."""
     ranked = {place.candidate.path for place in places}
     others = [c for c in candidates if c.path not in ranked]
     return sorted(others, key=lambda c: (-(c.score or 0.0), c.name))
@@ -302,7 +304,8 @@ def _of_all(board: Board, overall: Overall) -> Table:
         for name, mean, places in overall.rows
     ]
     gaps = tuple(
-        f"Not ranked: {name} lacks {', '.join(tasks)}." for name, tasks in overall.missing.items()
+        f"Not ranked: {name} lacks a rank in {', '.join(tasks)}."
+        for name, tasks in overall.missing.items()
     )
     heads = ("mean rank", "model", *overall.tasks)
     title = f"{board.setting} · overall, {len(overall.tasks)} tasks"
@@ -318,7 +321,8 @@ def _layer(candidate: Candidate) -> str:
 
 def _score(candidate: Candidate) -> Cell:
     """The score with half its interval."""
-    return score_cell(candidate.score, interval_of(candidate), candidate.result.task.metric)
+    metric, floored = candidate.result.task.metric, candidate.floored
+    return score_cell(candidate.score, interval_of(candidate), metric, floored=floored)
 
 
 def size(parameters: int) -> str:
@@ -345,11 +349,11 @@ def csv_rows(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
             board.kind,
             " ".join(filter(None, ("overall", board.site))),
         )
-        blank = (None,) * 10
+        blank = (None,) * 11
         for name, mean, _ in overall.rows:
             yield *head, name, None, mean, *blank, None
         for name, tasks in overall.missing.items():
-            yield *head, name, None, None, *blank, f"lacks {', '.join(tasks)}"
+            yield *head, name, None, None, *blank, f"lacks a rank in {', '.join(tasks)}"
     for candidate, why in board.apart:
         yield _csv_row(board, candidate.result.task.name, candidate, None, why)
 
@@ -372,6 +376,7 @@ def _csv_row(
         result.task.metric,
         candidate.score,
         *(interval_of(candidate) or (None, None)),
+        result.examples.n["test"],
         ", ".join(candidate.flags),
         why,
     )

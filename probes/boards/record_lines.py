@@ -11,6 +11,7 @@ from pydantic import Field
 from probes.boards.behaviour_tables import HEADLINES
 from probes.boards.comparable import probe_digest
 from probes.examples.scoring import control_metric
+from probes.measurements.definitions import definitions
 from probes.measurements.joined_results import as_result, require_possible, subject
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugin_keys import in_words
@@ -144,12 +145,12 @@ class RecordLines(Frozen):
     """What one record contributes; plain values, which the index keeps as JSON."""
 
     measurement: str
-    version: int
-    """That of the measurement."""
     identity: tuple[str, ...]
     """Model, revision and key; equal for duplicates."""
     subject: tuple[str, ...]
     """Equal for scores and the evidence behind them."""
+    definitions: tuple[tuple[str, int, str], ...]
+    """See `probes.measurements.definitions`."""
     fullness: tuple[int, int]
     """Layers, and fits or draws; of duplicates the largest counts."""
     header: Line = Field(default_factory=dict)
@@ -183,9 +184,9 @@ def lines_of(record: Record, path: Path = Path()) -> RecordLines:
             layers = _of_evidence(record)
     return RecordLines(
         measurement=name,
-        version=record.measurement_version,
         identity=identity(record),
         subject=subject(record),
+        definitions=definitions(record),
         fullness=fullness(record.extent),
         header=header,
         layers=layers,

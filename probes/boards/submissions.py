@@ -19,6 +19,7 @@ from probes.common.files import sha256
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
+from probes.measurements.definitions import older_records
 from probes.measurements.joined_results import joined, require_sound
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
@@ -80,6 +81,7 @@ def read_submission(folders: Iterable[Path]) -> Submission:
     with infrequent_garbage_collection():
         records = unique_records(*folders, find=_strictly)
     reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
+    reasons |= dict.fromkeys(older_records(records), "there is one of a newer definition")
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():
         require_sound(record, path)

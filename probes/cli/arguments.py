@@ -210,6 +210,22 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         default="table",
         help="of what is printed: table, md, csv, json or latex (booktabs); default: table",
     )
+    parser.add_argument(
+        "--wide",
+        action="store_true",
+        default=False,
+        help="LaTeX tables over both columns of a page (table*)",
+    )
+
+
+def add_older(parser: argparse.ArgumentParser) -> None:
+    """Add `--older`."""
+    parser.add_argument(
+        "--older",
+        action="store_true",
+        help="also, and marked, what another version or an older definition of a task or "
+        "measurement gave",
+    )
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -165,6 +165,7 @@ def build_parser() -> Parser:
     add("--revision", help="branch, tag or commit on the hub")
     add("--offline", action="store_true", help="never use the network")
     add("--trust-remote-code", action="store_true", help="run Python code in a model's folder")
+    add("--all-tasks", action="store_true", help="tables also of tasks of earlier runs")
     add("--dry-run", action="store_true", help="say what would be computed")
     for name in LISTS:
         add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
@@ -292,7 +293,7 @@ def _main(arguments: list[str]) -> int:
     progress.verbose = given.pop("verbose", False)
     progress.quiet = given.pop("quiet", False)
     asked = [name for name in LISTS if given.pop(f"list_{name}", False)]
-    with printer.printing(given.pop("format")):
+    with printer.printing(given.pop("format"), wide=given.pop("wide")):
         for name in asked:
             _print_list(name)
         if asked:

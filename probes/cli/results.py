@@ -21,7 +21,9 @@ from probes.boards.record_lines import lines_of
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
 from probes.common.wording import counted, listed
+from probes.measurements.definitions import marked, newest
 from probes.measurements.frame import long_frame
 from probes.measurements.joined_results import MISFITS, joined, require_sound
 from probes.measurements.measurement import get_measurement, measurements
@@ -102,9 +104,17 @@ class Results:
         return layer_frame(self._of(probe, model, corpus), probe)
 
     def to_latex(
-        self, probe: str = "linear", model: str | None = None, corpus: str | None = None
+        self,
+        probe: str = "linear",
+        model: str | None = None,
+        corpus: str | None = None,
+        *,
+        wide: bool = False,
     ) -> str:
         """The table with intervals, marks, floors and baselines, typeset by `booktabs`.
+
+        Args:
+            wide: over both columns of a page.
 
         Raises:
             UserError: see `table`.
@@ -114,7 +124,7 @@ class Results:
         results = self._of(probe, model, corpus)
         twins = [*twins_of(results[0], self.found).values()]
         floored = [with_floor(result, twins) for result in results]
-        return "\n".join(map(latex, score_tables(floored)))
+        return "\n".join(latex(table, wide=wide) for table in score_tables(floored))
 
     def plot(
         self,
@@ -259,11 +269,13 @@ class Figure:
         return place
 
 
-def load_results(*places: str | os.PathLike[str]) -> Results:
+def load_results(*places: str | os.PathLike[str], older: bool = False) -> Results:
     """Everything that was found and stored below some folders.
 
     Args:
         places: folders, or patterns such as ``results/*/ewt``.
+        older: also what another version, or an older definition of a task or measurement gave. Such
+            columns and `marks` say "older", with the beginning of the record's key.
 
     Raises:
         UserError: a folder does not exist, or there are no records in any of them.
@@ -274,7 +286,7 @@ def load_results(*places: str | os.PathLike[str]) -> Results:
         if not found:
             raise UserError(f"{place}: there is no such folder; name a folder of results.")
         folders += [path for path in found if path.is_dir()]
-    records = records_below(folders)
+    records = records_below(folders, older=older)
     return Results(_in_order(joined(records)), measured=of_corpora(records))
 
 
@@ -283,29 +295,33 @@ def _in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
 
     def place(entry: tuple[Path, Result]) -> tuple[object, ...]:
         result = entry[1]
-        return result.model.random_seed is not None, table_order(result.task.name)
+        return result.model.random_seed is not None, table_order(result.task.name), result.older
 
     return dict(sorted(results.items(), key=place))
 
 
-def results_below(folders: Iterable[Path]) -> dict[Path, Result]:
-    """All results below the folders, with their evidence.
+def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path, Result]:
+    """All results below the folders, with their evidence; see `records_below`.
 
     Raises:
         UserError: a folder does not exist, or there are no results in any of them.
     """
     folders = tuple(folders)
-    found = joined(records_below(folders))
+    found = joined(records_below(folders, older=older))
     if not found:
         raise no_results(folders)
     return found
 
 
-def records_below(folders: Iterable[Path], flag: str = "") -> dict[Path, Record]:
+def records_below(
+    folders: Iterable[Path], flag: str = "", *, older: bool = False
+) -> dict[Path, Record]:
     """All records below the folders.
 
     Args:
         flag: the option that names another folder, which errors suggest.
+        older: mark what another version, or an older definition gave. If not, records of which
+            there are newer ones are left out, with a message.
 
     Raises:
         UserError: a folder does not exist, or there are no records in any of them.
@@ -318,7 +334,19 @@ def records_below(folders: Iterable[Path], flag: str = "") -> dict[Path, Record]
     found = unique_records(*folders)
     if not found:
         raise no_results(folders, flag)
-    return found
+    if older:
+        return marked(found)
+    kept = newest(found)
+    left_out = [record for path, record in found.items() if path not in kept]
+    if left_out:
+        of = sorted(
+            {record.task.name if record.task else record.measurement for record in left_out}
+        )
+        progress.say(
+            f"left out {counted(len(left_out), 'record')} of older definitions of {', '.join(of)}; "
+            "`show --older` has them, and `load_results(…, older=True)`"
+        )
+    return kept
 
 
 def misfit(arguments: Iterable[str]) -> str:

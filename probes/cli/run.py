@@ -220,7 +220,8 @@ def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[
     """Write each model's tables, with the scores of its random twins among the baselines.
 
     Returns:
-        the results to print: a list for each model that is not the twin of another one.
+        the results to print: a list for each model that is not the twin of another one. Tasks of
+        earlier runs, which are in the files, are printed only with `--all-tasks`.
     """
     tables = []
     for run in runs:
@@ -241,7 +242,8 @@ def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[
             if write:
                 write_tables(run.folder, table)
         if not any(run.model.source.is_twin_of(other.model.source) for other in runs):
-            tables.append(table)
+            own = {result.task.name for result in results}
+            tables.append([r for r in table if r.task.name in own or run.config.all_tasks])
     return tables
 
 

@@ -88,6 +88,8 @@ class RunConfig(Frozen):
     """Random twins of each pretrained model, measured too."""
     quick: bool = False
     """No evidence, and no random twin unless asked for."""
+    all_tasks: bool = False
+    """Tables at the end show tasks of earlier runs, too."""
     dry_run: bool = False
     """Say what would be computed, and compute nothing."""
     project: int | None = Field(default=None, ge=1, le=100_000)

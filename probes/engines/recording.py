@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -66,6 +67,7 @@ def record_of(
             **provenance(run.command or "python", context.device),
             **_footprint(prepared),
             **prepared.notes,
+            "written": datetime.now(UTC).isoformat(),
         },
         arrays=tuple(sorted(found.arrays)),
         facts=dict(found.facts),

@@ -91,7 +91,7 @@ def _header(record: Record, label: str) -> dict[str, Any]:
         "key": short_digest(record.key),
         # The metric in whose unit differences of scores are; see `Quantity.of_task`.
         "unit": record.facts.get("unit") or (record.task.metric if record.task else ""),
-        "marks": ", ".join(task_marks(record)) if record.task else "",
+        "marks": ", ".join(task_marks(record)),
     }
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
+from probes.measurements.definitions import marked, newest
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.plugin_keys import is_current
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.charts import Curves
 from probes.records.files import (
@@ -75,11 +75,12 @@ def require_possible(record: Record, path: Path) -> None:
 def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
     """The results among records by their paths, each with the evidence that belongs to it.
 
-    Evidence behind other scores is left out, and so is, with a message, what cannot be read.
+    What is of older definitions, or evidence behind other scores, is left out, and so is, with a
+    message, what cannot be read.
     """
     evidence: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     results: dict[Path, Result] = {}
-    for path, record in records.items():
+    for path, record in newest(records).items():
         try:
             if record.measurement == SCORES:
                 results[path] = as_result(record, path)
@@ -97,8 +98,7 @@ def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
 def _ranked(records: Sequence[Record]) -> list[Record]:
     """Of several records of a measurement, that which counts comes last.
 
-    It is one that this version, with the plug-ins it has, would compute; then one with default
-    options, of the highest version, and the most complete.
+    It is one with default options, then the most complete.
     """
     counts = Counter(record.measurement for record in records)
 
@@ -108,8 +108,7 @@ def _ranked(records: Sequence[Record]) -> list[Record]:
         default = record.measurement not in measurements or record.settings == get_measurement(
             record.measurement
         ).options().model_dump(mode="json")
-        version = record.measurement_version
-        return is_current(record), default, version, fullness(record.extent)
+        return default, fullness(record.extent)
 
     return sorted(records, key=rank)
 
@@ -126,7 +125,7 @@ def find_results(folder: Path) -> dict[Path, Result]:
 
 
 def read_result(path: Path) -> Result:
-    """The result at `path`, with the evidence beside it.
+    """The result at `path`, with the evidence beside it; it may be of an older definition.
 
     Raises:
         UserError: it cannot be read, or is not a record of scores.
@@ -135,7 +134,7 @@ def read_result(path: Path) -> Result:
     if record.measurement != SCORES:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
     as_result(record, path)
-    return joined({**find_records(path.parent), path: record})[path]
+    return joined(marked({**find_records(path.parent), path: record}))[path]
 
 
 MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError

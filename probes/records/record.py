@@ -75,6 +75,8 @@ class Record(Frozen):
     notes: tuple[str, ...] = ()
     """Sentences that tables of the rows are followed by."""
     rows: Rows = Rows()
+    older: bool = Field(default=False, exclude=True)
+    """Whether its task or measurement has been defined again. Not part of the file."""
 
     @model_validator(mode="after")
     def _sound(self) -> Record:
@@ -125,11 +127,13 @@ def model_title(record: Record) -> str:
 
 
 def task_marks(record: Record) -> list[str]:
-    """What a reader has to know of a task's numbers: the view, silver labels, other trees."""
-    assert record.task is not None
-    other_trees = record.corpus.other_trees and "heads" in record.task.needs
-    marks = {record.view: record.view != "plain", "silver": record.silver}
-    return [mark for mark, holds in (marks | {TREES: other_trees}).items() if holds]
+    """What a reader has to know of a record's numbers: view, silver labels, other trees, older."""
+    marks: dict[str, bool] = {}
+    if record.task:
+        other_trees = record.corpus.other_trees and "heads" in record.task.needs
+        marks = {record.view: record.view != "plain", "silver": record.silver, TREES: other_trees}
+    marks[f"older {record.key[:8]}"] = record.older
+    return [mark for mark, holds in marks.items() if holds]
 
 
 def short_digest(digest: str, length: int = 8) -> str:

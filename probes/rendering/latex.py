@@ -1,9 +1,16 @@
-r"""Tables as LaTeX, typeset by `booktabs`: `\usepackage{booktabs}`."""
+r"""Tables as LaTeX, typeset by `booktabs`: `\usepackage{booktabs}`.
+
+Half intervals are subscripts and marks superscripts, so that digits align, and five tasks fit one
+column of `article` with two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
+from textwrap import wrap
 
 from probes.records.table import BARS, Cell, Table, cell_text
 
@@ -28,32 +35,57 @@ _SIGNS = {
 }
 
 
-def latex(table: Table) -> str:
-    """A floating table with its title and notes as the caption."""
+_LETTERS = 9
+"""Heads, notes and names of rows in a table with intervals have lines of about this length."""
+
+
+def latex(table: Table, *, wide: bool = False) -> str:
+    """A floating table with its title and notes as the caption, and a label made of the title.
+
+    Args:
+        wide: over both columns of a page.
+    """
     table = _without_curves(table.filled)
     parts = (f"{table.title}.", *table.notes, *(f"{line}." for line in table.legend))
     caption = " ".join(map(_escaped, parts))
     if any(cell.best for row in table.rows for cell in row.cells):
         caption = caption.replace(_SIGNS["★"], r"\textbf{bold}")
-    columns = "l" * table.left + "r" * (len(table.heads) - table.left)
-    names, _, qualified = zip(*(head.partition("\n") for head in table.heads), strict=True)
+    label = re.sub(r"\W+", "-", table.title.lower()).strip("-")
+    split = [
+        i >= table.left and any(row.cells[i].half or row.cells[i].marks for row in table.rows)
+        for i in range(len(table.heads))
+    ]
+    columns = ["r@{}l" if two else "r" for two in split]
+    columns[: table.left] = "l" * table.left
+    heads = [_escaped(head).split("\n") for head in table.heads]
+    if any(split):
+        heads = [_small(head, two=two) for head, two in zip(table.heads, split, strict=True)]
     body: list[str] = []
     for row in table.rows:
-        body.append(_line(map(_cell, row.cells)))
+        cells = [
+            [_words(cell)] if i < table.left else _number(cell, two=two)
+            for i, (cell, two) in enumerate(zip(row.cells, split, strict=True))
+        ]
+        if row.faint and table.left == 1 and any(split):
+            cells[0] = _small(row.cells[0].text, two=False)
+        body += _lines(cells, split)
         body += [r"\midrule"] * (row.ends_section and row is not table.rows[-1])
+    environment = "table" + "*" * wide
     return "\n".join(
         [
-            r"\begin{table}",
-            r"\centering",
-            rf"\begin{{tabular}}{{{columns}}}",
+            rf"\begin{{{environment}}}",
+            r"\centering\small",
+            rf"\setlength{{\tabcolsep}}{{{3 if wide else 1.5}pt}}",
+            rf"\begin{{tabular}}{{@{{}}{''.join(columns)}@{{}}}}",
             r"\toprule",
-            *(_line(map(_escaped, heads)) for heads in (names, qualified) if any(heads)),
+            *_lines(heads, split),
             r"\midrule",
             *body,
             r"\bottomrule",
             r"\end{tabular}",
             rf"\caption{{{caption}}}",
-            r"\end{table}",
+            rf"\label{{tab:{label}}}",
+            rf"\end{{{environment}}}",
             "",
         ]
     )
@@ -68,15 +100,44 @@ def _without_curves(table: Table) -> Table:
     return replace(table.with_columns(kept), left=sum(i < table.left for i in kept))
 
 
-def _line(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
+def _broken(text: str) -> list[str]:
+    """The lines of a text, broken at spaces."""
+    lines = (
+        wrap(x, _LETTERS, break_long_words=False, break_on_hyphens=False) for x in text.split("\n")
+    )
+    return [_escaped(line) for each in lines for line in each]
 
 
-def _cell(cell: Cell) -> str:
-    text = _escaped(cell_text(cell))
-    text = rf"\textbf{{{text}}}" if cell.best else text
-    text += _escaped(cell.marks.replace("★", ""))
+def _lines(columns: Sequence[Sequence[str]], split: Sequence[bool]) -> Iterator[str]:
+    """The lines of one row, of which each column has several."""
+    for texts in zip_longest(*columns):
+        filled = (text or "&" * two for text, two in zip(texts, split, strict=True))
+        yield " & ".join(filled) + r" \\"
+
+
+def _small(text: str, *, two: bool) -> list[str]:
+    """Lines in a smaller size, across the two columns of a number with its interval."""
+    lines = [rf"\scriptsize {line}" for line in _broken(text)]
+    return [rf"\multicolumn{{2}}{{c}}{{{line}}}" for line in lines] if two else lines
+
+
+def _words(cell: Cell) -> str:
+    text = _escaped(cell_text(cell) + cell.marks)
     return f"{text} ({_escaped(cell.note)})" if cell.note else text
+
+
+def _number(cell: Cell, *, two: bool) -> list[str]:
+    """The lines of a number: with what is beside it in a second column, then its note."""
+    text = _escaped(cell.text)
+    text = rf"\textbf{{{text}}}" if cell.best else text
+    if two and cell.text.replace(",", "").isdecimal():  # a count, which may be long
+        text = rf"\multicolumn{{2}}{{c}}{{{text}}}"
+    elif two:
+        marks = "".join(_SIGNS[sign].strip("$") for sign in cell.marks if sign != "★")
+        beside = rf"^{{{marks}}}" * bool(marks)
+        beside += rf"_{{\pm{cell.half.removeprefix('0') or 0}}}" * bool(cell.half)
+        text += f" & ${beside}$" if beside else " &"
+    return [text, *_small(cell.note, two=two)]
 
 
 def _escaped(text: str) -> str:

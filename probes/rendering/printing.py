@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from textwrap import fill
 from typing import Any
@@ -21,7 +22,7 @@ from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.text import Text
 
-from probes.common.errors import printable_lines
+from probes.common.errors import UserError, printable_lines
 from probes.common.terminal import output_console
 from probes.records.table import MARKS, NOTHING, Cell, Table, csv_line
 from probes.rendering.latex import latex
@@ -316,8 +317,14 @@ class Printer:
         console.print(Text(printable_lines(text), style), soft_wrap=True)
 
     @contextmanager
-    def printing(self, form: str) -> Iterator[None]:
-        """Print in this format inside the block, also what is there when something stops it."""
+    def printing(self, form: str, *, wide: bool = False) -> Iterator[None]:
+        """Print in this format inside the block, also what is there when something stops it.
+
+        Raises:
+            UserError: `wide` is for another format than latex.
+        """
+        if wide and form != "latex":
+            raise UserError("--wide: is for LaTeX; add --format latex, or drop it.")
         self.form = form
         try:
             yield
@@ -325,7 +332,8 @@ class Printer:
             if self._shown and form in DATA:
                 print(DATA[form](self._rows), end="")
             elif self._shown and form in DOCUMENTS:
-                print("\n".join(map(DOCUMENTS[form], self._tables)), end="")
+                make = partial(latex, wide=wide) if form == "latex" else DOCUMENTS[form]
+                print("\n".join(map(make, self._tables)), end="")
             self.form, self._shown, self._tables, self._rows = "table", False, [], []
 
 

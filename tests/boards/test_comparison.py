@@ -27,6 +27,8 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dty
         task=SimpleNamespace(name=task, version=1, metric="accuracy"),
         probe=PROBES["linear"],
         plug_ins=(),
+        key="",
+        older=False,
         project=None,
         dtype=dtype,
         view=view,

@@ -1,12 +1,16 @@
 """Stored results in a notebook: `probes.load_results`."""
 
+import re
+
 import pandas as pd
 import pytest
 from board_by_hand import put
 from corpus_records import geometry, store_record
 
 import probes
+from probes.__main__ import main
 from probes.boards.leaderboard_csv import write_leaderboard
+from probes.records.header import PlugIn
 
 
 @pytest.fixture
@@ -44,3 +48,47 @@ def test_patterns_name_folders(folder):
     (folder / "empty").mkdir()
     with pytest.raises(probes.UserError, match="empty: no results"):
         probes.load_results(folder / "empty")
+
+
+def put_definition(folder, wrong, sha256, written, model="m", **fields):
+    plug_in = PlugIn(kind="task", name="mine", source="x", distribution="", sha256=sha256 * 64)
+    made = {"plug_ins": (plug_in,), "provenance": {"written": written}, **fields}
+    return put(folder, model, "mine", wrong, **made)
+
+
+@pytest.mark.parametrize(("first", "second"), ["ab", "ba"])
+def test_a_task_counts_as_it_was_defined_last(tmp_path, capsys, first, second):
+    """40 of 400 words are wrong by the newer definition, and 200 by the older, loaded or not."""
+    put_definition(tmp_path, 200, first, "2026-01-01T00:00:00.5+00:00")
+    put_definition(tmp_path, 200, first, "2026-01-01T00:00:01+00:00", "other", family="mlp")
+    put_definition(tmp_path, 40, second, "2026-01-02T00:00:00+00:00")
+    found = probes.load_results(tmp_path)
+    said = capsys.readouterr().err
+    # With the training variance of each.
+    assert "left out 4 records of older definitions of mine; `show --older` has them" in said
+    assert found.table()["mine"].tolist() == pytest.approx([0.25, 0.9])
+    rows = found.rows[(found.rows["metric"] == "accuracy") & (found.rows["split"] == "test")]
+    means = rows[rows["layer"].notna()].pivot_table(index="layer", columns="task", values="value")
+    assert means["mine"].tolist() == pytest.approx([0.25, 0.9])
+    write_leaderboard(tmp_path)
+    assert pd.read_csv(tmp_path / "leaderboard.csv")["score"].tolist() == pytest.approx([0.25, 0.9])
+    for command in ("show", "leaderboard"):
+        for asked, scores in (((), {"90.0"}), (("--older",), {"90.0", "50.0"})):
+            assert main([command, str(tmp_path), "--format", "md", *asked]) == 0
+            assert set(re.findall(r"90\.0|50\.0", capsys.readouterr().out)) == scores
+    every = probes.load_results(tmp_path, older=True)
+    key = next(r.key for r in every if r.older)[:8]
+    assert list(every.table(model="m")) == ["mine", f"mine (older {key})"]
+    assert f"older {key}" in set(every.rows["marks"])
+
+
+def test_a_measurement_counts_in_its_newest_version(tmp_path):
+    new = geometry([0.25, 0.5, 0.75], provenance={"written": "2026-01-02"})
+    version = new.measurement_version
+    old = geometry([0.1] * 3, measurement_version=version - 1, provenance={"written": "2026-01-01"})
+    store_record(tmp_path, new)
+    store_record(tmp_path, old)
+    (found,) = probes.load_results(tmp_path).others
+    assert found.measurement_version == version
+    every = probes.load_results(tmp_path, older=True).others
+    assert {record.measurement_version for record in every} == {version, version - 1}

@@ -51,7 +51,8 @@ def test_tables_are_of_the_one_pretrained_model(found):
     pos = found.results[0]
     assert found.table()["pos"].to_dict() == pos.headline
     latex = found.to_latex()
-    assert r"\begin{tabular}{lrr}" in latex
+    assert r"\begin{tabular}{@{}lr@{}lr@{}l@{}}" in latex
+    assert r"\begin{table*}" in found.to_latex(wide=True)
     assert "random twin" in latex
     with pytest.raises(probes.UserError, match=r"model='x': no results\. Known: "):
         found.table(model="x")

@@ -132,6 +132,19 @@ def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, ca
     assert printed.count("tiny-bert · sample, limit 60 · linear probe · selectivity") == 1
 
 
+def test_a_run_shows_its_own_tasks_and_those_of_earlier_runs_if_asked_to(
+    tiny_bert, tmp_path, capsys
+):
+    run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",))
+    for all_tasks in (False, True):
+        capsys.readouterr()
+        run(tiny_bert, tmp_path, tasks=("depth",), probes=("linear",), all_tasks=all_tasks)
+        head = next(x for x in capsys.readouterr().out.splitlines() if "depth" in x)
+        assert head.split() == ["pos"] * all_tasks + ["depth"]
+    (table,) = (tmp_path / "results").rglob("layers.csv")
+    assert {"pos (linear)", "depth (linear)"} < {*pd.read_csv(table).columns}
+
+
 def test_a_column_of_an_older_task_version_is_not_shown(tiny_bert, tmp_path, monkeypatch):
     from dataclasses import replace
 

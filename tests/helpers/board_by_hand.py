@@ -10,6 +10,7 @@ from results_by_hand import evidence_record, make_result, with_intervals
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.joined_results import as_result
 from probes.measurements.measurement import get_measurement
+from probes.measurements.plugin_keys import digests
 from probes.records.files import read_record, write_record
 from probes.records.record import Inputs, record_key, record_name
 
@@ -60,6 +61,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         dtype=result.dtype,
         project=result.project,
         windows=WINDOW_RULE if current else "older",
+        plug_ins=digests(result.plug_ins),
     ).digest
     predicted = np.zeros((n, 1, N), dtype=np.int16)
     for row, w in zip(predicted, wrongs, strict=True):

@@ -80,7 +80,10 @@ def geometry(
 def store_record(folder, record):
     """Write a record into the folder of its model and corpus; return its path."""
     key = record_key(
-        f"{record.model.digest} {record.corpus.digest}", record.measurement, 1, record.settings
+        f"{record.model.digest} {record.corpus.digest}",
+        record.measurement,
+        record.measurement_version,
+        record.settings,
     )
     place = folder / record.model.name.replace(":", "-") / record.corpus.name
     path = place / record_name("", "", record.measurement, key)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from plugged_in import TASK, guide_file, run_included
 
+from probes import load_results
 from probes.common.defined import begin_run
 from probes.common.errors import UserError
 from probes.data.registered import corpora
@@ -87,7 +88,7 @@ def label(tag):
 """
 
 
-def test_a_task_that_is_defined_again_is_measured_again(cell, measured):
+def test_a_task_that_is_defined_again_is_measured_again_and_counts(cell, measured, tmp_path):
     cell(HELPED)
     (first,), there = measured()
     assert (counts(first), there) == (NOUNS, False)
@@ -98,9 +99,13 @@ def test_a_task_that_is_defined_again_is_measured_again(cell, measured):
     (other,), there = measured()
     assert (counts(other), there) == (VERBS, False)
     assert other.plug_ins[0].source == "this session"
+    (loaded,) = load_results(tmp_path / "results")
+    assert loaded.key == other.key
     cell(HELPED)
     (back,), there = measured()
     assert (back, there) == (first, True)
+    (loaded,) = load_results(tmp_path / "results")  # what is defined now, though it is older
+    assert loaded.key == first.key
 
 
 def test_a_metric_a_family_and_a_measurement_count(cell, measured):

@@ -1,8 +1,11 @@
 """One table in every format."""
 
 import io
+import shutil
+import subprocess
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from probes.records.table import Cell, Table, TableRow
@@ -49,11 +52,36 @@ def test_only_what_markdown_would_interpret_is_escaped():
 
 def test_latex_marks_and_escapes():
     text = latex(TABLE)
-    assert "layer & pos \\\\\n & accuracy, silver \\\\\n\\midrule" in text
-    assert r"0 & 90.0 $\pm$ 0.5$\circ$ \\" in text
-    assert r"1 & \textbf{95.0 $\pm$ 0.5} \\" in text
-    assert r"\textless{}x\textgreater{}\_[y](z) & -- \\" in text
+    assert r"0 & 90.0 & $^{\circ}_{\pm.5}$ \\" in text
+    assert r"1 & \textbf{95.0} & $_{\pm.5}$ \\" in text
+    assert r"\textless{}x\textgreater{}\_[y](z) & -- & \\" in text
+    assert r"\label{tab:a-b}" in text
     assert r"\caption{a \textbar{} b. $\pm$ half an interval}" in text
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex here")
+@pytest.mark.parametrize("paper", ["letterpaper", "a4paper"])
+def test_a_table_of_five_tasks_fits_one_column(tmp_path, paper):
+    """LaTeX itself says which box is too wide; with `--wide`, a table takes twice as many."""
+    marked = {"tied": True, "floored": True, "borderline": True}
+    score, depth = Cell("95.0", half="1.5", **marked), Cell(".768", half=".021", best=True)
+    heads = "pos\naccuracy", "chunking\nspan F1", "depth\nNSpr", "srl\naccuracy"
+    agreement = "agreement\nbalanced acc., masked"
+    one = score, score, depth, score, score
+    floor = replace(score, half="", note="random twin 0")
+    rows = [TableRow.of(str(n), *one, ends_section=n == 12) for n in range(13)]
+    rows += [TableRow.of(name, *[floor] * 5, faint=True) for name in ("floor", "subject's Number")]
+    rows += [TableRow.of("n", *["25,094"] * 5, faint=True)]
+    table = Table("all-MiniLM-L6-v2 · ewt", ("layer", *heads, agreement), tuple(rows))
+    twice = table.with_columns([*range(6), *range(1, 6)])
+    text = latex(table) + latex(replace(twice, title="b"), wide=True)
+    packages = r"\documentclass[twocolumn," + paper + r"]{article}\usepackage{booktabs}"
+    document = packages + r"\begin{document}Table~\ref{tab:b}." + text + r"\end{document}"
+    (tmp_path / "paper.tex").write_text(document)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    said = [subprocess.run(command, cwd=tmp_path, capture_output=True, check=True) for _ in "12"]
+    for problem in (b"Overfull", b"undefined"):
+        assert problem not in said[1].stdout
 
 
 def test_latex_explains_the_marks_that_occur_and_leaves_out_curves():
@@ -64,7 +92,7 @@ def test_latex_explains_the_marks_that_occur_and_leaves_out_curves():
     starred = Table("t", ("P at 1★", "n"), (TableRow.of("1", "2"),), notes=("★ best",))
     assert latex(starred).count(r"$\star$") == 2
     curves = Table("t", ("m", "layers", "n"), (TableRow.of("a", "▁▄█", "1"),), left=2)
-    assert r"\begin{tabular}{lr}" in latex(curves)
+    assert r"\begin{tabular}{@{}lr@{}}" in latex(curves)
     assert r"m & n \\" in latex(curves)
 
 

@@ -136,7 +136,7 @@ def test_layers_have_intervals_and_their_twin_in_every_format(results, capsys):
     assert others[3]["srl (accuracy)"] == 0.25
     (row,) = (x for x in parsed(said["csv"], "csv") if x["layer"] == "1")
     assert float(row["srl (accuracy) high"]) == pytest.approx(0.78)
-    assert "1 & \\textbf{90.0 $\\pm$ 3.0} & \\textbf{75.0 $\\pm$ 3.0} \\\\" in said["latex"]
+    assert r"1 & \textbf{90.0} & $_{\pm3.0}$ & \textbf{75.0} & $_{\pm3.0}$ \\" in said["latex"]
     assert "| 1 | **90.0** ± 3.0★ | **75.0** ± 3.0★ |" in said["md"]
     assert "90.0±3.0★  75.0±3.0★" in said["table"]
 

@@ -11,7 +11,7 @@ from probes.boards.behaviour_tables import behaviour_tables, of_items
 from probes.boards.board import Board, make_boards, named
 from probes.boards.ranking_tables import CSV_HEADS, Ranking, csv_rows, ranking_tables
 from probes.boards.retention import retention_table
-from probes.cli.arguments import add_format, names, place
+from probes.cli.arguments import add_format, add_older, names, place
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--together", action="store_true", help="rank causal and bidirectional encoders together")
     add("--base", metavar="MODEL", help="and scores as shares of this model's")
+    add_older(parser)
     add_format(parser)
 
 
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: there are no results that pass the filters.
     """
-    records = records_below(options.results)
+    records = records_below(options.results, older=options.older)
     found: dict[Path, Record] = {**joined(records), **of_items(records)}
     if not found:
         raise no_results(options.results)

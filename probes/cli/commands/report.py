@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from probes.boards.groups import of_corpora
-from probes.cli.arguments import add_folders, place
+from probes.cli.arguments import add_folders, add_older, place
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.files import require_parent
@@ -17,6 +17,7 @@ SUMMARY = "Write one self-contained HTML page of all results in folders."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add_folders(parser)
+    add_older(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     elif len(folders) > 1:
         raise UserError(f"{len(folders)} folders: say where the page goes, such as -o report.html.")
     path = options.output or folders[0] / "report.html"
-    records = records_below(folders)
+    records = records_below(folders, older=options.older)
     found, others = joined(records), of_corpora(records)
     if not found and not others:
         raise no_results(folders)

@@ -6,7 +6,7 @@ import argparse
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_of
 from probes.boards.layer_tables import model_tables
-from probes.cli.arguments import add_format, place
+from probes.cli.arguments import add_format, add_older, place
 from probes.cli.results import results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--probe", metavar="P", help="only this probe family: linear or mlp (default: all)")
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
+    add_older(parser)
     add_format(parser)
 
 
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         if not path.exists():
             raise UserError(f"{path}: there is no such file or folder.")
     folders = [path for path in options.paths if path.is_dir()]
-    found = results_below(folders) if folders else {}
+    found = results_below(folders, older=options.older) if folders else {}
     found |= {path: read_result(path) for path in options.paths if path not in folders}
     if options.probe:
         families = sorted({result.probe.family for result in found.values()})

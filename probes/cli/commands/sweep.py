@@ -133,7 +133,7 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
             given, models = parse(arguments)
             if not models:
                 raise UserError("it has no model; give model, or vectors.")
-            given.pop("format")
+            del given["format"], given["wide"]
             command = shlex.join(["python", "run_probes.py", *arguments])
             found.append(SweepRun(validate(given), tuple(models), command))
         except UserError as error:

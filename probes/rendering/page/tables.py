@@ -203,7 +203,8 @@ def sources(records: Sequence[Record]) -> Sources:
     corpora = {record.corpus.digest: record.corpus for record in records}
     grouped: dict[tuple[tuple[str, str], ...], list[Record]] = {}
     for record in records:
-        grouped.setdefault(tuple(sorted(record.provenance.items())), []).append(record)
+        said = record.provenance.items() - {("written", record.provenance.get("written"))}
+        grouped.setdefault(tuple(sorted(said)), []).append(record)
     runs = [
         Run(len(made), list(Counter(r.model.name for r in made)), dict(facts))
         for facts, made in grouped.items()

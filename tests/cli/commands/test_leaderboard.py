@@ -20,7 +20,7 @@ def folder(tmp_path):
         put(tmp_path, "first", task, 40)
         put(tmp_path, "close", task, 42)
         put(tmp_path, "low", task, 200 if task == "pos" else 38)
-        put(tmp_path, "random:first", task, 10, random_seed=0)
+        put(tmp_path, "random:first", task, 290, random_seed=0)
         put(tmp_path, "causal", task, 4, model__causal=True)
     put(tmp_path, "one-task", "pos", 202)
     put(tmp_path, "old-task", "pos", 1, task__version=0)
@@ -60,14 +60,14 @@ def test_ranks_ties_gaps_and_what_stands_apart(folder, capsys):
         "| 1–2 | close | 1/1 | 89.5 ± 3.0 | 1 |  |",
         "| 3–4 | low | 1/1 | 50.0 ± 3.0 | 1 |  |",
         "| 3–4 | one-task | 1/1 | 49.5 ± 3.0 | 1 |  |",
-        "| – | random:first | 1/1 | 97.5 ± 3.0 | 1 | random twin |",
+        "| – | random:first | 1/1 | 27.5 ± 3.0 | 1 | random twin |",
         "### c 1 · linear probe · bidirectional encoders · srl v1 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         "| 1–3 | low | 1/1 | 90.5 ± 3.0 | 1 |  |",
         "| 1–3 | first | 1/1 | 90.0 ± 3.0 | 1 |  |",
         "| 1–3 | close | 1/1 | 89.5 ± 3.0 | 1 |  |",
-        "| – | random:first | 1/1 | 97.5 ± 3.0 | 1 | random twin |",
+        "| – | random:first | 1/1 | 27.5 ± 3.0 | 1 | random twin |",
         "### c 1 · linear probe · bidirectional encoders · overall, 2 tasks",
         "| mean rank | model | pos | srl |",
         "| --- | --- | ---: | ---: |",
@@ -96,7 +96,7 @@ def test_ranks_ties_gaps_and_what_stands_apart(folder, capsys):
         "| --- | --- | ---: | ---: |",
         "| 1.00 | causal | 1 | 1 |",
     ]
-    assert "Not ranked: one-task lacks srl." in text
+    assert "Not ranked: one-task lacks a rank in srl." in text
     assert "predictions are missing" not in text
 
 
@@ -114,6 +114,24 @@ def test_without_predictions_only_intervals_that_do_not_overlap_separate(tmp_pat
     text = printed(capsys, tmp_path, "--format", "md")
     assert [row[:11] for row in rows(text)[3:]] == ["| 1–2 | a |", "| 1–2 | b |", "| 3 | c | 1"]
     assert "Where training variance or predictions are missing" in text
+
+
+def test_a_score_that_is_not_above_its_floor_has_no_rank(tmp_path, capsys):
+    """Layer 0 has .895 and layer 1 .9 ± .03; a twin has .9, and its model .89 ± .03."""
+    put(tmp_path, "high", "pos", 20)
+    put(tmp_path, "flat", "pos", 40, wrongs=(42, 40))
+    put(tmp_path, "untrained", "pos", 44)
+    put(tmp_path, "random:untrained", "pos", 40, random_seed=0)
+    lines = rows(printed(capsys, tmp_path, "--format", "md"))
+    assert lines[3:] == [
+        "| 1 | high | 1/1 | 95.0 ± 3.0 | 1 |  |",
+        "| – | flat | 1/1 | 90.0 ± 3.0▽ | 1 | not above the floor |",
+        "| – | random:untrained | 1/1 | 90.0 ± 3.0 | 1 | random twin |",
+        "| – | untrained | 1/1 | 89.0 ± 3.0▽ | 1 | not above the floor |",
+    ]
+    table = pd.read_csv(io.StringIO(printed(capsys, tmp_path, "--format", "csv")))
+    assert table["n"].tolist() == [9] * 4
+    assert table["rank"].isna().tolist() == [False, True, True, True]
 
 
 def test_silver_labels_are_flagged(tmp_path, capsys):
@@ -164,7 +182,8 @@ def test_csv_and_latex(tmp_path, capsys):
     ]
     latex = printed(capsys, tmp_path, "--format", "latex")
     assert (
-        r"2 & 50\%\_\textless{}b\textgreater{}\textbar{}x & 1/1 & 50.2 $\pm$ 3.0 & 1 &  \\" in latex
+        r"2 & 50\%\_\textless{}b\textgreater{}\textbar{}x & 1/1 & 50.2 & $_{\pm3.0}$ & 1 &  \\"
+        in latex
     )
     for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{llrrrr}"):
         assert command in latex
