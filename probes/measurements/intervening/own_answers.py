@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from probes.measurements.verb_forms import TASK, Forms, Question, answered, spaced
 from probes.records.row import Place, Row
 from probes.records.values import ends
-from probes.statistics.bootstrap import informative, means
+from probes.statistics.bootstrap import RESAMPLES, informative, means
 from probes.statistics.partition import Partition
+from probes.statistics.replicates import Spread, pooled, training_noise
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
@@ -30,13 +32,15 @@ class Variant(NamedTuple):
         layer: the lowest layer that is changed; 0 of an untouched pass.
         axes: says what is changed, in rows.
         against: the numbers of the passes that it is compared with, and the axes by which rows say
-            so; none of an untouched pass.
+            so; none of an untouched pass. The number of a first draw stands for all.
+        first_draw: the number of the first draw of the same change; None if it is the only one.
     """
 
     interventions: tuple[Intervention, ...] = ()
     layer: int = 0
     axes: Mapping[str, Place] = {}
     against: tuple[tuple[int, Mapping[str, Place]], ...] = ()
+    first_draw: int | None = None
 
     @property
     def is_base(self) -> bool:
@@ -45,26 +49,52 @@ class Variant(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two variants by number, the changed one and the other; and what rows say of it."""
+    """The variants of two changes, the second of which may be none; and what rows say of it.
 
-    changed: int
-    other: int
+    Attributes:
+        changed, other: the numbers of their draws.
+        share: of the variance between draws, what goes into the difference of the two means.
+    """
+
+    changed: tuple[int, ...]
+    other: tuple[int, ...]
     layer: int
     axes: Mapping[str, Place]
+    share: float
 
     @property
     def family(self) -> tuple[tuple[str, Place], ...]:
         """Comparisons of one family are tested together: all heads, layers, or shares of heads."""
         return tuple(sorted((k, x) for k, x in self.axes.items() if k not in ("head", "pruned")))
 
+    def spread(self, scores: Sequence[float] | Mapping[int, float]) -> Spread | None:
+        """How much other draws would change the difference; None where nothing was drawn.
+
+        What is compared with draws counts as one draw more: the question is whether it does more
+        than a change drawn at random does, not than the mean of five such changes.
+
+        Args:
+            scores: by number of the variant.
+        """
+        found = pooled([[scores[i] for i in each] for each in (self.changed, self.other)])
+        return found and Spread(found.sd * self.share**0.5, found.df)
+
 
 def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
-    """All that variants are compared with."""
-    return [
-        Comparison(number, other, its.layer, {**its.axes, **axes})
-        for number, its in enumerate(variants)
-        for other, axes in its.against
-    ]
+    """All that variants are compared with, all draws of a change at once."""
+    draws: dict[int, tuple[int, ...]] = {}
+    for number, its in enumerate(variants):
+        first = number if its.first_draw is None else its.first_draw
+        draws[first] = (*draws.get(first, ()), number)
+    found = []
+    for first, changed in draws.items():
+        its = variants[first]
+        for other, axes in its.against:
+            drawn = [changed] + ([] if variants[other].is_base else [draws[other]])
+            share = sum(1 / len(each) for each in drawn)
+            every = {**its.axes, **axes}
+            found.append(Comparison(changed, draws[other], its.layer, every, share))
+    return found
 
 
 LOSS, CLOZE = "loss_increase", "cloze_drop"
@@ -140,12 +170,18 @@ def own_answers(context: Context, variants: Sequence[Variant], asked: Questions)
         answers = answered(found, asked.verbs)
         alike, rights[number] = answers.comparable, answers.right[answers.comparable]
     for each in comparisons(variants):
-        differences = (
-            (LOSS, losses[each.changed] - losses[each.other], asked.of_word),
-            (CLOZE, rights[each.other] - rights[each.changed], asked.of_verb[alike]),
-        )
-        for name, values, cluster in differences:
-            if len(values):
-                (its,) = means(values[:, None], cluster, asked.partition.n, "documents")
+        pairs = list(product(each.changed, each.other))
+        for name, given, sign, cluster in (
+            (LOSS, losses, 1, asked.of_word),
+            (CLOZE, rights, -1, asked.of_verb[alike]),
+        ):
+            if len(cluster):
+                values = sign * np.mean([given[i] - given[j] for i, j in pairs], axis=0)
+                spread = each.spread({i: float(x.mean()) for i, x in given.items()})
+                drawn = f"{name} {each.axes}"
+                noise = (
+                    training_noise(drawn, [each.layer], *spread, RESAMPLES)[0] if spread else 0.0
+                )
+                (its,) = means(values[:, None], cluster, asked.partition.n, "documents", noise)
                 low, high = ends(informative(its.interval))
                 yield Row(name, its.value, each.layer, low, high, n=len(values), axes=each.axes)
