@@ -206,7 +206,7 @@ class Ablation(Measurement):
         for each in asked:
             rows += each.rows(variants, DROP, each.predicted)
         try:
-            rows += own_answers(context, variants, questions(context, sample))
+            rows += own_answers(context, variants, questions(context, "test", sample))
         except NoHeadError:
             left_out.append("The model has no language-model head: its own answers are left out.")
         if why := sites.refused.get("heads"):

@@ -162,7 +162,7 @@ class Erasure(Measurement):
         options = context.options
         sample = drawn(len(context.corpus.splits["test"]), options.sentences)
         tasks, notes = probed_samples(context, sample, 1)
-        asked = questions(context, sample)
+        asked = questions(context, "test", sample)
         rows: list[Row] = []
         for task in tasks:
             targets = _targets(task.context.examples)

@@ -19,7 +19,6 @@ from probes.common.errors import NoHeadError
 from probes.measurements.intervening.own_answers import (
     LOSS,
     Variant,
-    one_word_each,
     own_answers,
     questions,
 )
@@ -88,7 +87,7 @@ def importance_for_probes(
 
 
 def importance_for_model(context: Context, n_sentences: int) -> Iterator[Row]:
-    """For the model's own loss: the surprisal of one word of each sentence.
+    """For the model's own loss; see `questions`.
 
     Raises:
         NoHeadError: it has no language-model head.
@@ -96,12 +95,11 @@ def importance_for_model(context: Context, n_sentences: int) -> Iterator[Row]:
     from probes.extraction.head_collectors import SurprisalGradients
     from probes.extraction.views import view_over
 
-    dev = context.corpus.splits["dev"]
-    sentences = drawn(len(dev), n_sentences)
-    texts = one_word_each([dev[i] for i in sentences])
-    view = view_over(texts, "written")
-    found = _read(context, view, SurprisalGradients())[[view.index[x] for x in texts], 0]
-    yield from _rows(context, found, context.partition("dev").of_sentence[sentences], LOSS)
+    asked = questions(context, "dev", drawn(len(context.corpus.splits["dev"]), n_sentences))
+    view = view_over(asked.texts, "written")
+    found = _read(context, view, SurprisalGradients(asked.words))
+    gradients = found[[view.index[text] for text in asked.texts], 0]
+    yield from _rows(context, gradients, asked.partition.of_sentence[asked.of_text], LOSS)
 
 
 def _errors(sample: Sample, vectors: Any, first: Mapping[Text, int]) -> Any:
@@ -239,7 +237,7 @@ def pruning(
             yield from _banded(each.rows(_variants(its, context.model.n_layers), DROP, said))
     if LOSS in orders:
         variants = _variants(labels[LOSS], context.model.n_layers)
-        yield from _banded(own_answers(context, variants, questions(context, sample)))
+        yield from _banded(own_answers(context, variants, questions(context, "test", sample)))
 
 
 def _labels(orders: Orders, steps: int) -> _Labels:
