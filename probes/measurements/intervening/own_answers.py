@@ -73,6 +73,8 @@ def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
     ]
 
 
+NO_HEAD = "The model has no language-model head: its own answers are left out."
+
 LOSS, CLOZE, LOG_ODDS = "loss_increase", "cloze_drop", "log_odds_drop"
 
 SMALLEST = "smallest_drop"
@@ -90,6 +92,7 @@ class Questions:
         words: the places of the words of each text whose surprisal is the loss.
         verbs: the right and the wrong form of verbs.
         of_text, of_verb: the sentence of each, by its number in the split.
+        split: the name of the split.
     """
 
     texts: Sequence[Text]
@@ -98,6 +101,7 @@ class Questions:
     of_text: Ints
     of_verb: Ints
     partition: Partition
+    split: str
 
 
 def questions(context: Context, split: str, sample: Ints) -> Questions:
@@ -111,7 +115,7 @@ def questions(context: Context, split: str, sample: Ints) -> Questions:
                 if not isinstance(question, str):
                     verbs.append(question)
                     of_verb.append(number)
-    texts, words = _with_words([sentences[i] for i in sample], context.model.causal)
+    texts, words = with_words([sentences[i] for i in sample], context.model.causal)
     some = [i for i, text in enumerate(texts) if len(words[text])]
     return Questions(
         [texts[i] for i in some],
@@ -120,10 +124,11 @@ def questions(context: Context, split: str, sample: Ints) -> Questions:
         sample[some],
         np.array(of_verb, dtype=int),
         context.partition(split),
+        split,
     )
 
 
-def _with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
+def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
     """Written texts, and the words of each whose surprisal is the loss.
 
     Words have a letter: a line of underscores says nothing about language. A causal model is asked
@@ -158,8 +163,8 @@ def own_answers(context: Context, variants: Sequence[Variant], asked: Questions)
         parts = RatioParts(sums, np.bincount(sentence, counts, n).astype(np.float64))
         both = zip(parts.scores.tolist(), intervals(parts, asked.partition), strict=True)
         for each, (value, pair) in zip(compared, both, strict=True):
-            low, high = ends(informative(bounds(pair)))
-            yield Row(name, value, each.layer, low, high, n=parts.n, axes=each.axes)
+            between = ends(informative(bounds(pair)))
+            yield Row(name, value, each.layer, *between, asked.split, parts.n, axes=each.axes)
 
     def drops(values: Sequence[Floats]) -> Floats:
         return np.stack([values[each.other] - values[each.changed] for each in compared])

@@ -96,6 +96,8 @@ def importance_for_model(context: Context, n_sentences: int) -> Iterator[Row]:
     from probes.extraction.views import view_over
 
     asked = questions(context, "dev", drawn(len(context.corpus.splits["dev"]), n_sentences))
+    if not asked.texts:
+        return
     view = view_over(asked.texts, "written")
     found = _read(context, view, SurprisalGradients(asked.words))
     gradients = found[[view.index[text] for text in asked.texts], 0]
@@ -171,7 +173,7 @@ def importance_and_pruning(
 
     Args:
         tasks: those whose probes can be applied again.
-        ablated: what disabling each head costs.
+        ablated: what disabling each head costs on dev, whose order is followed, and on test.
         sample: sentences of test.
     """
     last, options = context.model.n_layers, context.options
@@ -180,23 +182,24 @@ def importance_and_pruning(
     with suppress(NoHeadError):
         found += importance_for_model(context, options.sentences)
     yield from found
-    costs, orders = _by_head(ablated, last), {}
-    for predicts, importance in _by_head(found, last).items():
-        own = costs[predicts]
-        yield agreement(importance, own, predicts)
+    costs = {split: _by_head(ablated, last, split) for split in ("dev", "test")}
+    orders = {}
+    for predicts, importance in _by_head(found, last, "dev").items():
+        yield agreement(importance, costs["test"][predicts], predicts)
         orders[predicts] = {
             "importance": _ascending(normalised(importance)),
-            "ablation": _ascending(own),
+            "ablation": _ascending(costs["dev"][predicts]),
         }
     if options.steps:
         yield from pruning(context, sample, orders, options.steps)
 
 
-def _by_head(rows: Iterable[Row], last: int) -> dict[str, dict[Head, float]]:
+def _by_head(rows: Iterable[Row], last: int, split: str) -> dict[str, dict[Head, float]]:
     """How important heads are, or what they cost at the last layer, by what is predicted."""
     found: dict[str, dict[Head, float]] = defaultdict(dict)
     for row in rows:
         of_head = row.metric in (IMPORTANCE, DROP, LOSS) and row.axes.get("at", last) == last
+        of_head = of_head and row.split == split
         if of_head and (head := row.axes.get("head")):
             value = np.nan if row.value is None else row.value
             place = row.layer or 0, int(head)
