@@ -189,16 +189,13 @@ def weights(n_clusters: int) -> Floats | None:
     return None if n_clusters < FEWEST else resample(n_clusters).astype(np.float64)
 
 
-def means(
-    values: Floats, cluster: Ints, n_clusters: int, what: str, noise: Floats | float = 0.0
-) -> list[Estimate]:
+def means(values: Floats, cluster: Ints, n_clusters: int, what: str) -> list[Estimate]:
     """The mean of each column, with its interval over clusters of rows.
 
     Args:
         values: shape (n, k).
         cluster: of each row. Shape (n,).
         what: clusters are, in the plural.
-        noise: what else would change the means, in each resample. Shape (resamples,).
     """
     if not len(values):
         return [unknown("nothing to average")] * values.shape[1]
@@ -209,7 +206,7 @@ def means(
         rows = drawn @ counts
         totals = np.full((len(drawn), values.shape[1]), np.nan)
         np.divide(drawn @ sums, rows[:, None], out=totals, where=rows[:, None] > 0)
-        replicates = list(totals.T + noise)
+        replicates = list(totals.T)
     return [
         estimate(float(column.mean()), each, what)
         for column, each in zip(values.T, replicates, strict=True)

@@ -207,6 +207,11 @@ quantities.add("rank_correlation", Quantity(label="rank correlation", bounds=COR
 quantities.add(
     "cloze_drop", Quantity(label="drop of cloze accuracy", percent=True, source="Goldberg 2019")
 )
+quantities.add("log_odds_drop", Quantity(label="drop of log-odds", unit="nats"))
+quantities.add(
+    "smallest_drop",
+    Quantity(label="smallest drop found", percent=True, bounds=SHARE, source="Miettinen 1968"),
+)
 
 # Erasure.
 ELAZAR_2021 = "Elazar et al. 2021"

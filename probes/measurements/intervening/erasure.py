@@ -28,7 +28,16 @@ from probes.measurements.intervening.erasers import (
     leace,
     random_subspace,
 )
-from probes.measurements.intervening.own_answers import CLOZE, LOSS, Variant, own_answers, questions
+from probes.measurements.intervening.own_answers import (
+    CLOZE,
+    LOG_ODDS,
+    LOSS,
+    NO_HEAD,
+    SMALLEST,
+    Variant,
+    own_answers,
+    questions,
+)
 from probes.measurements.intervening.probed_sample import (
     ProbedSample,
     Sample,
@@ -117,7 +126,7 @@ class Erasure(Measurement):
         ),
         Pivot(
             "the model's own answers",
-            (LOSS, CLOZE),
+            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
             columns=("metric", "eraser", "less"),
             where={"less": (NOTHING, CONTROL)},
             apart="erased",
@@ -167,7 +176,7 @@ class Erasure(Measurement):
         options = context.options
         sample = drawn(len(context.corpus.splits["test"]), options.sentences)
         tasks, notes = probed_samples(context, sample, 1)
-        asked = questions(context, sample)
+        asked = questions(context, "test", sample)
         rows: list[Row] = []
         for task in tasks:
             targets = _targets(task.context.examples)
@@ -179,7 +188,7 @@ class Erasure(Measurement):
             try:
                 rows += own_answers(context, variants, asked)
             except NoHeadError:
-                notes.append("The model has no language-model head: its own answers are left out.")
+                notes.append(NO_HEAD)
             if len(targets) == 1:
                 notes.append(f"{task.name} has no control task: its examples have no types.")
         return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))

@@ -55,6 +55,7 @@ class Sample:
 
     def __init__(self, context: Context, split: str, sentences: Ints) -> None:
         self.context, self.split = context, context.examples.splits[split]
+        self.name_of_split = split
         self.kept = np.flatnonzero(np.isin(self.split.sentence, sentences))
         self.sentences = self.split.sentence[self.kept]
         self.texts: list[Text] = [self.split.texts[i] for i in self.kept]
@@ -82,14 +83,17 @@ class ProbedSample(Sample):
         context: of the task and its scores.
         sentences: see `Sample`.
         n_variants: how many passes there will be.
+        split: another split than test, on which something is to be chosen.
 
     Attributes:
-        predicted: of each pass, at first those of the untouched one. Shape (variants, L, n, …).
+        predicted: of each pass, at the layers that have been taken. Shape (variants, L, n, …).
         why_not: why the task is left out; empty if it is not.
     """
 
-    def __init__(self, context: Context, sentences: Ints, n_variants: int) -> None:
-        super().__init__(context, "test", sentences)
+    def __init__(
+        self, context: Context, sentences: Ints, n_variants: int, split: str = "test"
+    ) -> None:
+        super().__init__(context, split, sentences)
         self.name, self.view = context.task.name, context.examples.view
         self.why_not = why_not(context.spec)
         if not context.model.window:
@@ -99,10 +103,11 @@ class ProbedSample(Sample):
         elif context.task.pooling or self.view not in ("plain", "masked", "cut"):
             self.why_not = "it reads texts of its own"
         elif not len(self.kept):
-            self.why_not = "the sample has none of its examples"
+            self.why_not = f"the sample of {split} has none of its examples"
         else:
-            base = context.predicted(context.layers)[:, self.kept]
-            self.predicted = np.repeat(base[None], n_variants, axis=0)
+            said = context.predicted(context.layers)
+            shape = n_variants, len(said), len(self.kept), *said.shape[2:]
+            self.predicted = np.zeros(shape, said.dtype)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -116,7 +121,7 @@ class ProbedSample(Sample):
     @cached_property
     def gold(self) -> Any:
         """The labels of the examples that are kept."""
-        gold = self.context.scorers["test"].gold
+        gold = self.context.scorers[self.name_of_split].gold
         return gold.part(np.isin(np.arange(len(gold.labels)), self.kept))
 
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
@@ -138,17 +143,22 @@ class ProbedSample(Sample):
     ) -> Iterator[Row]:
         """What each variant costs the probes of layers at and above it; p at the last layer.
 
+        On dev the cost at the last layer alone, by which something is chosen.
+
         Args:
             name: of the metric: a score in one pass less that in another.
             predicted: shape (variants, L, n, …).
             axes: further ones of all rows.
         """
-        draws = draws_of(self.gold)
-        for place, at in enumerate(self.context.layers):
+        on_test = self.name_of_split == "test"
+        draws = draws_of(self.gold) if on_test else None
+        for place, at in enumerate(self.layers):
+            if not on_test and at != self.layers[-1]:
+                continue
             compared = [each for each in comparisons(variants) if each.layer <= at]
             both = self._both_sides(compared, predicted[:, place], at)
             p: dict[int, float] = {}
-            if at == self.layers[-1]:
+            if on_test and at == self.layers[-1]:
                 p = _tests(compared, both)
             for number, (each, its) in enumerate(zip(compared, both, strict=True)):
                 pair = None
@@ -160,6 +170,7 @@ class ProbedSample(Sample):
                     its.other.scores[0] - its.changed.scores[0],
                     each.layer,
                     *ends(pair),
+                    split=self.name_of_split,
                     n=len(self.kept),
                     p=p.get(number),
                     axes={**each.axes, "at": at, "predicts": self.name, **axes},
@@ -233,14 +244,14 @@ def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, 
 
 
 def probed_samples(
-    context: Context, sentences: Ints, n_variants: int
+    context: Context, sentences: Ints, n_variants: int, split: str = "test"
 ) -> tuple[list[ProbedSample], list[str]]:
     """All scored tasks whose probes can be applied again; and notes about the others.
 
     Raises:
         NotServedError: there is none.
     """
-    every = [ProbedSample(each, sentences, n_variants) for each in context.of_results]
+    every = [ProbedSample(each, sentences, n_variants, split) for each in context.of_results]
     found = [each for each in every if not each.why_not]
     if not found:
         raise NotServedError("no task was scored whose probes can be applied to other vectors")
