@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.measurements.intervening.own_answers import Comparison
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
@@ -160,6 +161,40 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
     return wrong / n_sets
 
 
+def false_effects(n_draws: int, ratio: float, n_sets: int, n_layers: int = 7) -> float:
+    """Share of simulations in which a control of erasure differs from other draws of itself.
+
+    One draw stands in the place of the labels, at each of the layers, all tested together.
+
+    Args:
+        n_draws: of the control that it is compared with; of 1 no variance is known.
+        ratio: the deviation over draws in standard errors of the difference of two draws; at
+            layers it is from half to twice that.
+    """
+    draws = resample(200).astype(np.float64)
+    pairs = [(layer, n_layers + layer) for layer in range(n_layers)]
+    sizes = ratio * np.geomspace(0.5, 2, n_layers) * np.sqrt(2 / 200)
+    wrong = 0
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        effects = rng.standard_normal((n_layers, 1 + n_draws, 200))
+        effects += sizes[:, None, None] * rng.standard_normal((n_layers, 1 + n_draws, 1))
+        own, control = effects[:, 0], effects[:, 1:].mean(1)
+        cells = np.concatenate([own, control])
+        values, variances = cells @ draws.T / 200, np.zeros(2 * n_layers)
+        for layer in range(n_layers if n_draws > 1 else 0):
+            scores = dict(enumerate(effects[layer].mean(-1).tolist()))
+            compared = Comparison((0,), tuple(range(1, 1 + n_draws)), layer, {}, 1 + 1 / n_draws)
+            spread = compared.spread(scores)
+            assert spread is not None, "there are several draws"
+            values[layer] += training_noise(f"{number} {layer}", [layer], *spread, len(draws))[0]
+            variances[layer] = spread.sd**2
+        means = cells.mean(1)
+        errors = Errors((cells - means[:, None]) / 200, variances, draws)
+        wrong += bool(max_t(means, [(values, errors)], pairs).min() < ALPHA)
+    return wrong / n_sets
+
+
 def main() -> None:
     """Print the tables of docs/method.md."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -177,6 +212,11 @@ def main() -> None:
     for name in DESIGNS:
         found = (false_separations(name, x, options.simulations) for x in ratios)
         print(f"| {name} |", *(f"{x:.1%} |" for x in found), flush=True)
+    print("\n| control against itself; SD over draws / SE |", *(f"{x:g} |" for x in ratios))
+    print("| --- |" + " ---: |" * len(ratios))
+    for n_draws in (1, 5):
+        found = (false_effects(n_draws, x, options.simulations) for x in ratios)
+        print(f"| {n_draws} |", *(f"{x:.1%} |" for x in found), flush=True)
 
 
 if __name__ == "__main__":
