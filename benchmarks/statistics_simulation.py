@@ -8,6 +8,9 @@ independent. The truth is the metric of a test set two hundred times as large.
 Tests: layers of one model, or models, are equally good. The score of each is the truth, plus what
 its training and what the test sample happen to add; the deviation over trainings is estimated from
 as many further fits as the suite makes.
+
+Losses: a head is disabled, and the loss of each piece changes. Heads: none of them matters, and one
+is chosen by what it costs.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from probes.measurements.intervening.own_answers import Comparison
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
+from probes.statistics.partition import by_sentence
+from probes.statistics.ratios import RatioParts, intervals
 from probes.statistics.replicates import training_noise
 from probes.statistics.significance import ALPHA, Errors, all_pairs, max_t
 
@@ -195,6 +200,64 @@ def false_effects(n_draws: int, ratio: float, n_sets: int, n_layers: int = 7) ->
     return wrong / n_sets
 
 
+LOSSES = {
+    "one piece of each sentence": (1, 0.0),
+    "all pieces": (15, 0.0),
+    "all pieces, 1 % trimmed on each side": (15, 0.01),
+    "all pieces, 5 % trimmed on each side": (15, 0.05),
+}
+"""Estimator → pieces of a sentence on average, and the share that is trimmed."""
+
+
+def loss_of_pieces(name: str, increase: float, n_sets: int) -> tuple[float, float]:
+    """How often the interval of a mean increase of loss covers the truth, and lies above 0.
+
+    In 300 sentences most changes are small, with heavy tails, and one piece in fifty loses more: so
+    a head of a Gemma of 270 M parameters changes the loss of EWT (mean .046, median .006).
+
+    Args:
+        name: of one of `LOSSES`.
+        increase: the true mean, in nats.
+    """
+    (length, trimmed), covered, found = LOSSES[name], 0, 0
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        sentence = np.repeat(np.arange(300), rng.integers(1, 2 * length, 300))
+        n = len(sentence)
+        changes = 0.2 * rng.standard_t(3, n) + 0.05 * rng.standard_normal(300)[sentence]
+        changes += (rng.random(n) < 0.02) * rng.exponential(50 * increase, n)
+        order = np.argsort(changes)
+        ends = resample(300, _N_RESAMPLES, number)[:, sentence[order]].cumsum(1)
+        outside = trimmed * ends[:, -1:]
+        kept = np.diff(np.clip(ends, outside, ends[:, -1:] - outside), axis=1, prepend=outside)
+        low, high = interval(kept @ changes[order] / kept.sum(1))
+        covered, found = covered + bool(low <= increase <= high), found + bool(low > 0)
+    return covered / n_sets, found / n_sets
+
+
+def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tuple[float, float]:
+    """How often the interval of the head that costs most excludes 0, though no head matters.
+
+    Disabling a head makes one word in a hundred right, and as many wrong.
+
+    Returns:
+        for the head that costs most on the same sentences, and for the one that does on others.
+    """
+    split, wrong = by_sentence(n_sentences), np.zeros(2)
+    for number in range(n_sets):
+        rng, samples = np.random.default_rng(number), []
+        for _ in ("dev", "test"):
+            words = rng.integers(5, 31, n_sentences)
+            lost, won = rng.binomial(words[:, None], 0.01, (2, n_sentences, n_heads))
+            samples.append(RatioParts((lost - won).astype(np.float64), words.astype(np.float64)))
+        dev, test = samples
+        for place, chosen in enumerate((test, dev)):
+            ((low, high),) = intervals(test.of(int(chosen.scores.argmax())), split)
+            wrong[place] += bool(low > 0 or high < 0)
+    same, others = wrong / n_sets
+    return same, others
+
+
 def main() -> None:
     """Print the tables of docs/method.md."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -217,6 +280,13 @@ def main() -> None:
     for n_draws in (1, 5):
         found = (false_effects(n_draws, x, options.simulations) for x in ratios)
         print(f"| {n_draws} |", *(f"{x:.1%} |" for x in found), flush=True)
+    print("\n| increase of loss, in nats |", *(f"{x:g} |" for x in (0, 0.02, 0.046)))
+    print("| --- |" + " ---: |" * 3)
+    for name in LOSSES:
+        pairs = [loss_of_pieces(name, x, options.sets) for x in (0.0, 0.02, 0.046)]
+        print(f"| {name} |", *(f"{covered:.1%}, {above:.1%} |" for covered, above in pairs))
+    same, others = chosen_heads(options.sets)
+    print(f"\nHeads without effect: {same:.1%} where they are chosen, {others:.1%} elsewhere.")
 
 
 if __name__ == "__main__":

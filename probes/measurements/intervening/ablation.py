@@ -113,19 +113,22 @@ class Ablation(Measurement):
     ``at`` loses of the headline score of a task (``predicts``), on the same examples, with its
     interval; at the last layer with p, corrected over all heads (or layers) of the task. ``cosine``
     is the mean similarity of words' vectors with the untouched ones, ``cka`` that of the last
-    layer. With a language-model head: ``loss_increase``, of the surprisal of one word of each
-    sentence, in nats, and ``cloze_drop``, of the accuracy of cloze agreement.
+    layer. With a language-model head: ``loss_increase``, in nats per piece of words that have
+    a letter; ``cloze_drop``, of the accuracy of cloze agreement on all verbs of test;
+    ``smallest_drop``, that would be found four times in five; and ``log_odds_drop``, of the log
+    odds of the right form against the wrong one, in nats. Heads are also read on dev
+    (``split``), where those are chosen that cost most and least.
 
     ``importance`` of a head (split dev) is for the loss of the last layer's probe, or the model's
     own (``predicts`` is then ``loss_increase``); ``rank_correlation`` is that with what disabling
     ``heads`` costs. Where ``disabled`` is ``heads``, the share ``pruned`` (in per cent) is zeroed,
     those first that are least by ``importance``, divided by the l2 norm of their layer, or by
-    ``ablation``, which was measured on the same sentences; at ``random``, the interval is the range
-    of five orders.
+    ``ablation``, which was measured on dev; at ``random``, the interval is the range of five
+    orders.
     """
 
     name = "ablation"
-    version = 2
+    version = 3
     asks = ("results",)
     summary = "what disabling each head and block costs probes, vectors and the model's answers"
     options = AblationOptions

@@ -102,8 +102,8 @@ class Erasure(Measurement):
     train, compared with one fitted to untouched vectors of that sample. ``eraser`` says whether it
     is the ``labels`` that are erased, those of the ``control task``, or directions at ``random``
     that change vectors as much; and ``less`` whether the drop by one of these was subtracted. At
-    the last layer with p, corrected over the layers of erasure. ``loss_increase`` and
-    ``cloze_drop`` are as in ablation, ``probe_score`` is the score that is reported of the layer,
+    the last layer with p, corrected over the layers of erasure. What is said of the model's own
+    answers is as in ablation, ``probe_score`` is the score that is reported of the layer,
     ``erased_rank`` and ``erased_variance`` say how much is taken away. All of a control is the mean
     over `DRAWS` draws, whose variance is part of intervals and tests.
     """
