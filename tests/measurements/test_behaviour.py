@@ -783,10 +783,13 @@ def test_readable_is_what_plain_states_say_of_the_two_forms(
             own_logits = distribution(model, ids)[place]
             assert (own_logits[one_[0]] > own_logits[other[0]]) == right[layer][-1]
     assert record.facts["examples"] == sum(known) == len(right[0])
+    gold = arrays["gold"][known]
     for layer, its in right.items():
-        assert one(record, "readable", layer).value == pytest.approx(np.mean(its))
-        hits = arrays["predicted"][probe.layers.index(layer), 0] == arrays["gold"]
-        assert one(record, "decodable", layer).value == pytest.approx(hits[known].mean())
+        value = balanced_accuracy_score(gold, np.where(its, gold, 1 - gold))
+        assert one(record, "readable", layer).value == pytest.approx(value)
+        said = arrays["predicted"][probe.layers.index(layer), 0][known]
+        value = balanced_accuracy_score(gold, said)
+        assert one(record, "decodable", layer).value == pytest.approx(value)
     assert len(set(map(np.mean, right.values()))) > 1
 
 

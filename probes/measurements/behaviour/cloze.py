@@ -92,7 +92,6 @@ class Cloze(Measurement):
             "decodable and used, %",
             (*_BY_LAYER, "decodable_less_used"),
             columns=("metric",),
-            below=("used",),
             note="Decodable: the probe is right; used: the model is, by the threshold of train. On "
             "the same verbs, of which either number counts alike. κ: agreement beyond chance.",
         ),
