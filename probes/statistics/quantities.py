@@ -243,7 +243,8 @@ for _name, _label, _source in (
     quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
 quantities.add("lost", Quantity(percent=True, bounds=CORRELATION))
 quantities.add(
-    "kappa", Quantity(label="κ", digits=2, bounds=CORRELATION, source="Geirhos et al. 2020")
+    "error_consistency",
+    Quantity(label="κ of errors", digits=2, bounds=CORRELATION, source="Geirhos et al. 2020"),
 )
 quantities.add("answer_threshold", Quantity(label="threshold of train", unit="nats"))
 quantities.add("decodable_less_used", Quantity(label="decodable less used", percent=True))

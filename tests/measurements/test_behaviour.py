@@ -627,7 +627,7 @@ def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> 
         gap = one(record, "decodable_less_used", layer)
         assert gap.value == pytest.approx(balanced_accuracy_score(gold, own) - used.value)
         assert gap.n == len(cut)
-        kappa = one(record, "kappa", layer).value
+        kappa = one(record, "error_consistency", layer).value
         if kappa is None:
             assert right.all()
             assert cut.all()

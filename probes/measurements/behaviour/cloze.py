@@ -40,7 +40,7 @@ _BY_LAYER = {
     "decodable_only": "one_only",
     "used_only": "other_only",
     "neither": "neither",
-    "kappa": "kappa",
+    "error_consistency": "kappa",
 }
 """Metric → its name in `TwoAnswers.found`, of the probe and the model."""
 
@@ -62,7 +62,7 @@ class Cloze(Measurement):
     With that threshold, and as means over both numbers, so that ``used`` and ``decodable`` are
     balanced accuracies: ``used``; by layer ``decodable``, of the probe on the same examples; the
     shares ``both``, ``decodable_only``, ``used_only`` and ``neither``; ``decodable_less_used`` with
-    p, corrected over layers; and ``kappa``, how far both are right and wrong on the same examples
+    p, corrected over layers; and ``error_consistency``, how far both are right and wrong on the same examples
     beyond chance: Cohen's κ of the two, the error consistency of Geirhos et al. (2020, eq. 3).
 
     Arrays: ``used`` (examples,), 1 where the model prefers the right form, ½ for a tie, NaN for
