@@ -193,6 +193,7 @@ class LossOfWords(TokenScores):
         return super().copies([x for x in some if len(x.place)], reader)
 
     def _masked(self, window: Window, piece: Ints, row: Ints, reader: Reader) -> Iterator[Window]:
+        assert reader.mask_id is not None
         ids = window.ids.copy()
         ids[window.place] = reader.mask_id
         yield replace(window, ids=ids, owner=row)

@@ -274,16 +274,20 @@ def _read(
 
 def extreme_heads(record: Record) -> Table:
     """Of each task, the heads whose disabling costs most and least on dev, and what on test."""
-    of_task: dict[Place, list[Row]] = {}
+    on_dev: dict[Place, list[Row]] = {}
+    on_test: dict[tuple[Any, ...], Row] = {}
     for row in record.rows:
         if row.metric == DROP and row.split == "dev" and row.value is not None:
-            of_task.setdefault(row.axes["predicts"], []).append(row)
+            on_dev.setdefault(row.axes["predicts"], []).append(row)
+        elif row.metric == DROP:
+            on_test[row.layer, *sorted(row.axes.items())] = row
     lines = []
-    for task, rows in of_task.items():
+    for task, rows in on_dev.items():
         ordered = sorted(rows, key=lambda row: -(row.value or 0.0))
-        for what, chosen in (("costs most", ordered[0]), ("costs least", ordered[-1])):
-            if (row := record.rows.at(DROP, chosen.layer, **chosen.axes)) is None:
+        for what, its in (("costs most", ordered[0]), ("costs least", ordered[-1])):
+            if (place := (its.layer, *sorted(its.axes.items()))) not in on_test:
                 continue
+            row = on_test[place]
             pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
             lines.append(
                 TableRow.of(

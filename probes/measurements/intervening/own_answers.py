@@ -219,8 +219,8 @@ def own_answers(context: Context, variants: Sequence[Variant], asked: Questions)
             pieces = np.add.reduceat(found.pieces, found.first)[place]
         yield from rows(LOSS, losses, asked.of_text, pieces)
     texts = [text for each in asked.verbs for text in each]
-    found = _scores(context, variants, texts, TokenScores()) if texts else ()
-    answers = [answered(each, asked.verbs) for each in found]
+    scores = _scores(context, variants, texts, TokenScores()) if texts else ()
+    answers = [answered(found, asked.verbs) for found in scores]
     if answers and (alike := answers[0].comparable).any():
         of_verb, ones = asked.of_verb[alike], np.ones(alike.sum())
         right = [each.right[alike] for each in answers]
