@@ -649,9 +649,7 @@ def test_the_threshold_is_the_best_of_train_by_plain_passes(
                 right, wrong = (stretch_score(kind, plain, s, x.hide, form) for form in forms)
                 singular.append(x.label == "Sing")
                 log_odds.append((right - wrong) * (1 if singular[-1] else -1))
-    found = one(
-        answered.results[kind, "agreement"].evidence["cloze"], "answer_threshold", split="train"
-    )
+    found = one(answered.results[kind, "agreement"].evidence["cloze"], "answer_threshold")
     assert found.n == len(log_odds)
     ordered = np.sort(log_odds)
     tried = [0.0, *(ordered[1:] + ordered[:-1]) / 2]
