@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 
 def fitted_threshold(log_odds: Floats, positive: NDArray[np.bool_]) -> float:
-    """The threshold with the greatest balanced accuracy; of several, the one nearest to 0.
+    """The threshold at which both classes are recognised equally often, or nearly so.
 
-    It is 0, or lies halfway between two neighbouring log-odds.
+    It is 0, or lies halfway between two neighbouring log-odds; of several, it is the nearest to 0.
+    The greatest balanced accuracy would be reached by chance at any place where nothing is known,
+    also where nearly all answers are the same.
 
     Args:
         log_odds: of the first class. Shape (n,).
@@ -33,7 +35,8 @@ def fitted_threshold(log_odds: Floats, positive: NDArray[np.bool_]) -> float:
     tried = np.concatenate([[0.0], (values[1:] + values[:-1]) / 2])
     above = (log_odds > tried[:, None])[:, positive].mean(1)
     below = (log_odds < tried[:, None])[:, ~positive].mean(1)
-    best = tried[above + below == (above + below).max()]
+    unlike = np.abs(above - below)
+    best = tried[unlike == unlike.min()]
     return float(best[np.abs(best).argmin()])
 
 

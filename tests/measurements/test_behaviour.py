@@ -636,7 +636,7 @@ def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> 
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_the_threshold_is_the_best_of_train_by_plain_passes(
+def test_the_threshold_has_equal_recalls_on_train_by_plain_passes(
     kind: str, answered: Any, plain: Any
 ) -> None:
     n_pieces, log_odds, singular = plain[kind][1], [], []
@@ -653,8 +653,9 @@ def test_the_threshold_is_the_best_of_train_by_plain_passes(
     assert found.n == len(log_odds)
     ordered = np.sort(log_odds)
     tried = [0.0, *(ordered[1:] + ordered[:-1]) / 2]
-    of_each = [balanced_accuracy_score(singular, np.array(log_odds) > t) for t in tried]
-    best = min((t for t, x in zip(tried, of_each, strict=True) if x == max(of_each)), key=abs)
+    recalls = [recall_score(singular, np.array(log_odds) > t, average=None) for t in tried]
+    unlike = [abs(one - other) for one, other in recalls]
+    best = min((t for t, x in zip(tried, unlike, strict=True) if x == min(unlike)), key=abs)
     assert found.value == pytest.approx(best, abs=1e-3)
 
 

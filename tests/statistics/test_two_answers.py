@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score
+from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, recall_score
 
 from probes.statistics.two_answers import TwoAnswers, fitted_threshold, found, p_values
 
@@ -46,6 +46,10 @@ def test_a_threshold_undoes_a_prior_and_nothing_else():
     log_odds = np.array([5.0, 4, 3, 2, 1.5, 0.5, -1, -3])
     assert fitted_threshold(log_odds, positive) == 1.75
     assert fitted_threshold(log_odds - 1.7, positive) == 0  # already right there
+    # One singular verb stands out, of the others nothing is known: most answers are not the same.
+    nothing_known = np.array([9.0, 1.8, 1.2, 0.6, 1.9, 1.3, 0.7, 0.5])
+    above = nothing_known > fitted_threshold(nothing_known, positive)
+    assert recall_score(positive, above) == recall_score(~positive, ~above) == 0.5
 
 
 def test_differences_are_tested_where_enough_clusters_differ():
