@@ -8,6 +8,9 @@ independent. The truth is the metric of a test set two hundred times as large.
 Tests: layers of one model, or models, are equally good. The score of each is the truth, plus what
 its training and what the test sample happen to add; the deviation over trainings is estimated from
 as many further fits as the suite makes.
+
+Losses: a head is disabled, and the loss of each piece changes. Heads: none of them matters, and one
+is chosen by what it costs.
 """
 
 from __future__ import annotations
@@ -21,9 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.wording import counted
+from probes.measurements.intervening.own_answers import Comparison
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
+from probes.statistics.partition import by_sentence
+from probes.statistics.ratios import RatioParts, intervals
 from probes.statistics.replicates import training_noise
 from probes.statistics.significance import ALPHA, Errors, above_all, all_pairs, max_t
 
@@ -192,6 +198,98 @@ def false_floors(n_documents: int, ratio: float, n_sets: int, n_floors: int = 3)
     return wrong / n_sets
 
 
+def false_effects(n_draws: int, ratio: float, n_sets: int, n_layers: int = 7) -> float:
+    """Share of simulations in which a control of erasure differs from other draws of itself.
+
+    One draw stands in the place of the labels, at each of the layers, all tested together.
+
+    Args:
+        n_draws: of the control that it is compared with; of 1 no variance is known.
+        ratio: the deviation over draws in standard errors of the difference of two draws; at
+            layers it is from half to twice that.
+    """
+    draws = resample(200).astype(np.float64)
+    pairs = [(layer, n_layers + layer) for layer in range(n_layers)]
+    sizes = ratio * np.geomspace(0.5, 2, n_layers) * np.sqrt(2 / 200)
+    wrong = 0
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        effects = rng.standard_normal((n_layers, 1 + n_draws, 200))
+        effects += sizes[:, None, None] * rng.standard_normal((n_layers, 1 + n_draws, 1))
+        own, control = effects[:, 0], effects[:, 1:].mean(1)
+        cells = np.concatenate([own, control])
+        values, variances = cells @ draws.T / 200, np.zeros(2 * n_layers)
+        for layer in range(n_layers if n_draws > 1 else 0):
+            scores = dict(enumerate(effects[layer].mean(-1).tolist()))
+            compared = Comparison((0,), tuple(range(1, 1 + n_draws)), layer, {}, 1 + 1 / n_draws)
+            spread = compared.spread(scores)
+            assert spread is not None, "there are several draws"
+            values[layer] += training_noise(f"{number} {layer}", [layer], *spread, len(draws))[0]
+            variances[layer] = spread.sd**2
+        means = cells.mean(1)
+        errors = Errors((cells - means[:, None]) / 200, variances, draws)
+        wrong += bool(max_t(means, [(values, errors)], pairs).min() < ALPHA)
+    return wrong / n_sets
+
+
+LOSSES = {
+    "one piece of each sentence": (1, 0.0),
+    "all pieces": (15, 0.0),
+    "all pieces, 1 % trimmed on each side": (15, 0.01),
+    "all pieces, 5 % trimmed on each side": (15, 0.05),
+}
+"""Estimator → pieces of a sentence on average, and the share that is trimmed."""
+
+
+def loss_of_pieces(name: str, increase: float, n_sets: int) -> tuple[float, float]:
+    """How often the interval of a mean increase of loss covers the truth, and lies above 0.
+
+    In 300 sentences most changes are small, with heavy tails, and one piece in fifty loses more: so
+    a head of a Gemma of 270 M parameters changes the loss of EWT (mean .046, median .006).
+
+    Args:
+        name: of one of `LOSSES`.
+        increase: the true mean, in nats.
+    """
+    (length, trimmed), covered, found = LOSSES[name], 0, 0
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        sentence = np.repeat(np.arange(300), rng.integers(1, 2 * length, 300))
+        n = len(sentence)
+        changes = 0.2 * rng.standard_t(3, n) + 0.05 * rng.standard_normal(300)[sentence]
+        changes += (rng.random(n) < 0.02) * rng.exponential(50 * increase, n)
+        order = np.argsort(changes)
+        ends = resample(300, _N_RESAMPLES, number)[:, sentence[order]].cumsum(1)
+        outside = trimmed * ends[:, -1:]
+        kept = np.diff(np.clip(ends, outside, ends[:, -1:] - outside), axis=1, prepend=outside)
+        low, high = interval(kept @ changes[order] / kept.sum(1))
+        covered, found = covered + bool(low <= increase <= high), found + bool(low > 0)
+    return covered / n_sets, found / n_sets
+
+
+def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tuple[float, float]:
+    """How often the interval of the head that costs most excludes 0, though no head matters.
+
+    Disabling a head makes one word in a hundred right, and as many wrong.
+
+    Returns:
+        for the head that costs most on the same sentences, and for the one that does on others.
+    """
+    split, wrong = by_sentence(n_sentences), np.zeros(2)
+    for number in range(n_sets):
+        rng, samples = np.random.default_rng(number), []
+        for _ in ("dev", "test"):
+            words = rng.integers(5, 31, n_sentences)
+            lost, won = rng.binomial(words[:, None], 0.01, (2, n_sentences, n_heads))
+            samples.append(RatioParts((lost - won).astype(np.float64), words.astype(np.float64)))
+        dev, test = samples
+        for place, chosen in enumerate((test, dev)):
+            ((low, high),) = intervals(test.of(int(chosen.scores.argmax())), split)
+            wrong[place] += bool(low > 0 or high < 0)
+    same, others = wrong / n_sets
+    return same, others
+
+
 def main() -> None:
     """Print the tables of docs/method.md."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -215,6 +313,18 @@ def main() -> None:
         found = (false_floors(n, x, options.simulations, n_floors) for x in ratios)
         head = f"{n} documents, {counted(n_floors, 'floor')}"
         print(f"| {head} |", *(f"{x:.1%} |" for x in found), flush=True)
+    print("\n| control against itself; SD over draws / SE |", *(f"{x:g} |" for x in ratios))
+    print("| --- |" + " ---: |" * len(ratios))
+    for n_draws in (1, 5):
+        found = (false_effects(n_draws, x, options.simulations) for x in ratios)
+        print(f"| {n_draws} |", *(f"{x:.1%} |" for x in found), flush=True)
+    print("\n| increase of loss, in nats |", *(f"{x:g} |" for x in (0, 0.02, 0.046)))
+    print("| --- |" + " ---: |" * 3)
+    for name in LOSSES:
+        pairs = [loss_of_pieces(name, x, options.sets) for x in (0.0, 0.02, 0.046)]
+        print(f"| {name} |", *(f"{covered:.1%}, {above:.1%} |" for covered, above in pairs))
+    same, others = chosen_heads(options.sets)
+    print(f"\nHeads without effect: {same:.1%} where they are chosen, {others:.1%} elsewhere.")
 
 
 if __name__ == "__main__":

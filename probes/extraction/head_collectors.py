@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
 from typing import Any, ClassVar
 
 import torch
 
 from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces
-from probes.extraction.collectors import Collector, Reader
+from probes.extraction.collectors import Collector
 from probes.extraction.inspection import base_model
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.sites import Change, Site, changed, sites_of
-from probes.extraction.token_scores import TokenScores
+from probes.extraction.token_scores import LossOfWords
 from probes.extraction.views import Text
-from probes.extraction.windows import Pooling, Window
+from probes.extraction.windows import Pooling
 from probes.records.header import ModelRecord
 
 FOUND = "found"
@@ -185,25 +184,28 @@ class ProbeGradients(_Gradients):
         self._take(windows, states, errors.unflatten(1, states.shape[:2]))
 
 
-class SurprisalGradients(_Gradients, TokenScores):
-    """The same of the surprisal of kept words, by within-word l2r; see `TokenScores`."""
+class SurprisalGradients(_Gradients, LossOfWords):
+    """The same of the mean surprisal of the pieces of some words; see `LossOfWords`."""
 
     name = "gradients of surprisal"
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """See `Collector`."""
-        TokenScores.start(self, shard, pieces)
+        LossOfWords.start(self, shard, pieces)
         self._begin(len(shard.texts), 1)
-
-    def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
-        """See `Collector`; without copies of which another masks more of the word."""
-        found, n = super().copies(windows, reader), len(self._ids)
-        pairs = zip_longest(found, found[1:])
-        return [x for x, then in pairs if then is None or then.owner[0] != x.owner[0] + n]
+        self._text = torch.arange(len(shard.texts)).repeat_interleave(
+            torch.tensor([int(counts.sum()) for counts in self._counts])
+        )
+        self._n = torch.zeros(len(shard.texts))
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """See `Collector`."""
         logits = output.logits.float()
-        targets = to_device(self._ids[windows.word % len(self._ids)], logits.device)
+        targets = to_device(self._ids[windows.word], logits.device)
         loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
         self._take(windows, loss, torch.ones(1))
+        self._n += self._text[windows.word].bincount(minlength=len(self._n))
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """See `Collector`."""
+        return {FOUND: self._found / self._n.clamp(min=1)[:, None, None, None]}

@@ -101,10 +101,8 @@ class TokenScores(Collector):
             piece = window.place - reader.n_prefix + window.first
             row = piece + self._shift[window.text]
             if reader.causal:
-                scored = window.place > 0
-                share = np.ones(int(scored.sum()))
-                its = replace(window, place=window.place[scored], owner=row[scored], share=share)
-                found += [its] if scored.any() else []
+                its = replace(window, owner=row).part(window.place > 0)
+                found += [its] if len(its.place) else []
             else:
                 found += self._masked(window, piece, row, reader)
         return found
@@ -167,6 +165,38 @@ class TokenScores(Collector):
             "within_word": torch.where(within.isnan(), log_p, within),
             "rank": self._rank[:n],
         }
+
+
+class LossOfWords(TokenScores):
+    """The same of some words of each text, which a masked model reads masked together.
+
+    So it is trained (Devlin et al. 2019), but with pieces that are drawn one by one.
+
+    Args:
+        words: by text, the places of the words that are scored.
+    """
+
+    name = "loss of words"
+
+    def __init__(self, words: Mapping[Text, Ints]) -> None:
+        self._words = words
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """See `Collector`."""
+        super().start(shard, pieces)
+        kept = [np.isin(np.arange(*text.keep), self._words[text]) for text in shard.texts]
+        self._kept = np.concatenate(kept)
+
+    def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
+        """One of each window that has pieces of these words. See `TokenScores` for errors."""
+        some = [x.part(self._kept[x.owner]) for x in windows]
+        return super().copies([x for x in some if len(x.place)], reader)
+
+    def _masked(self, window: Window, piece: Ints, row: Ints, reader: Reader) -> Iterator[Window]:
+        assert reader.mask_id is not None
+        ids = window.ids.copy()
+        ids[window.place] = reader.mask_id
+        yield replace(window, ids=ids, owner=row)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ import numpy as np
 from probes.common.arrays import Floats, Ints
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from probes.extraction.alignment import Pieces
 
 Pooling = Literal["mean", "first", "last"]
@@ -52,6 +54,11 @@ class Window:
     owner: Ints
     share: Floats
     second: int = 0
+
+    def part(self, kept: NDArray[np.bool_]) -> Window:
+        """The same window, of which only some pieces are used. Shape of `kept`: (pieces,)."""
+        place, owner, share = self.place[kept], self.owner[kept], self.share[kept]
+        return replace(self, place=place, owner=owner, share=share)
 
 
 def windows_of_text(

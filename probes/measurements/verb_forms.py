@@ -36,12 +36,18 @@ class Answers(NamedTuple):
     """What a model says to questions.
 
     Attributes:
-        right: how right it is: 1, 0, or ½ for a tie. Shape (n,).
+        log_odds: log p of the right form less that of the wrong one. Shape (n,).
         n_tokens: of the right and of the wrong form. Shape (n, 2).
     """
 
-    right: Floats
+    log_odds: Floats
     n_tokens: Ints
+
+    @property
+    def right(self) -> Floats:
+        """How right it is: 1, 0, or ½ for a tie. Shape (n,)."""
+        found: Floats = (1 + np.sign(self.log_odds)) / 2
+        return found
 
     @property
     def comparable(self) -> NDArray[np.bool_]:
@@ -63,7 +69,7 @@ def answered(found: Scored, questions: Sequence[Question]) -> Answers:
     places = [[found.place(text) for text in each] for each in questions]
     at = np.array(places, dtype=np.int64).reshape(-1, 2)
     right, wrong = found.within_word[at].T
-    return Answers((1 + np.sign(right - wrong)) / 2, found.pieces[at])
+    return Answers(right - wrong, found.pieces[at])
 
 
 @dataclass(frozen=True)

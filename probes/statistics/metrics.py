@@ -10,7 +10,7 @@ gold label of -1 was not in train, and no prediction equals it. Multi-label gold
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -110,6 +110,22 @@ def mean_parts(gold: Gold, values: Floats) -> csr_array:
 def mean_value(sums: Floats) -> Floats:
     """A mean over examples, from sums of `mean_parts`."""
     return ratio(sums[..., 0], sums[..., 1])
+
+
+def averaged(metric: Metric, n: int) -> Metric:
+    """The mean of a metric over n predictions, from their sums side by side (…, n × k)."""
+
+    def value(sums: Floats) -> Floats:
+        return mean_of_draws(metric.value(sums.reshape(*sums.shape[:-1], n, -1)))
+
+    return replace(metric, value=value)
+
+
+def mean_of_draws(values: Floats) -> Floats:
+    """The mean over the last axis; of equal values it is the value, to the last bit."""
+    first = values[..., :1]
+    found: Floats = first[..., 0] + (values - first).mean(-1)
+    return found
 
 
 metrics.add(

@@ -207,6 +207,11 @@ quantities.add("rank_correlation", Quantity(label="rank correlation", bounds=COR
 quantities.add(
     "cloze_drop", Quantity(label="drop of cloze accuracy", percent=True, source="Goldberg 2019")
 )
+quantities.add("log_odds_drop", Quantity(label="drop of log-odds", unit="nats"))
+quantities.add(
+    "smallest_drop",
+    Quantity(label="smallest drop found", percent=True, bounds=SHARE, source="Miettinen 1968"),
+)
 
 # Erasure.
 ELAZAR_2021 = "Elazar et al. 2021"
@@ -238,6 +243,11 @@ for _name, _label, _source in (
 ):
     quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
 quantities.add("lost", Quantity(percent=True, bounds=CORRELATION))
+quantities.add(
+    "error_consistency",
+    Quantity(label="κ of errors", digits=2, bounds=CORRELATION, source="Geirhos et al. 2020"),
+)
+quantities.add("answer_threshold", Quantity(label="threshold of train", unit="nats"))
 quantities.add("decodable_less_used", Quantity(label="decodable less used", percent=True))
 quantities.add(
     "mean_of_paradigms", Quantity(percent=True, bounds=SHARE, source="Warstadt et al. 2020")

@@ -65,8 +65,12 @@ class RatioParts:
         return sums, counts
 
 
-def intervals(found: RatioParts, partition: Partition) -> Floats:
-    """95 % intervals of every cell by resampling; NaN with too few clusters. Shape (cells, 2)."""
+def intervals(found: RatioParts, partition: Partition, noise: Floats | None = None) -> Floats:
+    """95 % intervals of every cell by resampling; NaN with too few clusters. Shape (cells, 2).
+
+    Args:
+        noise: what else would change the scores in each resample. Shape (cells, resamples).
+    """
     sums, counts = found.by_cluster(partition)
     bounds_of = np.full((sums.shape[1], 2), np.nan)
     if (counts > 0).sum() < FEWEST:
@@ -75,7 +79,8 @@ def intervals(found: RatioParts, partition: Partition) -> Floats:
     drawn = (draws @ counts)[:, None]
     for first in range(0, sums.shape[1], _CELLS):
         cells = slice(first, first + _CELLS)
-        bounds_of[cells] = interval(ratio(draws @ sums[:, cells], drawn).T)
+        values = ratio(draws @ sums[:, cells], drawn).T
+        bounds_of[cells] = interval(values if noise is None else values + noise[cells])
     return bounds_of
 
 

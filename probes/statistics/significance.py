@@ -194,6 +194,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return found
 
 
+def smallest_drop(churn: float, n: int) -> float:
+    """The smallest drop of a share of n paired answers that a test finds four times in five.
+
+    Two-sided at `ALPHA`: the solution of n d² = (1.96 + .84)² (churn + d − d²) (Miettinen 1968),
+    with answers taken as independent.
+
+    Args:
+        churn: share of answers that change without changing the share, as many for the better as
+            for the worse.
+    """
+    q = 7.849 / n
+    return (q + math.sqrt(q**2 + 4 * (1 + q) * q * churn)) / (2 * (1 + q))
+
+
 def _blocks(places: Ints) -> Iterator[Ints]:
     """The places in parts for which there is memory."""
     for start in range(0, len(places), _AT_ONCE):

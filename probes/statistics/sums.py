@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,13 @@ def sparse(content: Any, shape: tuple[int, int] | None = None) -> csr_array:
     from scipy.sparse import csr_array
 
     return csr_array(content, shape=shape)
+
+
+def beside(blocks: Sequence[csr_array]) -> csr_array:
+    """Sparse matrices of as many rows, side by side."""
+    from scipy.sparse import hstack
+
+    return hstack(blocks, format="csr")
 
 
 Rows = NDArray[np.floating[Any]]

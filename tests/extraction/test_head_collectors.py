@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from tiny_models import build
@@ -12,7 +13,7 @@ from tiny_readings import collected, random_texts
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.head_collectors import FOUND, HeadOutputs, ProbeGradients, SurprisalGradients
-from probes.extraction.token_scores import TokenScores
+from probes.extraction.token_scores import LossOfWords
 from probes.extraction.vectors import layer_part
 from probes.extraction.views import Text
 
@@ -80,13 +81,14 @@ def test_gradients_of_surprisal_are_finite_differences(name: str, kind: str) -> 
     its = Encoder(*build(name, kind), name=name, device="cpu")
     texts = [Text(("she", " counts", " the", " lightkeepers"), (3, 4), written=True)]
     texts.append(Text(("the", " boats"), (1, 2), written=True))
-    found = collected(its, texts, SurprisalGradients())[FOUND][:, 0]
+    words = {texts[0]: np.array([3]), texts[1]: np.array([1])}
+    found = collected(its, texts, SurprisalGradients(words))[FOUND][:, 0]
 
     def surprisal() -> torch.Tensor:
-        scores = collected(its, texts, TokenScores())
+        scores = collected(its, texts, LossOfWords(words))
         assert scores["pieces"][0] > 1
-        parts = scores["within_word"].double().split(scores["pieces"].tolist())
-        return -torch.stack([part.sum() for part in parts])
+        parts = scores["log_p"].double().split(scores["pieces"].tolist())
+        return -torch.stack([part.mean() for part in parts])
 
     if name == "bert":
         wanted = by_hand(its, surprisal)

@@ -1,24 +1,36 @@
 """What disabled heads and blocks cost, against plain transformers with changed weights."""
 
 import copy
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
+from corpus_records import corpus_record
 from grammar_models import grammar_models
 from plain_passes import stored_probe, vectors_of_words
 from scipy.stats import spearmanr
-from slow_scores import within_word_l2r
+from slow_scores import left_to_right, within_word_l2r
 from tiny_runs import run
 from toy_grammar import attractors
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
-from probes.measurements.intervening.ablation import ATTENTION, BLOCK, CLOZE, DROP, HEAD, LOSS
+from probes.measurements.intervening.ablation import (
+    ATTENTION,
+    BLOCK,
+    CLOZE,
+    DROP,
+    HEAD,
+    LOSS,
+    extreme_heads,
+)
+from probes.measurements.intervening.own_answers import LOG_ODDS, SMALLEST, with_words
 from probes.measurements.intervening.probed_sample import drawn
 from probes.measurements.intervening.pruning import AGREEMENT, HEADS, IMPORTANCE, RANDOM, normalised
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.verb_forms import Forms
+from probes.records.row import Row
 from probes.tasks.builtin import tasks
 
 
@@ -58,9 +70,9 @@ def without_attention(model, layer, heads, size):
     return changed
 
 
-def accuracy_on_pos(folder, tokenizer, bert):
-    """Of the stored probe of the last layer on test, the number of words, and vectors by layer."""
-    sentences = attractors().splits["test"]
+def accuracy_on_pos(folder, tokenizer, bert, split="test"):
+    """Of the stored probe of the last layer, the number of words, and vectors by layer."""
+    sentences = attractors().splits[split]
     gold = np.concatenate([sentence.upos for sentence in sentences])
     vectors = vectors_of_words(bert, tokenizer, sentences)
     predicted = stored_probe(folder, "pos", 2).predict(vectors[-1])
@@ -159,8 +171,7 @@ def test_pruned_heads_are_columns_of_zeros(found, tokenizer, model):
     costs = {
         (row.layer, row.axes["head"]): row.value
         for row in record.rows
-        if row.metric == DROP and row.axes.get("at") == 2 and row.axes["disabled"] == HEAD
-        if row.axes["predicts"] == "pos"
+        if row.metric == DROP and row.split == "dev" and row.axes["predicts"] == "pos"
     }
     order = sorted(costs, key=lambda head: (costs[head], head))
     wanted = {}
@@ -183,6 +194,27 @@ def test_pruned_heads_are_columns_of_zeros(found, tokenizer, model):
     assert row(RANDOM, 100).low == row(RANDOM, 100).high
     assert row(RANDOM, 50).p is None
     assert record.rows.at(LOSS, disabled=HEADS, by="importance", pruned=100).low > 0
+
+
+def test_heads_are_chosen_by_what_they_cost_on_dev(found, tokenizer, model):
+    folder, _, record = found
+    size = model.config.hidden_size // model.config.num_attention_heads
+    intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert, "dev")
+    for layer, head in ((1, 2), (2, 1)):
+        changed = without_attention(model, layer, [head], size)
+        score, *_ = accuracy_on_pos(folder, tokenizer, changed.bert, "dev")
+        row = record.rows.at(DROP, layer, "dev", disabled=HEAD, head=head, at=2, predicts="pos")
+        assert (row.value, row.n) == (pytest.approx(intact - score, abs=2 / n), n)
+    drops = {"dev": (0.03, -0.01, 0.02), "test": (0.01, 0.02, 0.04)}
+    axes = {"disabled": HEAD, "at": 2, "predicts": "pos"}
+    rows = [
+        Row(DROP, x, layer=1, split=split, axes={**axes, "head": head})
+        for split, values in drops.items()
+        for head, x in enumerate(values, start=1)
+    ]
+    most, least = extreme_heads(corpus_record("ablation", rows, 2)).rows
+    assert [cell.text for cell in most.cells[1:4]] == ["costs most", "1-1", ".010"]
+    assert [cell.text for cell in least.cells[1:4]] == ["costs least", "1-2", ".020"]
 
 
 def test_least_important_heads_come_first_by_the_norm_of_their_layer():
@@ -230,14 +262,10 @@ def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, mode
 
     def score(its, text):
         """Of the verb, and how many tokens it has."""
-        written, (verb, _) = "".join(text.words), text.keep
-        start = len("".join(text.words[:verb]))
-        end = start + len(text.words[verb])
-        offsets = tokenizer(written, return_offsets_mapping=True, add_special_tokens=False)
-        own = [i for i, (x, _) in enumerate(offsets["offset_mapping"]) if start <= x < end]
-        return sum(within_word_l2r(its, tokenizer, written)[i] for i in own), len(own)
+        own = [i for i, x in enumerate(words_of_tokens(tokenizer, text.words)) if x == text.keep[0]]
+        return sum(within_word_l2r(its, tokenizer, "".join(text.words))[i] for i in own), len(own)
 
-    right = []
+    log_odds = []
     for sentence in corpus.splits["test"]:
         for example in tasks.get("agreement").examples(sentence):
             question = forms.question(sentence, example)
@@ -245,13 +273,71 @@ def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, mode
                 continue
             both = [[score(x, text) for text in question] for x in (model, changed)]
             if both[0][0][1] == both[0][1][1]:
-                right.append([one > other for (one, _), (other, _) in both])
-    intact, without = np.mean(right, axis=0)
-    drop = record.rows.at(CLOZE, disabled=HEADS, by="importance", pruned=100)
+                log_odds.append([one - other for (one, _), (other, _) in both])
+    axes = {"disabled": HEADS, "by": "importance", "pruned": 100}
+    right = np.array(log_odds) > 0
+    drop = record.rows.at(CLOZE, **axes)
     assert drop.n == len(right) > 100
-    assert drop.value == pytest.approx(intact - without, abs=1e-6)
-    assert drop.value > 0.1
-    assert record.rows.at(LOSS, 1, disabled=BLOCK).low > 0.1
+    assert drop.value == pytest.approx(right[:, 0].mean() - right[:, 1].mean(), abs=1e-6)
+    row = record.rows.at(LOG_ODDS, **axes)
+    intact, without = np.mean(log_odds, axis=0)
+    assert (row.value, row.n) == (pytest.approx(intact - without, abs=1e-3), len(right))
+    assert row.low < row.value < row.high
+    assert 0 < record.rows.at(SMALLEST, **axes).value < 0.3
+
+    def losses(its, text, hidden):
+        """Of tokens of some words, all of them masked."""
+        of = words_of_tokens(tokenizer, text.words)
+        ids = tokenizer("".join(text.words), return_tensors="pt")["input_ids"]
+        own = 1 + np.flatnonzero(np.isin(of, hidden))
+        masked = ids.clone()
+        masked[0, own] = tokenizer.mask_token_id
+        with torch.no_grad():
+            logits = its(masked).logits[0, own].double()
+        return torch.nn.functional.cross_entropy(logits, ids[0, own], reduction="none").tolist()
+
+    texts, words = with_words(corpus.splits["test"], causal=False)
+    before, after = (
+        np.concatenate([losses(its, text, words[text]) for text in texts])
+        for its in (model, changed)
+    )
+    row = record.rows.at(LOSS, **axes)
+    assert (row.value, row.n) == (pytest.approx((after - before).mean(), abs=1e-4), len(before))
+
+
+def words_of_tokens(tokenizer, stretches):
+    """The stretch of a text that each token is in; special tokens are left out."""
+    offsets = tokenizer("".join(stretches), return_offsets_mapping=True, add_special_tokens=False)
+    ends = np.cumsum([len(stretch) for stretch in stretches])
+    return [int(np.searchsorted(ends, end)) for _, end in offsets["offset_mapping"]]
+
+
+def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
+    """The causal model is asked every other word, and the verbs of sentences not in the sample."""
+    path = grammar_models(tmp_path_factory)["causal"]
+    its, tokenizer = (x.from_pretrained(path) for x in (AutoModelForCausalLM, AutoTokenizer))
+    corpus = attractors()
+    texts, words = with_words([replace(corpus.splits["test"][0], written=())], causal=True)
+    assert words[texts[0]].tolist() == list(range(len(texts[0].words) - 1))  # all but the dot
+    settings = {"tasks": ("agreement",), "probes": "linear", "measurements": "ablation"}
+    settings["options"] = {"ablation": {"sentences": 20, "steps": 0}}
+    (record,) = run(path, tmp_path, corpus=corpus, limit=None, **settings).measured.values()
+    shorter = copy.deepcopy(its.eval())
+    del shorter.transformer.h[0]
+    increases = []
+    for i in drawn(160, 20):
+        stretches = corpus.splits["test"][i].written
+        of = words_of_tokens(tokenizer, stretches)
+        both = [left_to_right(x, tokenizer, "".join(stretches)) for x in (its, shorter)]
+        scored = zip(of, *both, strict=True)
+        increases += [one - other for word, one, other in scored if stretches[word] != "."]
+    row = record.rows.at(LOSS, 1, disabled=BLOCK)
+    assert (row.value, row.n) == (pytest.approx(np.mean(increases), abs=1e-4), len(increases))
+    assert record.rows.at(CLOZE, 1, disabled=BLOCK).n > 100
+    signs = replace(corpus.splits["test"][0], words=("__", "3", "\u00e4"), written=())
+    for causal in (True, False):
+        texts, words = with_words([signs], causal)
+        assert words[texts[0]].tolist() == [2]
 
 
 def test_p_values_are_of_heads_that_change_enough(found):

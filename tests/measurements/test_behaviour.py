@@ -16,6 +16,12 @@ import pytest
 import torch
 from grammar_models import grammar_models, training_text
 from scipy.stats import bootstrap
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    cohen_kappa_score,
+    confusion_matrix,
+    recall_score,
+)
 from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
 from toy_grammar import (
@@ -645,29 +651,65 @@ def evidence_path(answered: Any, kind: str, task: str, name: str) -> Path:
 def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> None:
     result = answered.results[kind, "agreement"]
     record = result.evidence["cloze"]
-    used = read_arrays(evidence_path(answered, kind, "agreement", "cloze"))["used"]
-    asked = ~np.isnan(used)
-    used, examples = used[asked], examples_of(answered.corpus, kind)
+    log_odds = read_arrays(evidence_path(answered, kind, "agreement", "cloze"))["log_odds"]
+    asked, examples = ~np.isnan(log_odds), examples_of(answered.corpus, kind)
     arrays = read_arrays(answered.paths[kind, "agreement"])
-    gold = np.array([result.examples.classes.index(str(x.label)) for _, x in examples])
-    seen = 0
+    gold = np.array([result.examples.classes.index(str(x.label)) for _, x in examples])[asked]
+    singular = np.array([x.label == "Sing" for _, x in examples])[asked]
+    log_odds = log_odds[asked] * np.where(singular, 1, -1)
+    threshold = one(record, "answer_threshold").value
+    cut = (log_odds > threshold) == singular
+    weights = 1 / np.where(singular, singular.sum(), (~singular).sum())
+    for axes, answers in (({}, log_odds > 0), ({"threshold": "train"}, log_odds > threshold)):
+        row = one(record, "cloze_accuracy", group="both numbers alike", **axes)
+        assert row.value == pytest.approx(balanced_accuracy_score(singular, answers))
+        plural = one(record, "cloze_accuracy", group="verb Plur", **axes)
+        assert plural.value == pytest.approx(recall_score(singular, answers, pos_label=False))
+    used = one(record, "used")
+    assert used.value == row.value
     for layer, predicted in zip(result.layers, arrays["predicted"][:, 0], strict=True):
-        right = (predicted == gold)[asked]
-        assert one(record, "decodable", layer).value == pytest.approx(right.mean())
-        expected = {
-            "both": right * used,
-            "decodable_only": right * (1 - used),
-            "used_only": ~right * used,
-            "neither": ~right * (1 - used),
-        }
-        cells = {name: one(record, name, layer).value for name in expected}
-        assert cells == pytest.approx({name: x.mean() for name, x in expected.items()})
-        assert sum(cells.values()) == pytest.approx(1)
+        own = predicted[asked]
+        right = own == gold
+        assert one(record, "decodable", layer).value == pytest.approx(
+            balanced_accuracy_score(gold, own)
+        )
+        shares = confusion_matrix(right, cut, sample_weight=weights, labels=[False, True]) / 2
+        names = (("neither", "used_only"), ("decodable_only", "both"))
+        found = [[one(record, name, layer).value for name in each] for each in names]
+        np.testing.assert_allclose(found, shares)
         gap = one(record, "decodable_less_used", layer)
-        assert gap.value == pytest.approx(right.mean() - used.mean())
-        assert gap.n == len(used)
-        seen += int(0 < right.mean() < 1)
-    assert seen > 0
+        assert gap.value == pytest.approx(balanced_accuracy_score(gold, own) - used.value)
+        assert gap.n == len(cut)
+        kappa = one(record, "error_consistency", layer).value
+        if kappa is None:
+            assert right.all()
+            assert cut.all()
+        else:
+            assert kappa == pytest.approx(cohen_kappa_score(right, cut, sample_weight=weights))
+
+
+@pytest.mark.parametrize("kind", ["masked", "causal"])
+def test_the_threshold_has_equal_recalls_on_train_by_plain_passes(
+    kind: str, answered: Any, plain: Any
+) -> None:
+    n_pieces, log_odds, singular = plain[kind][1], [], []
+    for s in answered.corpus.splits["train"]:
+        for x in tasks.get("agreement").examples(s):
+            assert x.hide is not None
+            forms = s.words[x.hide], other_form(answered.corpus, s, x.hide)
+            counts = {len(n_pieces(f" {form}")["input_ids"]) for form in forms}
+            if forms[1] and len(counts) == 1:
+                right, wrong = (stretch_score(kind, plain, s, x.hide, form) for form in forms)
+                singular.append(x.label == "Sing")
+                log_odds.append((right - wrong) * (1 if singular[-1] else -1))
+    found = one(answered.results[kind, "agreement"].evidence["cloze"], "answer_threshold")
+    assert found.n == len(log_odds)
+    ordered = np.sort(log_odds)
+    tried = [0.0, *(ordered[1:] + ordered[:-1]) / 2]
+    recalls = [recall_score(singular, np.array(log_odds) > t, average=None) for t in tried]
+    unlike = [abs(one - other) for one, other in recalls]
+    best = min((t for t, x in zip(tried, unlike, strict=True) if x == min(unlike)), key=abs)
+    assert found.value == pytest.approx(best, abs=1e-3)
 
 
 # -- the lens -----------------------------------------------------------------------------
@@ -793,10 +835,13 @@ def test_readable_is_what_plain_states_say_of_the_two_forms(
             own_logits = distribution(model, ids)[place]
             assert (own_logits[one_[0]] > own_logits[other[0]]) == right[layer][-1]
     assert record.facts["examples"] == sum(known) == len(right[0])
+    gold = arrays["gold"][known]
     for layer, its in right.items():
-        assert one(record, "readable", layer).value == pytest.approx(np.mean(its))
-        hits = arrays["predicted"][probe.layers.index(layer), 0] == arrays["gold"]
-        assert one(record, "decodable", layer).value == pytest.approx(hits[known].mean())
+        value = balanced_accuracy_score(gold, np.where(its, gold, 1 - gold))
+        assert one(record, "readable", layer).value == pytest.approx(value)
+        said = arrays["predicted"][probe.layers.index(layer), 0][known]
+        value = balanced_accuracy_score(gold, said)
+        assert one(record, "decodable", layer).value == pytest.approx(value)
     assert len(set(map(np.mean, right.values()))) > 1
 
 

@@ -1,19 +1,23 @@
 """What erased labels cost, in a model whose grammar is known and against plain transformers."""
 
+from hashlib import sha256
+
 import numpy as np
 import pytest
 import torch
 from concept_erasure import LeaceFitter
 from grammar_models import grammar_models
 from plain_passes import stored_probe, vectors_of_words, word_of_pieces
+from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from statistics_simulation import false_effects
 from tiny_runs import run
 from toy_grammar import attractors
 from transformers import AutoModel, AutoTokenizer
 
 from probes.measurements.intervening.erasure import CONTROL, DROP, LABELS, NOTHING, RANDOM
-from probes.measurements.intervening.own_answers import CLOZE
+from probes.measurements.intervening.own_answers import CLOZE, Variant, comparisons
 from probes.measurements.plugin_keys import is_current
 
 LAST = 2
@@ -80,13 +84,17 @@ def test_drops_are_those_of_plain_passes_with_a_hook(masked, models):
     gold = np.concatenate([sentence.upos for sentence in test])
     classes = np.unique(tags)
     before = vectors_of_words(model, tokenizer, train)
-    fitter = LeaceFitter(before[1].shape[1], len(classes), dtype=torch.float64, svd_tol=1e-10)
-    one_hot = (tags[:, None] == classes).astype(float)
-    fitter.update(torch.from_numpy(before[1]).double(), torch.from_numpy(one_hot))
-    of_words = []
+
+    def fitted_eraser(labels):
+        fitter = LeaceFitter(before[1].shape[1], len(classes), dtype=torch.float64, svd_tol=1e-10)
+        one_hot = (labels[:, None] == classes).astype(float)
+        fitter.update(torch.from_numpy(before[1]).double(), torch.from_numpy(one_hot))
+        return fitter.eraser
+
+    chosen, of_words = [fitted_eraser(tags)], []
 
     def erase(_module, _args, output):
-        changed = fitter.eraser(output[0].double()).float()
+        changed = chosen[-1](output[0].double()).float()
         words = torch.from_numpy(of_words[-1] >= 0)[:, None]
         return torch.where(words, changed, output[0])[None]
 
@@ -102,12 +110,24 @@ def test_drops_are_those_of_plain_passes_with_a_hook(masked, models):
         words_of[tuple(given["input_ids"][0].tolist())] = of
     erased_train = vectors_of_words(model, tokenizer, train)[LAST]
     erased = vectors_of_words(model, tokenizer, test)[LAST]
-    handle.remove()
     probe = stored_probe(folder, "pos", LAST)
 
     def accuracy(vectors):
         return (probe.predict(vectors) == gold).mean()
 
+    drops, forms = [], [form for sentence in train for form in sentence.words]
+    for seed in range(5):
+        chosen.append(fitted_eraser(np.sort(tags)[[random_place(seed, x, tags) for x in forms]]))
+        drops.append(accuracy(untouched) - accuracy(vectors_of_words(model, tokenizer, test)[LAST]))
+    handle.remove()
+    control = drop(record, "pos", 1, LAST, CONTROL)
+    assert control.value == pytest.approx(np.mean(drops), abs=0.01)
+    labels, both = drop(record, "pos", 1, LAST), drop(record, "pos", 1, LAST, less=CONTROL)
+    assert both.value == pytest.approx(labels.value - control.value)
+    for row, share in ((control, 1 / 5), (both, 1 + 1 / 5)):
+        # Student's t of the draws alone; documents only add to that.
+        of_draws = t.ppf(0.975, 4) * np.std(drops, ddof=1) * share**0.5
+        assert row.high - row.low > 2 * 0.9 * of_draws
     row = drop(record, "pos", 1, LAST)
     assert row.value == pytest.approx(accuracy(untouched) - accuracy(erased), abs=0.01)
     assert row.n == len(gold)
@@ -121,6 +141,33 @@ def test_drops_are_those_of_plain_passes_with_a_hook(masked, models):
     assert row.value == pytest.approx(
         fitted(before[LAST], untouched) - fitted(erased_train, erased), abs=0.02
     )
+
+
+def random_place(seed, form, labels):
+    """Of the label that the control task gives a word form, among the sorted labels."""
+    number = int.from_bytes(sha256(f"{seed} {form}".encode()).digest()[:6])
+    return int(number / 2**48 * len(labels))
+
+
+def test_a_draw_in_place_of_the_labels_is_rarely_an_effect():
+    """With one draw to compare with, nearly always: draws differ four times as much as samples."""
+    assert false_effects(1, 2, 50) > 0.5
+    assert false_effects(5, 2, 200) < 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
+
+
+def test_draws_are_averaged_and_their_variance_depends_on_what_they_are_compared_with():
+    variants = [
+        Variant(),
+        Variant((), 1, {"eraser": LABELS}, ((0, {"less": NOTHING}), (2, {"less": CONTROL}))),
+        *[Variant((), 1, {"eraser": CONTROL}, ((0, {"less": NOTHING}),), 2) for _ in range(3)],
+    ]
+    scores = [0.9, 0.5, 0.8, 0.7, 0.9]
+    found = {(x.changed, x.other): x.spread(scores) for x in comparisons(variants)}
+    assert found == {
+        ((1,), (0,)): None,
+        ((1,), (2, 3, 4)): (pytest.approx(0.1 * (1 + 1 / 3) ** 0.5), 2),
+        ((2, 3, 4), (0,)): (pytest.approx(0.1 / 3**0.5), 2),
+    }
 
 
 def test_the_record_is_current_and_has_all_layers(masked):

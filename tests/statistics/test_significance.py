@@ -15,6 +15,7 @@ from probes.statistics.significance import (
     holm,
     p_best,
     rank_ranges,
+    smallest_drop,
 )
 
 
@@ -126,6 +127,16 @@ def cells(differences, moves):
     """Cell 0 is constant; the others differ from it, and in resamples move by this much."""
     scores = np.array([0.0, *differences])
     return scores, scores[:, None] + np.array([[0.0] * 4, *moves])
+
+
+@pytest.mark.parametrize(("churn", "n"), [(0.12, 57), (0.12, 296), (0.02, 1000)])
+def test_the_smallest_drop_is_found_four_times_in_five(churn, n):
+    drop = smallest_drop(churn, n)
+    shares = [drop + churn / 2, churn / 2, 1 - drop - churn]
+    worse, better, _ = np.random.default_rng(0).multinomial(n, shares, 20_000).T
+    d = (worse - better) / n
+    z = d / np.sqrt(((worse + better) / n - d**2) / n)
+    assert (z > 1.96).mean() == pytest.approx(0.8, abs=0.03)
 
 
 def test_step_down_by_hand():

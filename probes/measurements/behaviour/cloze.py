@@ -1,13 +1,16 @@
 """Cloze agreement (Goldberg 2019): does the model itself prefer the right form of a hidden verb?
 
 The examples are those of the task `agreement`, so that the same verbs are asked of the probe of
-every layer, which reads their number from a vector, and of the model, which fills them in.
+every layer, which reads their number from a vector, and of the model, which fills them in. A probe
+is trained with balanced classes, while the model has its prior: one number may be likelier whatever
+the sentence says. So both are compared with the model's log-odds cut at a threshold that is fitted
+on train, and verbs of either number count alike.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +19,13 @@ from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Measurement
 from probes.measurements.pivots import Pivot
-from probes.measurements.verb_forms import TASK, Answers, Forms, Question, answered
+from probes.measurements.verb_forms import NUMBERS, TASK, Answers, Forms, Question, answered
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
-from probes.statistics.partition import Partition
-from probes.statistics.ratios import RatioParts, difference, estimate, p_values
+from probes.statistics.bootstrap import bounds, informative
+from probes.statistics.ratios import RatioParts, estimate
+from probes.statistics.two_answers import TwoAnswers, fitted_threshold, p_values
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -30,29 +34,43 @@ if TYPE_CHECKING:
     from probes.common.arrays import Floats
     from probes.measurements.context import Context
 
-_CELLS = {
-    "both": (True, True),
-    "decodable_only": (True, False),
-    "used_only": (False, True),
-    "neither": (False, False),
+_BY_LAYER = {
+    "decodable": "one",
+    "both": "both",
+    "decodable_only": "one_only",
+    "used_only": "other_only",
+    "neither": "neither",
+    "error_consistency": "kappa",
 }
-"""Whether the probe is right, and whether the model is."""
+"""Metric → its name in `TwoAnswers.found`, of the probe and the model."""
+
+_ALIKE = "both numbers alike"
+
+_TRAINING = 1000
+"""Verbs of train, drawn at random, on which the threshold is fitted."""
 
 
 class Cloze(Measurement):
     """What the model fills in for a hidden verb, beside what probes read from its place.
 
-    Rows of test: ``cloze_accuracy`` overall, by the ``group`` of attractors and by the verb's
-    number, each also of the ``baseline`` of the commoner number; for the examples
-    whose two forms have one token each, with ``tokens`` 1. By layer: ``decodable``, the accuracy of
-    the probe on the same examples; the shares ``both``, ``decodable_only``, ``used_only`` and
-    ``neither``; and ``decodable_less_used`` with p, corrected over layers.
+    Rows of test: ``cloze_accuracy`` overall, by the ``group`` of attractors, by the verb's number
+    and as the mean over both numbers, each also of the ``baseline`` of the commoner number, and
+    with the ``threshold`` that is fitted on ``train``; for the examples whose two forms have one
+    token each, with ``tokens`` 1. ``answer_threshold``: log p(singular) − log p(plural), in nats,
+    above which the answer is singular then.
+
+    With that threshold, and as means over both numbers, so that ``used`` and ``decodable`` are
+    balanced accuracies: ``used``; by layer ``decodable``, of the probe on the same examples; the
+    shares ``both``, ``decodable_only``, ``used_only`` and ``neither``; ``decodable_less_used`` with
+    p, corrected over layers; and ``error_consistency``, how far both are right and wrong on the
+    same examples beyond chance: Cohen's κ of the two (Geirhos et al. 2020, eq. 3).
 
     Arrays: ``used`` (examples,), 1 where the model prefers the right form, ½ for a tie, NaN for
-    examples that are left out.
+    examples that are left out; ``log_odds``, of the right form.
     """
 
     name = "cloze"
+    version = 2
     asks = ("scores",)
     summary = "agreement: the model's own answers, beside what its layers' probes can tell"
     needs = ("lemmas",)
@@ -65,22 +83,24 @@ class Cloze(Measurement):
             "the model's own answers, %",
             ("cloze_accuracy",),
             rows="group",
-            columns=("baseline", "tokens"),
-            places={1: "forms of one token"},
+            columns=("baseline", "threshold", "tokens"),
+            places={1: "forms of one token", ("threshold", "train"): "threshold of train"},
+            below=("answer_threshold",),
             note="Share of verbs whose right form the model finds likelier than its other number.",
         ),
         Pivot(
             "decodable and used, %",
-            ("decodable", "both", "decodable_only", "used_only", "neither", "decodable_less_used"),
+            (*_BY_LAYER, "decodable_less_used"),
             columns=("metric",),
-            note="Decodable: the probe is right; used: the model is. On the same verbs.",
+            note="Decodable: the probe is right; used: the model is, by the threshold of train. On "
+            "the same verbs, of which either number counts alike. κ: agreement beyond chance.",
         ),
         Lines(
             "decodable_and_used",
             "decodable",
             title="agreement: decodable in layers, and used",
             note="The level is the model's own answer on the same verbs.",
-            levels={"used": "cloze_accuracy"},
+            levels={"used": "used"},
         ),
     )
 
@@ -92,14 +112,12 @@ class Cloze(Measurement):
         """Ask the model, and compare its answers with those of the probes.
 
         Raises:
-            NotServedError: no test example has another form in the training split.
+            NotServedError: no test example has another form in the training split, or none of
+                train with one of the numbers can be asked.
         """
         split = context.examples.splits["test"]
-        sentences = [context.corpus.splits["test"][i] for i in split.sentence]
         forms = Forms.of(context.corpus.splits["train"])
-        asked = [
-            forms.question(s, example) for s, example in zip(sentences, split.examples, strict=True)
-        ]
+        asked = _questions(context, forms, "test")
         reasons = Counter(x for x in asked if isinstance(x, str))
         if not (questions := [x for x in asked if not isinstance(x, str)]):
             raise NotServedError("no verb of test has a form of the other number in train")
@@ -111,7 +129,8 @@ class Cloze(Measurement):
         if not alike.any():
             raise NotServedError("no verb of test has two forms of as many tokens")
         own[own] = alike
-        preferred, one_token = found.right[alike], (found.n_tokens == 1).all(axis=1)[alike]
+        kept = Answers(found.log_odds[alike], found.n_tokens[alike])
+        preferred, one_token = kept.right, (kept.n_tokens == 1).all(axis=1)
         part, sentence = split.partition, split.sentence[own]
 
         def parts(values: Floats, some: NDArray[np.bool_] | slice = slice(None)) -> RatioParts:
@@ -124,38 +143,50 @@ class Cloze(Measurement):
         gold, train = (context.examples.targets(name) for name in ("test", "train"))
         commonest = gold == np.bincount(train[train >= 0]).argmax()
         majority = commonest[own].astype(float)
-        rows = [
-            row("cloze_accuracy", parts(preferred)),
-            row("cloze_accuracy", parts(majority), baseline="majority"),
+        singular = gold[own] == context.examples.classes.index(NUMBERS[0])
+        threshold, n_fitted = _threshold_of_train(context, forms)
+        less = kept.log_odds - np.where(singular, threshold, -threshold)
+        answers_of: list[tuple[dict[str, Any], Floats]] = [
+            ({}, preferred),
+            ({"baseline": "majority"}, majority),
+            ({"threshold": "train"}, kept._replace(log_odds=less).right),
         ]
+        rows = [row("cloze_accuracy", parts(x), **axes) for axes, x in answers_of]
+        rows.append(Row("answer_threshold", threshold, split="train", n=n_fitted))
         asked_of = [x for x, kept in zip(split.examples, own, strict=True) if kept]
         groups = [(*x.groups, f"verb {x.label}") for x in asked_of]
         for name in sorted({name for each in groups for name in each}):
             some = np.array([name in each for each in groups])
             rows += [
-                row("cloze_accuracy", parts(preferred, some), group=name),
-                row("cloze_accuracy", parts(majority, some), group=name, baseline="majority"),
+                row("cloze_accuracy", parts(x, some), group=name, **axes) for axes, x in answers_of
             ]
         if one_token.any():
             rows.append(row("cloze_accuracy", parts(preferred, one_token), tokens=1))
-        right = (context.predicted(context.layers) == gold)[:, own]
-        probes = {}
-        for layer, its in zip(context.layers, right.astype(float), strict=True):
-            probes[layer] = parts(its)
-            rows.append(row("decodable", probes[layer], layer))
-            for name, (decodable, used) in _CELLS.items():
-                cell = (its if decodable else 1 - its) * (preferred if used else 1 - preferred)
-                rows.append(row(name, parts(cell), layer))
-        rows += beside(parts(preferred), probes, part)
-        answered = np.full(len(asked), np.nan)
-        answered[own] = preferred
+        right = (context.predicted(context.layers) == gold)[:, own].astype(float)
+        cluster = part.of_sentence[sentence]
+        each = [TwoAnswers(x, x, singular, cluster, part.n) for _, x in answers_of]
+        rows += [
+            _row("cloze_accuracy", x, "other", group=_ALIKE, **axes)
+            for (axes, _), x in zip(answers_of, each, strict=True)
+        ]
+        rows.append(_row("used", each[-1], "other"))
+        layers = {
+            layer: TwoAnswers(its, answers_of[-1][1], singular, cluster, part.n)
+            for layer, its in zip(context.layers, right, strict=True)
+        }
+        tests = p_values(list(layers.values()))
+        for (layer, its), p in zip(layers.items(), tests, strict=True):
+            rows += [_row(name, its, of, layer) for name, of in _BY_LAYER.items()]
+            rows.append(_row("decodable_less_used", its, "difference", layer, p))
+        answered, log_odds = np.full((2, len(asked)), np.nan)
+        answered[own], log_odds[own] = preferred, kept.log_odds
         facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
         notes = [f"{n} of {len(asked)} verbs are left out: {x}." for x, n in reasons.items()]
-        if not sentences[0].written:
+        if not context.corpus.splits["test"][split.sentence[0]].written:
             notes.append(
                 "The corpus does not say how its words are spaced: each has a space before it."
             )
-        return Found(rows, {"used": answered}, facts=facts, notes=notes)
+        return Found(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
 
 
 def answers(context: Context, questions: Sequence[Question]) -> Answers:
@@ -169,12 +200,43 @@ def answers(context: Context, questions: Sequence[Question]) -> Answers:
     return answered(scored(view, [shard for shard, _ in found], parts), questions)
 
 
-def beside(
-    used: RatioParts, probes: Mapping[int, RatioParts], partition: Partition
-) -> Iterator[Row]:
-    """By layer, how much more often the probe is right; p is corrected over layers."""
-    tests = p_values([(its, used) for its in probes.values()], partition)
-    for (layer, its), p in zip(probes.items(), tests, strict=True):
-        found = difference(its, used, partition)
-        low, high = ends(found.interval)
-        yield Row("decodable_less_used", found.value, layer, low, high, n=used.n, p=p)
+def _questions(context: Context, forms: Forms, split: str) -> list[Question | str]:
+    """What the model is asked of each example of a split, or why it is not asked."""
+    own, sentences = context.examples.splits[split], context.corpus.splits[split]
+    return [
+        forms.question(sentences[number], example)
+        for number, example in zip(own.sentence, own.examples, strict=True)
+    ]
+
+
+def _threshold_of_train(context: Context, forms: Forms) -> tuple[float, int]:
+    """The threshold on log p(singular) − log p(plural), and on how many verbs it is fitted.
+
+    Raises:
+        NotServedError: no verb of one of the numbers can be asked.
+    """
+    asked = _questions(context, forms, "train")
+    some = [i for i, x in enumerate(asked) if not isinstance(x, str)]
+    some = [some[i] for i in np.random.default_rng(0).permutation(len(some))[:_TRAINING]]
+    found = answers(context, [x for i in some if not isinstance(x := asked[i], str)])
+    examples = context.examples.splits["train"].examples
+    singular = np.array([examples[i].label == NUMBERS[0] for i in some], dtype=bool)
+    log_odds = np.where(singular, found.log_odds, -found.log_odds)
+    alike = found.comparable
+    for of_number, name in zip((singular, ~singular), NUMBERS, strict=True):
+        if not (of_number & alike).any():
+            raise NotServedError(f"no verb of train with Number={name} has two forms to compare")
+    return fitted_threshold(log_odds[alike], singular[alike]), int(alike.sum())
+
+
+def _row(
+    name: str,
+    its: TwoAnswers,
+    of: str,
+    layer: int | None = None,
+    p: float | None = None,
+    **axes: Any,
+) -> Row:
+    value, pair = its.estimate(of)
+    low, high = ends(informative(bounds(pair)))
+    return Row(name, value, layer, low, high, n=len(its.one), p=p, axes=axes)

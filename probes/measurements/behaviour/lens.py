@@ -20,7 +20,8 @@ from probes.measurements.verb_forms import TASK, Forms
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
-from probes.statistics.ratios import RatioParts, estimate
+from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
+from probes.statistics.metrics import metrics
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ class Lens(Measurement):
     of that label among the token's occurrences as a word.
 
     Rows by layer: ``readable`` and ``decodable``, the accuracy of the lens and of the probe on the
-    same examples; the ``baseline`` of the commonest label; of agreement ``used``, the model's own
-    answers, which are those of the last layer.
+    same examples, balanced where probes are trained with balanced classes; the ``baseline`` of the
+    commonest label; of agreement ``used``, the model's own answers, which are those of the last
+    layer.
     """
 
     name = "lens"
+    version = 2
     asks = ("scores",)
     summary = "what each layer answers through the model's own head, beside its probe"
     reads_head = True
@@ -79,26 +82,29 @@ class Lens(Measurement):
         predicted, known = ask(context)
         if not known.any():
             raise NotServedError("no example can be answered with a single token of the model")
-        split, gold = context.examples.splits["test"], context.examples.targets("test")
-        sentence = split.sentence[known]
+        gold = context.scorers["test"].gold.part(known)
+        balanced = "balanced_accuracy"
+        metric = metrics.get(balanced if context.task.metric == balanced else "accuracy")
 
-        def row(name: str, right: NDArray[np.bool_], layer: int | None, **axes: Any) -> Row:
-            values, n = right[known].astype(float), len(split.partition.of_sentence)
-            its = RatioParts.of_examples(values, sentence, n)
-            found = estimate(its, split.partition)
-            return Row(name, found.value, layer, *ends(found.interval), n=its.n, axes=axes)
+        def row(name: str, given: NDArray[Any], layer: int | None, **axes: Any) -> Row:
+            said, draws = given[known][None], draws_of(gold)
+            pair = None
+            if draws is not None:
+                pair = bounds(interval(replicates(metric, gold, said, draws)[0]))
+            (value,) = metric(gold, said).tolist()
+            return Row(name, value, layer, *ends(pair), n=said.size, axes=axes)
 
         train = context.examples.targets("train")
-        commonest = np.bincount(train[train >= 0]).argmax()
-        rows = [row("readable", gold == commonest, None, baseline="majority")]
+        commonest = np.full(len(known), np.bincount(train[train >= 0]).argmax())
+        rows = [row("readable", commonest, None, baseline="majority")]
         probes = context.predicted(context.layers)
         for layer, its, probe in zip(context.layers, predicted, probes, strict=True):
             rows += [
-                row("readable", its == gold, layer),
-                row("decodable", probe == gold, layer),
+                row("readable", its, layer),
+                row("decodable", probe, layer),
             ]
             if layer == context.model.n_layers and context.task.name == TASK:
-                rows.append(row("used", its == gold, None))
+                rows.append(row("used", its, None))
         n, of = int(known.sum()), len(known)
         notes = [f"{context.task.name}: {of - n} of {of} examples cannot be answered."]
         return Found(rows, facts={"examples": n}, notes=notes if n < of else ())

@@ -18,7 +18,16 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from probes.common.errors import NoHeadError
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
-from probes.measurements.intervening.own_answers import CLOZE, LOSS, Variant, own_answers, questions
+from probes.measurements.intervening.own_answers import (
+    CLOZE,
+    LOG_ODDS,
+    LOSS,
+    NO_HEAD,
+    SMALLEST,
+    Variant,
+    own_answers,
+    questions,
+)
 from probes.measurements.intervening.probed_sample import (
     DROP,
     ProbedSample,
@@ -104,19 +113,22 @@ class Ablation(Measurement):
     ``at`` loses of the headline score of a task (``predicts``), on the same examples, with its
     interval; at the last layer with p, corrected over all heads (or layers) of the task. ``cosine``
     is the mean similarity of words' vectors with the untouched ones, ``cka`` that of the last
-    layer. With a language-model head: ``loss_increase``, of the surprisal of one word of each
-    sentence, in nats, and ``cloze_drop``, of the accuracy of cloze agreement.
+    layer. With a language-model head: ``loss_increase``, in nats per piece of words that have
+    a letter; ``cloze_drop``, of the accuracy of cloze agreement on all verbs of test;
+    ``smallest_drop``, that would be found four times in five; and ``log_odds_drop``, of the log
+    odds of the right form against the wrong one, in nats. Heads are also read on dev
+    (``split``), where those are chosen that cost most and least.
 
     ``importance`` of a head (split dev) is for the loss of the last layer's probe, or the model's
     own (``predicts`` is then ``loss_increase``); ``rank_correlation`` is that with what disabling
     ``heads`` costs. Where ``disabled`` is ``heads``, the share ``pruned`` (in per cent) is zeroed,
     those first that are least by ``importance``, divided by the l2 norm of their layer, or by
-    ``ablation``, which was measured on the same sentences; at ``random``, the interval is the range
-    of five orders.
+    ``ablation``, which was measured on dev; at ``random``, the interval is the range of five
+    orders.
     """
 
     name = "ablation"
-    version = 2
+    version = 3
     asks = ("results",)
     summary = "what disabling each head and block costs probes, vectors and the model's answers"
     options = AblationOptions
@@ -137,7 +149,7 @@ class Ablation(Measurement):
         ),
         Pivot(
             "the model's own answers, a layer without its attention",
-            (LOSS, CLOZE),
+            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
             columns=("metric",),
             where={"disabled": ATTENTION},
         ),
@@ -163,11 +175,11 @@ class Ablation(Measurement):
             rows="pruned",
             columns=("predicts", "by"),
             where={"disabled": HEADS},
-            note="At random: ± half the range of five orders. By ablation: chosen on these texts.",
+            note="At random: ± half the range of five orders. Other orders are those of dev.",
         ),
         Pivot(
             "heads pruned, %: the model's own answers",
-            (LOSS, CLOZE),
+            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
             rows="pruned",
             columns=("metric", "by"),
             where={"disabled": HEADS},
@@ -189,7 +201,7 @@ class Ablation(Measurement):
         return dict.fromkeys(range(1, request.n_layers + 1), 1)
 
     def compute(self, context: Context) -> Found:
-        """Read a sample of test with everything disabled in turn.
+        """Read a sample of test with everything disabled in turn, and one of dev with each head.
 
         Raises:
             NotServedError: no task was scored whose probes can be applied again.
@@ -197,22 +209,26 @@ class Ablation(Measurement):
         sites, options = context.sites(), context.options
         means = _mean_outputs(context) if options.how == "mean" else None
         variants = variants_of(context.model.n_layers, sites.n_heads, options.how, means)
-        sample = drawn(len(context.corpus.splits["test"]), options.sentences)
-        asked, left_out = probed_samples(context, sample, len(variants))
+        heads = [its for its in variants if its.is_base or its.axes["disabled"] == HEAD]
         rows: list[Row] = []
-        for name in dict.fromkeys(each.view for each in asked):
-            some = [each for each in asked if each.view == name]
-            rows += _read(context, some, variants, name)
-        for each in asked:
-            rows += each.rows(variants, DROP, each.predicted)
-        try:
-            rows += own_answers(context, variants, questions(context, sample))
-        except NoHeadError:
-            left_out.append("The model has no language-model head: its own answers are left out.")
+        left_out: list[str] = []
+        for split, some in (("dev", heads), ("test", variants)):
+            sample = drawn(len(context.corpus.splits[split]), options.sentences)
+            asked, notes = probed_samples(context, sample, len(some), split)
+            left_out += notes
+            for name in dict.fromkeys(each.view for each in asked):
+                rows += _read(context, [each for each in asked if each.view == name], some, name)
+            for each in asked:
+                rows += each.rows(some, DROP, each.predicted)
+            try:
+                rows += own_answers(context, some, questions(context, split, sample))
+            except NoHeadError:
+                left_out.append(NO_HEAD)
         if why := sites.refused.get("heads"):
             left_out.append(f"Importance and pruning are left out: {why}.")
         else:
             rows += importance_and_pruning(context, [x.context for x in asked], [*rows], sample)
+        left_out = list(dict.fromkeys(left_out))
         facts = {"sentences": len(sample), "heads": sites.n_heads}
         return Found(rows, facts=facts, notes=left_out)
 
@@ -250,24 +266,28 @@ def _read(
         if its.is_base:
             bases[number] = vectors
             continue
-        if name != "plain":
+        if name != "plain" or samples[0].name_of_split != "test":
             continue
         ((base, _),) = its.against
         yield from vectors_compared(its, vectors, bases[base])
 
 
 def extreme_heads(record: Record) -> Table:
-    """Of each task, the heads whose disabling costs most and least at the last layer."""
-    drops = [row for row in record.rows if row.metric == DROP and row.value is not None]
-    last = max((int(row.axes["at"] or 0) for row in drops), default=0)
-    of_task: dict[Place, list[Row]] = {}
-    for row in drops:
-        if row.axes["at"] == last and row.axes["disabled"] == HEAD:
-            of_task.setdefault(row.axes["predicts"], []).append(row)
+    """Of each task, the heads whose disabling costs most and least on dev, and what on test."""
+    on_dev: dict[Place, list[Row]] = {}
+    on_test: dict[tuple[Any, ...], Row] = {}
+    for row in record.rows:
+        if row.metric == DROP and row.split == "dev" and row.value is not None:
+            on_dev.setdefault(row.axes["predicts"], []).append(row)
+        elif row.metric == DROP:
+            on_test[row.layer, *sorted(row.axes.items())] = row
     lines = []
-    for task, rows in of_task.items():
+    for task, rows in on_dev.items():
         ordered = sorted(rows, key=lambda row: -(row.value or 0.0))
-        for what, row in (("costs most", ordered[0]), ("costs least", ordered[-1])):
+        for what, its in (("costs most", ordered[0]), ("costs least", ordered[-1])):
+            if (place := (its.layer, *sorted(its.axes.items()))) not in on_test:
+                continue
+            row = on_test[place]
             pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
             lines.append(
                 TableRow.of(
@@ -280,9 +300,9 @@ def extreme_heads(record: Record) -> Table:
                 )
             )
     note = (
-        "Layer-head whose disabling changes the score at the last layer most; below 0, the score "
-        f"rises. p: corrected over all heads; none where fewer than {FEWEST} documents, or "
-        "sentences, change."
+        "Layer-head whose disabling changes the score at the last layer most on dev, and by how "
+        "much on test; below 0, the score rises. p: corrected over all heads; none where fewer "
+        f"than {FEWEST} documents, or sentences, change."
     )
     return Table(
         f"{subject_title(record)} · ablation · heads",

@@ -3,12 +3,13 @@
 At each layer in turn an eraser takes away what a linear probe could read (LEACE, Belrose et al.
 2023), at every piece of every word, and the pass goes on (amnesic probing, Elazar et al. 2021). Two
 others say what any such change costs: one that erases the labels of the control task, and one that
-takes away directions at random.
+takes away directions at random. Of each there are several draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -27,7 +28,16 @@ from probes.measurements.intervening.erasers import (
     leace,
     random_subspace,
 )
-from probes.measurements.intervening.own_answers import CLOZE, LOSS, Variant, own_answers, questions
+from probes.measurements.intervening.own_answers import (
+    CLOZE,
+    LOG_ODDS,
+    LOSS,
+    NO_HEAD,
+    SMALLEST,
+    Variant,
+    own_answers,
+    questions,
+)
 from probes.measurements.intervening.probed_sample import (
     ProbedSample,
     Sample,
@@ -57,6 +67,9 @@ DROP, SCORE = "erasure_drop", "probe_score"
 
 LABELS, CONTROL, RANDOM, NOTHING = "labels", "control task", "random", "nothing"
 """What is erased; and what a drop is less, ``nothing`` for the whole of it."""
+
+DRAWS = 5
+"""Of control labels, and of directions at random."""
 
 _ROWS = 1 << 13
 """Examples whose moments are summed at a time."""
@@ -89,13 +102,14 @@ class Erasure(Measurement):
     train, compared with one fitted to untouched vectors of that sample. ``eraser`` says whether it
     is the ``labels`` that are erased, those of the ``control task``, or directions at ``random``
     that change vectors as much; and ``less`` whether the drop by one of these was subtracted. At
-    the last layer with p, corrected over the layers of erasure. ``loss_increase`` and
-    ``cloze_drop`` are as in ablation, ``probe_score`` is the score that is reported of the layer,
-    ``erased_rank`` and ``erased_variance`` say how much is taken away.
+    the last layer with p, corrected over the layers of erasure. What is said of the model's own
+    answers is as in ablation, ``probe_score`` is the score that is reported of the layer,
+    ``erased_rank`` and ``erased_variance`` say how much is taken away. All of a control is the mean
+    over `DRAWS` draws, whose variance is part of intervals and tests.
     """
 
     name = "erasure"
-    version = 2
+    version = 3
     asks = ("results",)
     summary = "what erasing a task's labels at each layer costs probes and the model's answers"
     options = ErasureOptions
@@ -112,7 +126,7 @@ class Erasure(Measurement):
         ),
         Pivot(
             "the model's own answers",
-            (LOSS, CLOZE),
+            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
             columns=("metric", "eraser", "less"),
             where={"less": (NOTHING, CONTROL)},
             apart="erased",
@@ -162,7 +176,7 @@ class Erasure(Measurement):
         options = context.options
         sample = drawn(len(context.corpus.splits["test"]), options.sentences)
         tasks, notes = probed_samples(context, sample, 1)
-        asked = questions(context, sample)
+        asked = questions(context, "test", sample)
         rows: list[Row] = []
         for task in tasks:
             targets = _targets(task.context.examples)
@@ -170,11 +184,11 @@ class Erasure(Measurement):
             variants = _variants(task.name, steps)
             every, _ = probed_samples(context, sample, len(variants))
             rows += _sizes(task, steps)
-            rows += _read(context, task.name, every, variants, options.training)
+            rows += _mean_of_draws(_read(context, task.name, every, variants, options.training))
             try:
                 rows += own_answers(context, variants, asked)
             except NoHeadError:
-                notes.append("The model has no language-model head: its own answers are left out.")
+                notes.append(NO_HEAD)
             if len(targets) == 1:
                 notes.append(f"{task.name} has no control task: its examples have no types.")
         return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
@@ -184,19 +198,20 @@ class Erasure(Measurement):
         return with_task_column(super().csv_lines(record))
 
 
-def _variants(task: str, steps: Mapping[int, Mapping[str, Step]]) -> list[Variant]:
+def _variants(task: str, steps: Mapping[int, Mapping[str, Sequence[Step]]]) -> list[Variant]:
     """The untouched pass; then at each layer what erases labels, and what it is compared with."""
     from probes.extraction.interventions import Erase
 
     found = [Variant()]
     for layer, of_layer in steps.items():
-        number = {name: len(found) + place for place, name in enumerate(of_layer)}
-        for name, step in of_layer.items():
+        every = [(name, step) for name, draws in of_layer.items() for step in draws]
+        first = {name: len(found) + place for place, (name, _) in reversed([*enumerate(every)])}
+        for name, step in every:
             others = [each for each in of_layer if each != LABELS] if name == LABELS else []
-            against = [(0, {"less": NOTHING}), *((number[x], {"less": x}) for x in others)]
+            against = [(0, {"less": NOTHING}), *((first[x], {"less": x}) for x in others)]
             change = Erase(layer, *step.eraser, positions="pieces")
             axes = {"erased": task, "eraser": name}
-            found.append(Variant((change,), layer, axes, tuple(against)))
+            found.append(Variant((change,), layer, axes, tuple(against), first[name]))
     return found
 
 
@@ -208,27 +223,30 @@ class Step(NamedTuple):
 
 
 def _targets(examples: Examples) -> list[NDArray[Any]]:
-    """The labels of train, and those of the control task if there is one."""
-    control = control_labels(examples, "train", [0]) if has_types(examples) else ()
+    """The labels of train, and draws of those of the control task if there is one."""
+    control = control_labels(examples, "train", range(DRAWS)) if has_types(examples) else ()
     return [examples.targets("train"), *control]
 
 
 def _steps(
     task: ProbedSample, layer: int, targets: Sequence[NDArray[Any]], method: str
-) -> dict[str, Step]:
-    """What erases labels, then its controls.
+) -> dict[str, list[Step]]:
+    """What erases labels, then the draws of its controls.
 
     Args:
         targets: see `_targets`.
     """
     erase = {"leace": leace, "inlp": inlp}[method]
     both = _moments(task.context, layer, targets)
-    found, width = {}, both.xz.shape[-1] // len(targets)
-    for number, name in enumerate([LABELS, CONTROL][: len(targets)]):
+    width = both.xz.shape[-1] // len(targets)
+    found = defaultdict(list)
+    for number in range(len(targets)):
         eraser = erase(both.with_labels(slice(number * width, (number + 1) * width)))
-        found[name] = Step(eraser, eraser.change(both))
-    at_random = random_subspace(both, found[LABELS].change)
-    return {**found, RANDOM: Step(at_random, at_random.change(both))}
+        found[CONTROL if number else LABELS].append(Step(eraser, eraser.change(both)))
+    for seed in range(DRAWS):
+        eraser = random_subspace(both, found[LABELS][0].change, seed)
+        found[RANDOM].append(Step(eraser, eraser.change(both)))
+    return dict(found)
 
 
 def _moments(context: Context, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
@@ -271,17 +289,27 @@ def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
     return found
 
 
-def _sizes(task: ProbedSample, steps: Mapping[int, Mapping[str, Step]]) -> Iterator[Row]:
+def _sizes(task: ProbedSample, steps: Mapping[int, Mapping[str, Sequence[Step]]]) -> Iterator[Row]:
     """The score of each layer's probe, and how much is erased."""
     context = task.context
     for layer, of_layer in steps.items():
         if score := context.result.at(context.task.metric, layer):
             between, axes = (score.low, score.high), {"erased": task.name}
             yield Row(SCORE, score.value, layer, *between, n=score.n, axes=axes)
-        for name, step in of_layer.items():
+        for name, draws in of_layer.items():
             axes = {"erased": task.name, "eraser": name}
-            yield Row("erased_rank", step.eraser.rank, layer, split="train", axes=axes)
-            yield Row("erased_variance", step.change, layer, split="train", axes=axes)
+            rank, change = np.mean([(x.eraser.rank, x.change) for x in draws], axis=0).tolist()
+            yield Row("erased_rank", rank, layer, split="train", axes=axes)
+            yield Row("erased_variance", change, layer, split="train", axes=axes)
+
+
+def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows, each with the mean of all that differ in nothing but their value."""
+    every = defaultdict(list)
+    for row in rows:
+        every[row.metric, row.layer, *row.axes.items()].append(row)
+    for some in every.values():
+        yield some[0]._replace(value=float(np.mean([row.value for row in some])))
 
 
 def _read(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,13 +12,19 @@ import numpy as np
 from probes.measurements.verb_forms import TASK, Forms, Question, answered, spaced
 from probes.records.row import Place, Row
 from probes.records.values import ends
-from probes.statistics.bootstrap import informative, means
+from probes.statistics.bootstrap import RESAMPLES, bounds, informative, summed
 from probes.statistics.partition import Partition
+from probes.statistics.ratios import RatioParts, intervals
+from probes.statistics.replicates import Spread, pooled, training_noise
+from probes.statistics.significance import smallest_drop
+from probes.statistics.sums import sparse
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
     from probes.data.sentence import Sentence
+    from probes.extraction.collectors import Collector
     from probes.extraction.interventions import Intervention
+    from probes.extraction.token_scores import Scored
     from probes.extraction.views import Text
     from probes.measurements.context import Context
 
@@ -30,13 +37,15 @@ class Variant(NamedTuple):
         layer: the lowest layer that is changed; 0 of an untouched pass.
         axes: says what is changed, in rows.
         against: the numbers of the passes that it is compared with, and the axes by which rows say
-            so; none of an untouched pass.
+            so; none of an untouched pass. The number of a first draw stands for all.
+        first_draw: the number of the first draw of the same change; None if it is the only one.
     """
 
     interventions: tuple[Intervention, ...] = ()
     layer: int = 0
     axes: Mapping[str, Place] = {}
     against: tuple[tuple[int, Mapping[str, Place]], ...] = ()
+    first_draw: int | None = None
 
     @property
     def is_base(self) -> bool:
@@ -45,29 +54,62 @@ class Variant(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two variants by number, the changed one and the other; and what rows say of it."""
+    """The variants of two changes, the second of which may be none; and what rows say of it.
 
-    changed: int
-    other: int
+    Attributes:
+        changed, other: the numbers of their draws.
+        share: of the variance between draws, what goes into the difference of the two means.
+    """
+
+    changed: tuple[int, ...]
+    other: tuple[int, ...]
     layer: int
     axes: Mapping[str, Place]
+    share: float
 
     @property
     def family(self) -> tuple[tuple[str, Place], ...]:
         """Comparisons of one family are tested together: all heads, layers, or shares of heads."""
         return tuple(sorted((k, x) for k, x in self.axes.items() if k not in ("head", "pruned")))
 
+    def spread(self, scores: Sequence[float] | Mapping[int, float]) -> Spread | None:
+        """How much other draws would change the difference; None where nothing was drawn.
+
+        What is compared with draws counts as one draw more: the question is whether it does more
+        than a change drawn at random does, not than the mean of five such changes.
+
+        Args:
+            scores: by number of the variant.
+        """
+        found = pooled([[scores[i] for i in each] for each in (self.changed, self.other)])
+        return found and Spread(found.sd * self.share**0.5, found.df)
+
 
 def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
-    """All that variants are compared with."""
-    return [
-        Comparison(number, other, its.layer, {**its.axes, **axes})
-        for number, its in enumerate(variants)
-        for other, axes in its.against
-    ]
+    """All that variants are compared with, all draws of a change at once."""
+    draws: dict[int, tuple[int, ...]] = {}
+    for number, its in enumerate(variants):
+        first = number if its.first_draw is None else its.first_draw
+        draws[first] = (*draws.get(first, ()), number)
+    found = []
+    for first, changed in draws.items():
+        its = variants[first]
+        for other, axes in its.against:
+            drawn = [changed] + ([] if variants[other].is_base else [draws[other]])
+            share = sum(1 / len(each) for each in drawn)
+            every = {**its.axes, **axes}
+            found.append(Comparison(changed, draws[other], its.layer, every, share))
+    return found
 
 
-LOSS, CLOZE = "loss_increase", "cloze_drop"
+NO_HEAD = "The model has no language-model head: its own answers are left out."
+
+LOSS, CLOZE, LOG_ODDS = "loss_increase", "cloze_drop", "log_odds_drop"
+
+SMALLEST = "smallest_drop"
+
+_MASKED = 0.15
+"""Share of words that a masked model is asked at once, as in its training."""
 
 
 @dataclass(frozen=True)
@@ -75,45 +117,64 @@ class Questions:
     """What the model itself is asked.
 
     Attributes:
-        words: one word of each sentence, whose surprisal is the loss.
+        texts: sentences as they were written.
+        words: the places of the words of each text whose surprisal is the loss.
         verbs: the right and the wrong form of verbs.
-        of_word, of_verb: the cluster of each.
+        of_text, of_verb: the sentence of each, by its number in the split.
+        split: the name of the split.
     """
 
-    words: list[Text]
-    verbs: list[Question]
-    of_word: Ints
+    texts: Sequence[Text]
+    words: Mapping[Text, Ints]
+    verbs: Sequence[Question]
+    of_text: Ints
     of_verb: Ints
     partition: Partition
+    split: str
 
 
-def questions(context: Context, sample: Ints) -> Questions:
-    """One word of each sentence of a sample of test, drawn at random, and its verbs."""
-    test, split = context.corpus.splits["test"], context.partition("test")
-    words = one_word_each([test[i] for i in sample])
-    verbs, of_verb = [], []
-    for each in context.of_results:
+def questions(context: Context, split: str, sample: Ints) -> Questions:
+    """The words of a sample of sentences; and of test all verbs of the split."""
+    sentences, verbs, of_verb = context.corpus.splits[split], [], []
+    for each in context.of_results if split == "test" else ():
         if each.task.name == TASK:
-            forms, own = Forms.of(context.corpus.splits["train"]), each.examples.splits["test"]
+            forms, own = Forms.of(context.corpus.splits["train"]), each.examples.splits[split]
             for number, example in zip(own.sentence, own.examples, strict=True):
-                question = forms.question(test[number], example)
-                if not isinstance(question, str) and number in sample:
+                question = forms.question(sentences[number], example)
+                if not isinstance(question, str):
                     verbs.append(question)
-                    of_verb.append(split.of_sentence[number])
-    return Questions(words, verbs, split.of_sentence[sample], np.array(of_verb, dtype=int), split)
+                    of_verb.append(number)
+    texts, words = with_words([sentences[i] for i in sample], context.model.causal)
+    some = [i for i, text in enumerate(texts) if len(words[text])]
+    return Questions(
+        [texts[i] for i in some],
+        words,
+        verbs,
+        sample[some],
+        np.array(of_verb, dtype=int),
+        context.partition(split),
+        split,
+    )
 
 
-def one_word_each(sentences: Sequence[Sentence]) -> list[Text]:
-    """Written texts, in each of which one word, drawn at random, is kept."""
+def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
+    """Written texts, and the words of each whose surprisal is the loss.
+
+    Words have a letter: a line of underscores says nothing about language. A causal model is asked
+    all of them; a masked one some that are drawn at random, at least one of each text.
+    """
     from probes.extraction.views import Text
 
-    rng, words = np.random.default_rng(0), []
+    rng, texts, words = np.random.default_rng(0), [], {}
     for sentence in sentences:
-        stretches = sentence.written or spaced(sentence.words)
-        full = [i for i, stretch in enumerate(stretches) if stretch.strip()]
-        word = int(rng.choice(full))
-        words.append(Text(tuple(stretches), (word, word + 1), written=True))
-    return words
+        stretches = tuple(sentence.written or spaced(sentence.words))
+        text = Text(stretches, (0, len(stretches)), written=True)
+        texts.append(text)
+        if text not in words:
+            found = [i for i, x in enumerate(stretches) if any(map(str.isalpha, x))]
+            size = len(found) if causal else math.ceil(_MASKED * len(found))
+            words[text] = np.sort(rng.permutation(np.array(found, dtype=int))[:size])
+    return texts, words
 
 
 def own_answers(context: Context, variants: Sequence[Variant], asked: Questions) -> Iterator[Row]:
@@ -122,30 +183,67 @@ def own_answers(context: Context, variants: Sequence[Variant], asked: Questions)
     Raises:
         NoHeadError: it has no language-model head.
     """
+    from probes.extraction.token_scores import LossOfWords, TokenScores
+
+    compared, n = comparisons(variants), len(asked.partition.of_sentence)
+
+    def rows(
+        name: str, values: Sequence[Floats], sentence: Ints, counts: Ints | Floats
+    ) -> Iterator[Row]:
+        sums = summed(sparse(drops(values).T), sentence, n).toarray()
+        parts = RatioParts(sums, np.bincount(sentence, counts, n).astype(np.float64))
+        scores, noise = [float(x.sum() / counts.sum()) for x in values], None
+        if spreads := {i: x for i, each in enumerate(compared) if (x := each.spread(scores))}:
+            noise = np.zeros((len(compared), RESAMPLES))
+            for i, spread in spreads.items():
+                (noise[i],) = training_noise(f"{name} {compared[i]}", [0], *spread, RESAMPLES)
+        both = zip(parts.scores.tolist(), intervals(parts, asked.partition, noise), strict=True)
+        for each, (value, pair) in zip(compared, both, strict=True):
+            between = ends(informative(bounds(pair)))
+            yield Row(name, value, each.layer, *between, asked.split, parts.n, axes=each.axes)
+
+    def drops(values: Sequence[Floats]) -> Floats:
+        """Before less after, of draws the mean of all pairs."""
+        return np.stack(
+            [
+                np.mean([values[j] - values[i] for i in each.changed for j in each.other], axis=0)
+                for each in compared
+            ]
+        )
+
+    if asked.texts:
+        losses = []
+        for found in _scores(context, variants, asked.texts, LossOfWords(asked.words)):
+            place = [found.view.index[text] for text in asked.texts]
+            losses.append(np.add.reduceat(found.within_word, found.first)[place])
+            pieces = np.add.reduceat(found.pieces, found.first)[place]
+        yield from rows(LOSS, losses, asked.of_text, pieces)
+    texts = [text for each in asked.verbs for text in each]
+    scores = _scores(context, variants, texts, TokenScores()) if texts else ()
+    answers = [answered(found, asked.verbs) for found in scores]
+    if answers and (alike := answers[0].comparable).any():
+        of_verb, ones = asked.of_verb[alike], np.ones(alike.sum())
+        right = [each.right[alike] for each in answers]
+        yield from rows(CLOZE, right, of_verb, ones)
+        yield from rows(LOG_ODDS, [x.log_odds[alike] for x in answers], of_verb, ones)
+        for each, values in zip(compared, drops(right), strict=True):
+            if len(each.changed) > 1 or len(each.other) > 1:
+                continue  # it says nothing of what draws add
+            churn = float(np.abs(values).mean() - abs(values.mean()))
+            value = smallest_drop(churn, len(values))
+            yield Row(SMALLEST, value, each.layer, n=len(values), axes=each.axes)
+
+
+def _scores(
+    context: Context, variants: Sequence[Variant], texts: Iterable[Text], collector: Collector
+) -> Iterator[Scored]:
+    """What a collector finds in each pass, variants in their order."""
     from probes.extraction.shards import Shard
-    from probes.extraction.token_scores import TokenScores, scored
+    from probes.extraction.token_scores import scored
     from probes.extraction.views import view_over
 
-    texts = [*asked.words, *(text for each in asked.verbs for text in each)]
     view = view_over(texts, "written")
     shard = Shard(0, np.arange(len(view.texts)), view.texts)
     changes = [variant.interventions for variant in variants]
-    losses: dict[int, Floats] = {}
-    rights: dict[int, Floats] = {}
-    for number, arrays in context.read_changed(view, TokenScores(), changes):
-        parts = {name: array.numpy() for name, array in arrays.items()}
-        found = scored(view, [shard], [parts])
-        surprisal = found.surprisal("within_word")
-        losses[number] = surprisal[[found.place(text) for text in asked.words]]
-        answers = answered(found, asked.verbs)
-        alike, rights[number] = answers.comparable, answers.right[answers.comparable]
-    for each in comparisons(variants):
-        differences = (
-            (LOSS, losses[each.changed] - losses[each.other], asked.of_word),
-            (CLOZE, rights[each.other] - rights[each.changed], asked.of_verb[alike]),
-        )
-        for name, values, cluster in differences:
-            if len(values):
-                (its,) = means(values[:, None], cluster, asked.partition.n, "documents")
-                low, high = ends(informative(its.interval))
-                yield Row(name, its.value, each.layer, low, high, n=len(values), axes=each.axes)
+    for _, arrays in context.read_changed(view, collector, changes):
+        yield scored(view, [shard], [{name: array.numpy() for name, array in arrays.items()}])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from probes.records.row import Place, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
 from probes.statistics.cka import linear_cka
-from probes.statistics.metrics import metrics
+from probes.statistics.metrics import averaged, mean_of_draws, metrics
 from probes.statistics.partition import FEWEST
-from probes.statistics.replicates import Replicates, p_values_of
+from probes.statistics.replicates import Replicates, Spread, p_values_of
+from probes.statistics.sums import beside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,6 +55,7 @@ class Sample:
 
     def __init__(self, context: Context, split: str, sentences: Ints) -> None:
         self.context, self.split = context, context.examples.splits[split]
+        self.name_of_split = split
         self.kept = np.flatnonzero(np.isin(self.split.sentence, sentences))
         self.sentences = self.split.sentence[self.kept]
         self.texts: list[Text] = [self.split.texts[i] for i in self.kept]
@@ -81,14 +83,17 @@ class ProbedSample(Sample):
         context: of the task and its scores.
         sentences: see `Sample`.
         n_variants: how many passes there will be.
+        split: another split than test, on which something is to be chosen.
 
     Attributes:
-        predicted: of each pass, at first those of the untouched one. Shape (variants, L, n, …).
+        predicted: of each pass, at the layers that have been taken. Shape (variants, L, n, …).
         why_not: why the task is left out; empty if it is not.
     """
 
-    def __init__(self, context: Context, sentences: Ints, n_variants: int) -> None:
-        super().__init__(context, "test", sentences)
+    def __init__(
+        self, context: Context, sentences: Ints, n_variants: int, split: str = "test"
+    ) -> None:
+        super().__init__(context, split, sentences)
         self.name, self.view = context.task.name, context.examples.view
         self.why_not = why_not(context.spec)
         if not context.model.window:
@@ -98,10 +103,11 @@ class ProbedSample(Sample):
         elif context.task.pooling or self.view not in ("plain", "masked", "cut"):
             self.why_not = "it reads texts of its own"
         elif not len(self.kept):
-            self.why_not = "the sample has none of its examples"
+            self.why_not = f"the sample of {split} has none of its examples"
         else:
-            base = context.predicted(context.layers)[:, self.kept]
-            self.predicted = np.repeat(base[None], n_variants, axis=0)
+            said = context.predicted(context.layers)
+            shape = n_variants, len(said), len(self.kept), *said.shape[2:]
+            self.predicted = np.zeros(shape, said.dtype)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -115,7 +121,7 @@ class ProbedSample(Sample):
     @cached_property
     def gold(self) -> Any:
         """The labels of the examples that are kept."""
-        gold = self.context.scorers["test"].gold
+        gold = self.context.scorers[self.name_of_split].gold
         return gold.part(np.isin(np.arange(len(gold.labels)), self.kept))
 
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
@@ -137,65 +143,115 @@ class ProbedSample(Sample):
     ) -> Iterator[Row]:
         """What each variant costs the probes of layers at and above it; p at the last layer.
 
+        On dev the cost at the last layer alone, by which something is chosen.
+
         Args:
             name: of the metric: a score in one pass less that in another.
             predicted: shape (variants, L, n, …).
             axes: further ones of all rows.
         """
-        metric, draws = metrics.get(self.context.task.metric), draws_of(self.gold)
-        for place, at in enumerate(self.context.layers):
-            chosen = [i for i, its in enumerate(variants) if its.is_base or its.layer <= at]
-            of = {number: i for i, number in enumerate(chosen)}
-            said = predicted[chosen, place]
-            sums = [cluster_sums(metric.parts(self.gold, row), self.gold) for row in said]
-            cells = Replicates(metric(self.gold, said), metric, sums, chosen, self.name)
-            compared = [each for each in comparisons(variants) if each.changed in of]
-            pairs = [(of[each.changed], of[each.other]) for each in compared]
+        on_test = self.name_of_split == "test"
+        draws = draws_of(self.gold) if on_test else None
+        for place, at in enumerate(self.layers):
+            if not on_test and at != self.layers[-1]:
+                continue
+            compared = [each for each in comparisons(variants) if each.layer <= at]
+            both = self._both_sides(compared, predicted[:, place], at)
             p: dict[int, float] = {}
-            if at == self.layers[-1]:
-                p = _tests(cells, compared, pairs)
-            for number, (each, (i, j)) in enumerate(zip(compared, pairs, strict=True)):
+            if on_test and at == self.layers[-1]:
+                p = _tests(compared, both)
+            for number, (each, its) in enumerate(zip(compared, both, strict=True)):
                 pair = None
                 if draws is not None:
-                    pair = informative(bounds(interval(cells.values[j] - cells.values[i])))
+                    difference = its.other.resampled[0] - its.changed.resampled[0]
+                    pair = informative(bounds(interval(difference)))
                 yield Row(
                     name,
-                    cells.scores[j] - cells.scores[i],
+                    its.other.scores[0] - its.changed.scores[0],
                     each.layer,
                     *ends(pair),
+                    split=self.name_of_split,
                     n=len(self.kept),
                     p=p.get(number),
                     axes={**each.axes, "at": at, "predicts": self.name, **axes},
                 )
 
+    def _both_sides(
+        self, compared: Sequence[Comparison], predicted: NDArray[Any], at: int
+    ) -> list[_Sides]:
+        """The scores of a layer's probe that are compared, of draws their mean.
 
-def _tests(
-    cells: Replicates, compared: Sequence[Comparison], pairs: Sequence[tuple[int, int]]
-) -> dict[int, float]:
+        Args:
+            predicted: shape (variants, n, …).
+        """
+        metric = metrics.get(self.context.task.metric)
+        used = sorted({i for each in compared for i in (*each.changed, *each.other)})
+        scores = dict(zip(used, metric(self.gold, predicted[used]).tolist(), strict=True))
+        sums = {i: cluster_sums(metric.parts(self.gold, predicted[i]), self.gold) for i in used}
+
+        @cache
+        def cell(numbers: tuple[int, ...], spread: Spread | None, name: str) -> Replicates:
+            mean = mean_of_draws(np.array([[scores[i] for i in numbers]]))
+            joined = beside([sums[i] for i in numbers])
+            of_draws = spread or (None, 0)
+            return Replicates(mean, averaged(metric, len(numbers)), [joined], [at], name, *of_draws)
+
+        found = []
+        for each in compared:
+            spread = each.spread(scores)
+            name = f"{self.name} {each.layer} {each.axes}" if spread else ""
+            changed, other = (
+                sum(sums[i] for i in those) * len(others)
+                for those, others in ((each.changed, each.other), (each.other, each.changed))
+            )
+            found.append(
+                _Sides(
+                    cell(each.changed, spread, name),
+                    cell(each.other, None, ""),
+                    int((abs(changed - other).sum(1) > 0).sum()),
+                )
+            )
+        return found
+
+
+class _Sides(NamedTuple):
+    """What is compared, with the noise of draws in the first; and the clusters that differ."""
+
+    changed: Replicates
+    other: Replicates
+    n_different: int
+
+
+def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
     """P-values, of a family together; none of a pair that differs in fewer than 20 clusters."""
     found: dict[int, float] = {}
     for family in dict.fromkeys(each.family for each in compared):
         own = [
             number
-            for number, (each, (i, j)) in enumerate(zip(compared, pairs, strict=True))
-            if each.family == family
-            and (abs(cells.sums[i] - cells.sums[j]).sum(1) > 0).sum() >= FEWEST
+            for number, each in enumerate(compared)
+            if each.family == family and both[number].n_different >= FEWEST
         ]
         if own:
-            tests = p_values_of([cells], [pairs[number] for number in own])
+            cells = {id(cell): cell for number in own for cell in both[number][:2]}
+            places = {key: place for place, key in enumerate(cells)}
+            pairs = [
+                (places[id(its.changed)], places[id(its.other)])
+                for its in map(both.__getitem__, own)
+            ]
+            tests = p_values_of(list(cells.values()), pairs)
             found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
     return found
 
 
 def probed_samples(
-    context: Context, sentences: Ints, n_variants: int
+    context: Context, sentences: Ints, n_variants: int, split: str = "test"
 ) -> tuple[list[ProbedSample], list[str]]:
     """All scored tasks whose probes can be applied again; and notes about the others.
 
     Raises:
         NotServedError: there is none.
     """
-    every = [ProbedSample(each, sentences, n_variants) for each in context.of_results]
+    every = [ProbedSample(each, sentences, n_variants, split) for each in context.of_results]
     found = [each for each in every if not each.why_not]
     if not found:
         raise NotServedError("no task was scored whose probes can be applied to other vectors")

@@ -19,7 +19,6 @@ from probes.common.errors import NoHeadError
 from probes.measurements.intervening.own_answers import (
     LOSS,
     Variant,
-    one_word_each,
     own_answers,
     questions,
 )
@@ -88,7 +87,7 @@ def importance_for_probes(
 
 
 def importance_for_model(context: Context, n_sentences: int) -> Iterator[Row]:
-    """For the model's own loss: the surprisal of one word of each sentence.
+    """For the model's own loss; see `questions`.
 
     Raises:
         NoHeadError: it has no language-model head.
@@ -96,12 +95,13 @@ def importance_for_model(context: Context, n_sentences: int) -> Iterator[Row]:
     from probes.extraction.head_collectors import SurprisalGradients
     from probes.extraction.views import view_over
 
-    dev = context.corpus.splits["dev"]
-    sentences = drawn(len(dev), n_sentences)
-    texts = one_word_each([dev[i] for i in sentences])
-    view = view_over(texts, "written")
-    found = _read(context, view, SurprisalGradients())[[view.index[x] for x in texts], 0]
-    yield from _rows(context, found, context.partition("dev").of_sentence[sentences], LOSS)
+    asked = questions(context, "dev", drawn(len(context.corpus.splits["dev"]), n_sentences))
+    if not asked.texts:
+        return
+    view = view_over(asked.texts, "written")
+    found = _read(context, view, SurprisalGradients(asked.words))
+    gradients = found[[view.index[text] for text in asked.texts], 0]
+    yield from _rows(context, gradients, asked.partition.of_sentence[asked.of_text], LOSS)
 
 
 def _errors(sample: Sample, vectors: Any, first: Mapping[Text, int]) -> Any:
@@ -173,7 +173,7 @@ def importance_and_pruning(
 
     Args:
         tasks: those whose probes can be applied again.
-        ablated: what disabling each head costs.
+        ablated: what disabling each head costs on dev, whose order is followed, and on test.
         sample: sentences of test.
     """
     last, options = context.model.n_layers, context.options
@@ -182,23 +182,24 @@ def importance_and_pruning(
     with suppress(NoHeadError):
         found += importance_for_model(context, options.sentences)
     yield from found
-    costs, orders = _by_head(ablated, last), {}
-    for predicts, importance in _by_head(found, last).items():
-        own = costs[predicts]
-        yield agreement(importance, own, predicts)
+    costs = {split: _by_head(ablated, last, split) for split in ("dev", "test")}
+    orders = {}
+    for predicts, importance in _by_head(found, last, "dev").items():
+        yield agreement(importance, costs["test"][predicts], predicts)
         orders[predicts] = {
             "importance": _ascending(normalised(importance)),
-            "ablation": _ascending(own),
+            "ablation": _ascending(costs["dev"][predicts]),
         }
     if options.steps:
         yield from pruning(context, sample, orders, options.steps)
 
 
-def _by_head(rows: Iterable[Row], last: int) -> dict[str, dict[Head, float]]:
+def _by_head(rows: Iterable[Row], last: int, split: str) -> dict[str, dict[Head, float]]:
     """How important heads are, or what they cost at the last layer, by what is predicted."""
     found: dict[str, dict[Head, float]] = defaultdict(dict)
     for row in rows:
         of_head = row.metric in (IMPORTANCE, DROP, LOSS) and row.axes.get("at", last) == last
+        of_head = of_head and row.split == split
         if of_head and (head := row.axes.get("head")):
             value = np.nan if row.value is None else row.value
             place = row.layer or 0, int(head)
@@ -239,7 +240,7 @@ def pruning(
             yield from _banded(each.rows(_variants(its, context.model.n_layers), DROP, said))
     if LOSS in orders:
         variants = _variants(labels[LOSS], context.model.n_layers)
-        yield from _banded(own_answers(context, variants, questions(context, sample)))
+        yield from _banded(own_answers(context, variants, questions(context, "test", sample)))
 
 
 def _labels(orders: Orders, steps: int) -> _Labels:

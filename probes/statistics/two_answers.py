@@ -1,0 +1,126 @@
+"""Two sets of answers to the same questions of two classes, which count alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.common.arrays import Floats, Ints
+from probes.statistics.bootstrap import interval, resample
+from probes.statistics.metrics import averaged, metrics
+from probes.statistics.partition import FEWEST
+from probes.statistics.replicates import Replicates, p_values_of
+from probes.statistics.sums import ratio, sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def fitted_threshold(log_odds: Floats, positive: NDArray[np.bool_]) -> float:
+    """The threshold at which both classes are recognised equally often, or nearly so.
+
+    It is 0, or lies halfway between two neighbouring log-odds; of several, it is the nearest to 0.
+    The greatest balanced accuracy would be reached by chance at any place where nothing is known,
+    also where nearly all answers are the same.
+
+    Args:
+        log_odds: of the first class. Shape (n,).
+        positive: which examples are of that class; there are some of either. Shape (n,).
+    """
+    values = np.unique(log_odds)
+    tried = np.concatenate([[0.0], (values[1:] + values[:-1]) / 2])
+    above = (log_odds > tried[:, None])[:, positive].mean(1)
+    below = (log_odds < tried[:, None])[:, ~positive].mean(1)
+    unlike = np.abs(above - below)
+    best = tried[unlike == unlike.min()]
+    return float(best[np.abs(best).argmin()])
+
+
+@dataclass(frozen=True)
+class TwoAnswers:
+    """How right two are on the same examples; every number is a mean over both classes.
+
+    Attributes:
+        one, other: 1 for a right answer, 0 for a wrong one. Each (n,).
+        positive: which examples are of the first class. Shape (n,).
+        cluster: of each example. Shape (n,).
+    """
+
+    one: Floats
+    other: Floats
+    positive: NDArray[np.bool_]
+    cluster: Ints
+    n_clusters: int
+
+    @cached_property
+    def sums(self) -> Floats:
+        """By class, the sums of `one`, `other` and both, and the count. Shape (clusters, 8)."""
+        values = self.one, self.other, self.one * self.other, np.ones(len(self.one))
+        return np.stack(
+            [
+                np.bincount(self.cluster, x * of_class, self.n_clusters)
+                for of_class in (self.positive, ~self.positive)
+                for x in values
+            ],
+            axis=1,
+        )
+
+    def estimate(self, name: str) -> tuple[float, Floats]:
+        """A number of `found`, and its 95 % interval (2,); NaN with too few clusters."""
+        value = float(found(self.sums.sum(0))[name])
+        if len(np.unique(self.cluster)) < FEWEST:
+            return value, np.full(2, np.nan)
+        return value, interval(found(resample(self.n_clusters) @ self.sums)[name])
+
+
+def found(sums: Floats) -> Mapping[str, Floats]:
+    """What sums (…, 8) say, by name; each (…).
+
+    `one` and `other` are balanced accuracies. `kappa` is Cohen's κ of right and wrong: how often
+    both are, beyond what two would be that are right as often but independent of each other; the
+    error consistency of Geirhos et al. (2020, eq. 3).
+    """
+    of_class = sums.reshape(*sums.shape[:-1], 2, 4)
+    one, other, both = np.moveaxis(ratio(of_class[..., :3], of_class[..., 3:]).mean(-2), -1, 0)
+    neither = 1 - one - other + both
+    chance = one * other + (1 - one) * (1 - other)
+    return {
+        "one": one,
+        "other": other,
+        "both": both,
+        "one_only": one - both,
+        "other_only": other - both,
+        "neither": neither,
+        "difference": one - other,
+        "kappa": ratio(both + neither - chance, 1 - chance),
+    }
+
+
+def p_values(each: Sequence[TwoAnswers]) -> list[float | None]:
+    """Two-sided p-values of `one` less `other`, corrected for testing all; see `max_t`.
+
+    None where the two differ in fewer than `FEWEST` clusters.
+
+    Args:
+        each: with the same examples, and the same `other`.
+    """
+    tested = [
+        place
+        for place, its in enumerate(each)
+        if (its.sums[:, [0, 4]] != its.sums[:, [1, 5]]).any(1).sum() >= FEWEST
+    ]
+    p: list[float | None] = [None] * len(each)
+    if tested:
+        own = [each[place].sums[:, [0, 3, 4, 7]] for place in tested]
+        cells = [sparse(x) for x in (*own, each[0].sums[:, [1, 3, 5, 7]])]
+        metric = averaged(metrics.get("accuracy"), 2)
+        scores = np.array([metric.value(x.sum(0)) for x in cells])
+        both = Replicates(scores, metric, cells, range(len(cells)), "")
+        pairs = [(place, len(tested)) for place in range(len(tested))]
+        for place, found_p in zip(tested, p_values_of([both], pairs), strict=True):
+            p[place] = None if np.isnan(found_p) else found_p
+    return p
