@@ -35,9 +35,10 @@ def definitions(record: Record) -> Definitions:
         of_task = by_kind["task"], by_kind["metric"]
         parts.append(("task", plain_name(task.name), task.version, (task.metric, of_task)))
         parts.append(("", (task.name, probe.family), 0, record.inputs))
-    asked = task and task.name, probe and probe.family, record.measurement
-    of_measurement = by_kind["measurement"], sorted(record.settings)
-    parts.append(("measurement", asked, record.measurement_version, of_measurement))
+    source = by_kind["measurement"]  # which says of a plug-in what options there are
+    options = "" if source else sorted(record.settings.items())
+    asked = task and task.name, probe and probe.family, record.measurement, options
+    parts.append(("measurement", asked, record.measurement_version, source))
     return tuple(
         (_digest(kind, name, () if by_kind.get(kind) else here), version, _digest(definition))
         for kind, name, version, definition in parts

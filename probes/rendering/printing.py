@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -263,7 +263,7 @@ def _cell(cell: Cell) -> str:
     return text + f" · {escaped(cell.note)}" * bool(cell.note)
 
 
-DOCUMENTS = {"md": markdown, "latex": latex}
+DOCUMENTS: dict[str, Callable[[Table], str]] = {"md": markdown, "latex": latex}
 """Formats for readers that do not read in the terminal; a function of a table."""
 
 DATA = {"csv": csv_text, "json": json_text}
@@ -332,7 +332,7 @@ class Printer:
             if self._shown and form in DATA:
                 print(DATA[form](self._rows), end="")
             elif self._shown and form in DOCUMENTS:
-                make = partial(latex, wide=wide) if form == "latex" else DOCUMENTS[form]
+                make = partial(latex, wide=wide) if wide else DOCUMENTS[form]
                 print("\n".join(map(make, self._tables)), end="")
             self.form, self._shown, self._tables, self._rows = "table", False, [], []
 
