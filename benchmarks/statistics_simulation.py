@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -170,8 +170,8 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
 def false_floors(n_documents: int, ratio: float, n_sets: int, n_floors: int = 3) -> float:
     """Share of simulations in which a layer seems above the floor though all are equally good.
 
-    Four layers, of which the first is a floor as well, and further floors that do not vary with
-    training, like rules.
+    Four layers, of which the first is a floor as well, and further floors like rules: their
+    training varies as much, and each has a deviation over five samples of its own.
 
     Args:
         ratio: the deviation over trainings in standard errors of the test score.
@@ -179,22 +179,25 @@ def false_floors(n_documents: int, ratio: float, n_sets: int, n_floors: int = 3)
     n_layers, draws = 4, resample(n_documents).astype(np.float64)
     n_cells, wrong = n_layers + n_floors - 1, 0
     floors = [0, *range(n_layers, n_cells)]
+    trained = ratio / np.sqrt(n_documents)
     for number in range(n_sets):
         rng = np.random.default_rng(number)
         shared, own = (rng.standard_normal((n_documents, n)) for n in (1, n_cells))
         sums = np.sqrt(0.5) * (shared + own)
-        trained = ratio / np.sqrt(n_documents)
-        changes = np.zeros(n_cells)
-        changes[:n_layers] = trained * rng.standard_normal(n_layers)
-        further = trained * rng.standard_normal((n_layers, 5))
-        df = n_layers * 4
-        sd = float(np.sqrt(((further - further.mean(1, keepdims=True)) ** 2).sum() / df))
+        changes = trained * rng.standard_normal(n_cells)
         values = ((draws @ sums) / n_documents + changes).T
-        values[:n_layers] += training_noise(str(number), range(n_layers), sd, df, len(draws))
-        variances = np.where(np.arange(n_cells) < n_layers, sd**2, 0.0)
-        errors = Errors(((sums - sums.mean(0)) / n_documents).T, variances, draws)
+        sd = (trained * rng.standard_normal((n_cells, 5))).std(1, ddof=1)
+        sd[:n_layers] = np.sqrt((sd[:n_layers] ** 2).mean())
+        values[:n_layers] += training_noise(
+            str(number), range(n_layers), sd[0], n_layers * 4, len(draws)
+        )
+        for place in range(n_layers, n_cells):
+            (noise,) = training_noise(f"{number} {place}", [0], sd[place], 4, len(draws))
+            values[place] += noise
+        block = values, Errors(((sums - sums.mean(0)) / n_documents).T, sd**2, draws)
         scores = sums.mean(0) + changes
-        wrong += bool(above_all(scores, values, errors, range(n_layers), floors).any())
+        above = above_all(scores, partial(iter, [block]), range(n_layers), floors)
+        wrong += bool(above.any())
     return wrong / n_sets
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted, twins_of
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted
 from probes.boards.floors import with_floor
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
@@ -101,9 +101,8 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
             name += f"@{(model.revision or model.digest)[:8]}"
         marks = [f"{result.pooling} pooling"] * (result.pooling != "mean")
         marks += [result.dtype] * (result.dtype != "float32")
-        own = list(twins_of(result, twins[result.task.name]).values())
-        own_floor = with_floor(result, own).is_floored(result.best_layer)
-        floored = model.random_seed is None and own_floor
+        own = with_floor(result, twins[result.task.name].values())
+        floored = model.random_seed is None and own.is_floored(result.best_layer)
         name += f" ({', '.join(marks)})" * bool(marks)
         candidates.append(Candidate(name, path, result, floored))
     return candidates

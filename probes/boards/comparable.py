@@ -13,6 +13,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -227,14 +228,16 @@ def twins_of(record: Record, among: Mapping[K, R]) -> dict[K, R]:
     return exact or twins
 
 
-def twins_beside(record: Record, path: Path) -> dict[Path, Record]:
+def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict[Path, Record]:
     """The same in the folders of other models beside that of a record.
 
     Args:
         path: of the record.
+        same_unit: only of the task and probe family of the scores at `path`.
     """
     folder = path.resolve().parent
-    names = f"random*/{folder.name}/*-????????.json"
+    unit = escape(path.name.rpartition("scores-")[0]) if same_unit else ""
+    names = f"random*/{escape(folder.name)}/{unit}*-????????.json"
     beside = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
     return twins_of(record, read_records(beside))
 

@@ -1,82 +1,119 @@
 """The floor of a result, and a test of which layers are above it.
 
 The floor is the highest score that is reached without a trained layer: that of a rule without
-vectors, of layer 0, or of a random twin at its best layer on test. It varies with the test text as
-every score does, so that layers are compared with it on the same resamples.
+vectors, of layer 0, or of a random twin at its best layer on test. It varies with the test text and
+with training, as every score does, so that layers are compared with it on the same resamples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from probes.boards.comparable import (
+    METRIC,
+    PROBE,
+    SAME_LAYER_TABLE,
+    SOURCE,
+    TASK,
+    TASK_VERSION,
+    VIEW,
+    K,
+    sifted,
+    twins_beside,
+    twins_of,
+)
 from probes.common.arrays import Floats
+from probes.measurements.joined_results import joined
+from probes.measurements.plugin_keys import is_current
 from probes.measurements.resampled import resampled, rule_replicates
 from probes.records.files import if_readable
 from probes.records.result import FloorTest, Result
-from probes.statistics.bootstrap import resample
-from probes.statistics.replicates import Replicates
+from probes.statistics.replicates import Replicates, drawn
 from probes.statistics.significance import Errors, above_all
 
-TwinLayer = tuple[Result, int]
-"""A random twin and its best layer on test."""
+SAME_FLOOR = (*SAME_LAYER_TABLE, TASK, TASK_VERSION, VIEW, METRIC, SOURCE, PROBE)
+"""What a result and those of its random twins have in common."""
 
 
-def with_floor(result: Result, twins: Sequence[Result] = ()) -> Result:
+class TwinLayer(NamedTuple):
+    """A random twin and its best layer on test, of those that the model's result has as well."""
+
+    result: Result
+    layer: int
+
+
+def with_floor(result: Result, among: Iterable[Result] = ()) -> Result:
     """The result with its random twins among the baselines, and tested against its floor.
 
     Args:
-        twins: results of random twins; those of another task or probe are passed over.
+        among: results that may be of its twins. Where none are, the folders beside that of the
+            result are searched.
     """
-    best: dict[str, TwinLayer] = {
-        f"random twin {twin.model.random_seed or ''}".strip(): (twin, twin.best_of(common, "test"))
-        for twin in twins
-        if (twin.task.name, twin.probe) == (result.task.name, result.probe)
-        and (common := [layer for layer in twin.layers if layer in result.extent])
+    best = {
+        f"random twin {twin.model.random_seed or ''}".strip(): TwinLayer(
+            twin, twin.best_of(common, "test")
+        )
+        for twin in _twins(result, among)
+        if (common := [layer for layer in twin.layers if layer in result.extent])
     }
-    given = result.with_baselines({name: x.scores_of(layer) for name, (x, layer) in best.items()})
+    given = result.with_baselines({name: x.result.scores_of(x.layer) for name, x in best.items()})
     test = if_readable(lambda: _tested(given, best)) if given.floor else None
     return given.model_copy(update={"floor_test": test})
 
 
+def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
+    found = _fitting(result, dict(enumerate(among)))
+    if not found and result.path is not None:
+        found = _fitting(result, joined(twins_beside(result, result.path, same_unit=True)))
+    return found
+
+
+def _fitting(result: Result, among: Mapping[K, Result]) -> list[Result]:
+    fitting, _ = sifted(twins_of(result, among), result, SAME_FLOOR)
+    return [twin for twin in fitting.values() if is_current(twin) or not is_current(result)]
+
+
 def _tested(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     """None if predictions are missing, or cover too few documents or sentences."""
-    own = _replicates(result, result.layers)
-    if own is None or result.path is None:
+    if result.path is None or not (own := resampled(result, result.path, result.layers)):
         return None
     known = rule_replicates(result, result.path)
+    if own.sd is None:
+        known = {name: replace(rule, sd=None) for name, rule in known.items()}
     for name, (twin, layer) in twins.items():
-        same_examples = twin.examples.test_digest == result.examples.test_digest
-        if same_examples and (found := _replicates(twin, [layer])):
-            known[name] = found
-    # Where no predictions are stored, a baseline is a plain number.
-    metric = result.task.metric
-    rest = [x[metric] for name, x in result.baselines.items() if name not in known and metric in x]
-    fixed = np.array([np.nan if x is None else x for x in rest], dtype=np.float64)
-
-    every = [own, *known.values()]
-    draws = resample(own.n_clusters).astype(np.float64)
+        same = twin.examples.test_digest == result.examples.test_digest
+        if same and twin.path and (its := resampled(twin, twin.path, [layer])):
+            known[name] = its
+    metric, every = result.task.metric, [own, *known.values()]
+    rest = {x: scores.get(metric) for x, scores in result.baselines.items() if x not in known}
+    # Without predictions a baseline is a plain number.
+    fixed = np.array([x for x in rest.values() if x is not None], dtype=np.float64)
     scores = np.concatenate([*(x.scores for x in every), fixed])
-    values = np.concatenate([*(x.resampled for x in every), _repeated(fixed, len(draws))])
-    nothing = np.zeros((len(fixed), own.n_clusters))
-    influence = np.concatenate([*(x.influence for x in every), nothing])
-    training = np.concatenate([*(x.training for x in every), nothing[:, 0]])
-
-    n = len(result.layers)
-    floors = [place for place in range(n, len(scores)) if not np.isnan(scores[place])]
+    floors = [place for place in range(len(own.layers), len(scores)) if not np.isnan(scores[place])]
     if result.layers[0] == 0 and not np.isnan(scores[0]):
         floors.append(0)
-    above = above_all(scores, values, Errors(influence, training, draws), range(n), floors)
+    above = above_all(scores, lambda: _drawn(every, fixed), range(len(own.layers)), floors)
     return FloorTest(
         frozenset(layer for layer, is_above in zip(result.layers, above, strict=True) if is_above),
-        own.sd is not None and all(known[name].sd is not None for name in twins if name in known),
+        own.sd is not None and all(known[x].sd is not None for x in twins if x in known),
+        tuple(rest),
     )
 
 
-def _replicates(result: Result, layers: Sequence[int]) -> Replicates | None:
-    return None if result.path is None else resampled(result, result.path, layers)
-
-
-def _repeated(values: Floats, n: int) -> Floats:
-    return np.repeat(values[:, None], n, axis=1)
+def _drawn(every: list[Replicates], fixed: Floats) -> Iterator[tuple[Floats, Errors]]:
+    """Blocks of resamples, with numbers that are the same in all of them."""
+    for values, errors in drawn(every):
+        shape = len(fixed), values.shape[1]
+        nothing = np.zeros((len(fixed), errors.influence.shape[1]))
+        yield (
+            np.concatenate([values, np.broadcast_to(fixed[:, None], shape)]),
+            Errors(
+                np.concatenate([errors.influence, nothing]),
+                np.concatenate([errors.training, nothing[:, 0]]),
+                errors.draws,
+            ),
+        )

@@ -28,7 +28,6 @@ from probes.boards.comparable import (
     differences,
     options_of,
     probe_digest,
-    twins_of,
 )
 from probes.boards.floors import with_floor
 from probes.common.errors import UserError
@@ -84,8 +83,7 @@ class TaskResults:
     def floored(self) -> dict[str, Result]:
         """The results beside their random twins, tested against their floors."""
         return {
-            model: with_floor(own, [*twins_of(own, self.results).values()])
-            for model, own in self.results.items()
+            model: with_floor(own, self.results.values()) for model, own in self.results.items()
         }
 
 

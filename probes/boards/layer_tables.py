@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted, twins_beside, twins_of
+from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted, twins_of
 from probes.boards.floors import with_floor
 from probes.boards.separability import p_best
 from probes.common.terminal import progress
+from probes.common.wording import listed
 from probes.measurements.cells import (
     interval_note,
     layer_marks,
@@ -20,7 +21,6 @@ from probes.measurements.cells import (
     n_of,
     score_cell,
 )
-from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import is_current
 from probes.records.record import subject_title
 from probes.records.result import Result
@@ -101,18 +101,13 @@ def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     for path in sorted(found.keys() - current.keys()):
         progress.say(f"left out {path}: made by another version of its task or probe")
     groups = alike(current, (MODEL, *SAME_LAYER_TABLE))
-    twins = [_twins(*next(iter(group.items())), current) for group in groups]
+    firsts = [next(iter(group.values())) for group in groups]
+    twins = [sifted(twins_of(x, current), x, SAME_LAYER_TABLE)[0] for x in firsts]
     shown_beside = {path for its in twins for path in its}
-    for group, its in zip(groups, twins, strict=True):
+    for group in groups:
         if not group.keys() <= shown_beside:
-            floored = [with_floor(x, [*its.values()]) for x in _ordered(group.values())]
+            floored = [with_floor(x, current.values()) for x in _ordered(group.values())]
             yield from score_tables(floored)
-
-
-def _twins(path: Path, result: Result, found: Mapping[Path, Result]) -> dict[Path, Result]:
-    twins = twins_of(result, found) or joined(twins_beside(result, path))
-    fitting, _ = sifted(twins, result, SAME_LAYER_TABLE)
-    return {path: twin for path, twin in fitting.items() if is_current(twin)}
 
 
 def _ordered(results: Iterable[Result]) -> list[Result]:
@@ -223,12 +218,13 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
     tests = {result.task.name: result.floor_test for result in results if result.floor}
     kinds: dict[str, list[str]] = defaultdict(list)
     for name, test in tests.items():
-        if test is None:
-            kinds["compares with the floor as a plain number"].append(name)
-        elif test.knows_training:
-            kinds["is a paired test (.05, corrected over layers)"].append(name)
-        else:
-            kinds["is a paired test without training variance"].append(name)
+        kind = "compares with the floor as a plain number"
+        if test:
+            kind = "is a paired test (.05, corrected over layers)"
+            kind += " without training variance" * (not test.knows_training)
+        if test and test.fixed:
+            kind += f", but for {listed(test.fixed, 'and')}, whose predictions are not stored"
+        kinds[kind].append(name)
     for kind, names in kinds.items():
         where = f": {', '.join(names)}" * (len(kinds) > 1)
         yield f"▽ {kind}{where}."

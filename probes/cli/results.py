@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.comparable import twins_of
 from probes.boards.floors import with_floor
 from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
@@ -122,8 +121,7 @@ class Results:
         from probes.rendering.latex import latex
 
         results = self._of(probe, model, corpus)
-        twins = [*twins_of(results[0], self.found).values()]
-        floored = [with_floor(result, twins) for result in results]
+        floored = [with_floor(result, self.found.values()) for result in results]
         return "\n".join(latex(table, wide=wide) for table in score_tables(floored))
 
     def plot(

@@ -12,7 +12,7 @@ from probes import __version__
 from probes.boards.behaviour_tables import of_items, paired_tables
 from probes.boards.breakdown_tables import tables_of, transfer_tables
 from probes.boards.floors import with_floor
-from probes.boards.layer_tables import score_tables, stored_like, with_stored
+from probes.boards.layer_tables import score_tables, with_stored
 from probes.boards.leaderboard_csv import write_leaderboard
 from probes.boards.paired import Comparison, LayerScore, compare, comparison_tables, layer_scores
 from probes.cli.results import Results, merged
@@ -228,17 +228,10 @@ def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[
         results = list(run.results.values())
         if not results:
             continue
-        twins = [
-            twin
-            for other in runs
-            if other.model.source.is_twin_of(run.model.source)
-            for twin in stored_like(
-                other.stored_results, results[0], other.model.source.digest
-            ).values()
-        ]
+        every = [result for other in runs for result in other.stored_results.values()]
         # Locked, so that of two runs that end together the one that read first cannot write last.
         with locked(run.folder / f"layers{SUFFIX}"):
-            table = [with_floor(x, twins) for x in with_stored(run.stored_results, results)]
+            table = [with_floor(x, every) for x in with_stored(run.stored_results, results)]
             if write:
                 write_tables(run.folder, table)
         if not any(run.model.source.is_twin_of(other.model.source) for other in runs):

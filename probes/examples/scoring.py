@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.examples.examples import Examples, Split
@@ -124,7 +125,9 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
     return rule_scores(baseline_predictions(examples, train_labels), test)
 
 
-def baseline_predictions(examples: Examples, train_labels: Array) -> dict[str, Predictions]:
+def baseline_predictions(
+    examples: Examples, train_labels: Array, chosen: Ints | None = None
+) -> dict[str, Predictions]:
     """Test predictions (n, …) that use no vectors, and nothing that a probe is not shown.
 
     "majority": the most frequent training label, or the training mean; "type majority": the same
@@ -136,17 +139,22 @@ def baseline_predictions(examples: Examples, train_labels: Array) -> dict[str, P
     frequencies alone predicts: the most frequent set is often the empty one, whose F1 is 0.
 
     Also the rule, and the classifier of cues, that a task gives as baselines, if any.
+
+    Args:
+        chosen: the training examples, by their places; all, once each, if not given.
     """
+    if chosen is None:
+        chosen = np.arange(len(train_labels))
     keys: Keys = {"majority": lambda part: [""] * len(part.examples)}
     if examples.types_shown:
         keys["type majority"] = _types
     elif examples.words_shown:
         keys["word majority"] = _words
-    found = _majorities(examples, train_labels, keys)
+    found = _majorities(examples, train_labels, keys, chosen)
     if examples.task.baseline:
         found[examples.task.baseline] = _rule(examples)
     if examples.task.cues_baseline:
-        found[examples.task.cues_baseline] = _fitted_to_cues(examples, train_labels)
+        found[examples.task.cues_baseline] = _fitted_to_cues(examples, train_labels, chosen)
     return found
 
 
@@ -157,12 +165,13 @@ def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[st
     majority if it is none of the `baselines`.
     """
     found: dict[str, Predictions] = {}
+    every = np.arange(len(train_labels))
     if examples.task.reference:
         found[examples.task.reference] = _rule(examples)
     if examples.task.cues_reference:
-        found[examples.task.cues_reference] = _fitted_to_cues(examples, train_labels)
+        found[examples.task.cues_reference] = _fitted_to_cues(examples, train_labels, every)
     if not examples.types_shown:
-        found |= _majorities(examples, train_labels, {"type majority": _types})
+        found |= _majorities(examples, train_labels, {"type majority": _types}, every)
     return rule_scores(found, test)
 
 
@@ -186,8 +195,8 @@ def _rule(examples: Examples) -> Predictions:
     return examples.predictions([e.reference for e in examples.splits["test"].examples])
 
 
-def _fitted_to_cues(examples: Examples, train_labels: Array) -> Predictions:
-    """The predictions of a logistic regression on the cues of the training examples."""
+def _fitted_to_cues(examples: Examples, train_labels: Array, chosen: Ints) -> Predictions:
+    """The predictions of a logistic regression on the cues of the chosen training examples."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
 
@@ -196,8 +205,10 @@ def _fitted_to_cues(examples: Examples, train_labels: Array) -> Predictions:
         for split in ("train", "test")
     }
     counter = CountVectorizer(analyzer=tuple, binary=True)
-    train = counter.fit_transform(cues["train"])
-    fitted = LogisticRegression(max_iter=1000).fit(train, train_labels)
+    train, labels = counter.fit_transform(cues["train"])[chosen], train_labels[chosen]
+    if len(np.unique(labels)) == 1:
+        return np.full(len(cues["test"]), labels[0])
+    fitted = LogisticRegression(max_iter=1000).fit(train, labels)
     found: Predictions = fitted.predict(counter.transform(cues["test"]))
     return found
 
@@ -210,11 +221,14 @@ def _words(part: Split) -> list[str]:
     return [" ".join(first + second[:1]) for first, second in part.shown]
 
 
-def _majorities(examples: Examples, train_labels: Array, keys: Keys) -> dict[str, Predictions]:
+def _majorities(
+    examples: Examples, train_labels: Array, keys: Keys, chosen: Ints
+) -> dict[str, Predictions]:
     """The most frequent label of each key, by the name of what gives keys to a split."""
-    found = {}
+    found, train_labels = {}, train_labels[chosen]
     for rule, keys_of in keys.items():
-        names = keys_of(examples.splits["train"])
+        every = keys_of(examples.splits["train"])
+        names = [every[place] for place in chosen]
         code = {name: place for place, name in enumerate(dict.fromkeys(names))}
         overall = _typical(examples, train_labels, np.zeros(len(names), dtype=np.int64))
         by_key = _typical(examples, train_labels, np.array([code[name] for name in names]))

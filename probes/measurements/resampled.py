@@ -18,7 +18,7 @@ from probes.common.terminal import progress
 from probes.measurements.joined_results import joined
 from probes.measurements.localisation import Localisation
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.scores import RULES, SUMS, gold_of, read_predictions
+from probes.measurements.scores import RULE_SAMPLES, RULES, SUMS, gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
 from probes.records.files import Arrays, has_arrays, name_of, read_arrays
 from probes.records.record import Record
@@ -63,12 +63,16 @@ def rule_replicates(result: Result, path: Path) -> dict[str, Replicates]:
         return {}
     arrays, name = read_arrays(path, RULES), result.task.metric
     metric, found = metrics.get(name), {}
-    for rule, sums in zip(arrays["rules"].tolist(), arrays["rule_sums"], strict=True):
+    rules, every_sums, deviations = (arrays[name] for name in RULES)
+    for rule, sums, sd in zip(rules.tolist(), every_sums, deviations.tolist(), strict=True):
         score = np.array([metric.value(sums.sum(0))])
         recorded = result.baselines.get(rule, {}).get(name)
         if not np.allclose(score, np.nan if recorded is None else recorded, equal_nan=True):
             raise unlike(path)
-        found[rule] = Replicates(score, metric, [sparse(sums)], [0], rule)
+        name_of_noise = f"{result.key} {rule}"
+        found[rule] = Replicates(
+            score, metric, [sparse(sums)], [0], name_of_noise, sd, RULE_SAMPLES - 1
+        )
     return found
 
 

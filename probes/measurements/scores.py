@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probes.examples.examples import NotServedError
+from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import (
     Scorer,
     baseline_predictions,
@@ -69,8 +69,9 @@ class ScoreMeasurement(Measurement):
         layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
         of each sentence of the split; `unseen` names labels that train lacks; `rules` names the
         baselines, to whose headline metric each cluster contributes `rule_sums` (rules, clusters,
-        k). For multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and there are
-        `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
+        k), and `rule_sd` (rules,) is the metric's deviation over bootstrap samples of training
+        clusters. For multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and
+        there are `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
         """
         from probes.training.fit import Draw
 
@@ -88,7 +89,7 @@ class ScoreMeasurement(Measurement):
             "punctuation": test.gold.punctuation,
             "unseen": np.array(test.gold.unseen, dtype=np.str_),
             "layers": np.array(context.layers, dtype=np.int32),
-            **_sums_of_rules(rules, test, context.task.metric),
+            **_rule_arrays(examples, rules, test),
         }
         if test.gold.sets is not None:
             arrays["sets"] = test.gold.sets
@@ -127,8 +128,11 @@ class ScoreMeasurement(Measurement):
         return [found]
 
 
-RULES = ("rules", "rule_sums")
-"""Arrays of the baselines; records of 0.9 and before have none."""
+RULES = ("rules", "rule_sums", "rule_sd")
+"""Arrays of the baselines, which older records lack."""
+
+RULE_SAMPLES = 5
+"""Bootstrap samples of the training split that baselines are made of again."""
 
 SUMS = ("sums",)
 """What is stored where predictions are not to be passed on; see `probes.measurements.resampled`."""
@@ -229,12 +233,25 @@ def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
             yield Row(metric, value, axes={axis: name})
 
 
-def _sums_of_rules(rules: Mapping[str, Predictions], test: Scorer, metric: str) -> Arrays:
-    """Sums of the headline metric of rules that predict something for every example."""
+def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Scorer) -> Arrays:
+    """Of rules that predict something for every example, see `ScoreMeasurement.compute`."""
     said = {name: row for name, row in rules.items() if not is_silent(row)}
-    parts = metrics.get(metric).parts
-    sums = [cluster_sums(parts(test.gold, row), test.gold).toarray() for row in said.values()]
-    return {"rules": np.array([*said], dtype=np.str_), "rule_sums": np.array(sums)}
+    metric = metrics.get(examples.task.metric)
+    sums = [cluster_sums(metric.parts(test.gold, row), test.gold) for row in said.values()]
+    train, scores = examples.splits["train"], []
+    clusters = np.unique(train.partition.of_sentence[train.sentence], return_inverse=True)[1]
+    for sample in range(1, RULE_SAMPLES + 1):
+        n = int(clusters.max()) + 1
+        drawn = np.random.default_rng(sample).integers(n, size=n)
+        times = np.bincount(drawn, minlength=n)[clusters]
+        chosen = np.repeat(np.arange(len(clusters)), times)
+        again = baseline_predictions(examples, examples.targets("train"), chosen)
+        scores.append([float(metric(test.gold, again[name][None])[0]) for name in said])
+    return {
+        "rules": np.array([*said], dtype=np.str_),
+        "rule_sums": np.array([x.toarray() for x in sums]),
+        "rule_sd": np.std(scores, axis=0, ddof=1),
+    }
 
 
 def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Interval]]:

@@ -27,6 +27,8 @@ class FloorTest(NamedTuple):
     above: frozenset[int]
     knows_training: bool
     """Whether the variance over trainings of the result and of its twins is part of it."""
+    fixed: tuple[str, ...] = ()
+    """Baselines that are plain numbers, since their predictions are not stored."""
 
 
 class Result(Record):

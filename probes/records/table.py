@@ -24,7 +24,7 @@ MARKS = {
     "tied": ("☆", "not significantly worse than any other"),
     "beaten": ("†", "significantly worse than another"),
     "floored": ("▽", "not above the floor"),
-    "borderline": ("≈", "borderline: p is so near .05 that other resamples might decide otherwise"),
+    "borderline": ("≈", "borderline: other resamples might decide otherwise whether ☆ is due"),
 }
 """By field of `Cell`, the sign and what it says of a layer's score."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import variance
@@ -125,8 +125,15 @@ class Replicates:
         """The same in any block. Shape (layers, n)."""
         if not block:
             return self.resampled
-        values, noise = self._values(draws), self._noise(len(draws), block)
-        return values if noise is None else values + noise
+        if block not in self._further:
+            values, noise = self._values(draws), self._noise(len(draws), block)
+            self._further[block] = values if noise is None else values + noise
+        return self._further[block]
+
+    @cached_property
+    def _further(self) -> dict[int, Floats]:
+        """What further blocks gave, for the next test."""
+        return {}
 
     @cached_property
     def influence(self) -> Floats:
@@ -149,17 +156,18 @@ class Replicates:
 
 def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[float]:
     """P-values of differences between the rows of these, all of one test split; see `max_t`."""
+    scores = np.concatenate([x.scores for x in cells])
+    found: list[float] = max_t(scores, drawn(cells), pairs).tolist()
+    return found
+
+
+def drawn(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Errors]]:
+    """Replicates of the rows of these, block by block, with their errors; see `max_t`."""
     changes = np.concatenate([x.influence for x in cells])
     trained = np.concatenate([x.training for x in cells])
-    drawn = (
-        (
-            np.concatenate([x.within(block, draws) for x in cells]),
-            Errors(changes, trained, draws.astype(np.float64)),
-        )
-        for block, draws in enumerate(blocks(cells[0].n_clusters))
-    )
-    found: list[float] = max_t(np.concatenate([x.scores for x in cells]), drawn, pairs).tolist()
-    return found
+    for block, draws in enumerate(blocks(cells[0].n_clusters)):
+        values = np.concatenate([x.within(block, draws) for x in cells])
+        yield values, Errors(changes, trained, draws.astype(np.float64))
 
 
 def p_best_of(found: Replicates) -> dict[int, float | None]:

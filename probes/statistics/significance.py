@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -261,7 +261,10 @@ def p_best(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Floats:
 
 
 def above_all(
-    scores: Floats, values: Floats, errors: Errors, cells: Sequence[int], floors: Sequence[int]
+    scores: Floats,
+    drawn: Callable[[], Iterable[tuple[Floats, Errors]]],
+    cells: Sequence[int],
+    floors: Sequence[int],
 ) -> Bools:
     """Which cells score significantly higher than every one of some floors.
 
@@ -271,7 +274,7 @@ def above_all(
 
     Args:
         scores: of all cells, floors among them. Shape (n_cells,).
-        values: replicates of all. Shape (n_cells, resamples).
+        drawn: gives the blocks of `max_t`, from the first one whenever it is called.
         cells: places of those that are tested.
         floors: places of the floors. A cell is not above itself.
 
@@ -279,8 +282,10 @@ def above_all(
         shape (cells,).
     """
     above = np.ones(len(cells), dtype=np.bool_)
-    for floor in floors:
-        p = max_t(scores, [(values, errors)], [(cell, floor) for cell in cells])
+    for floor in sorted(floors, key=lambda place: -scores[place]):
+        if not above.any():
+            break
+        p = max_t(scores, drawn(), [(cell, floor) for cell in cells])
         above &= (p < ALPHA) & (scores[list(cells)] > scores[floor])
     return above
 

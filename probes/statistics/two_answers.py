@@ -80,14 +80,16 @@ class TwoAnswers:
 def found(sums: Floats) -> Mapping[str, Floats]:
     """What sums (…, 8) say, by name; each (…).
 
-    `one` and `other` are balanced accuracies. `kappa` is Cohen's κ of right and wrong: how often
-    both are, beyond what two would be that are right as often but independent of each other; the
-    error consistency of Geirhos et al. (2020, eq. 3).
+    `one` and `other` are balanced accuracies. `kappa` is the error consistency of Geirhos et al.
+    (2020, eq. 3), stratified by class (Barlow, Lai & Azen 1991): how much more often both are right
+    or both wrong than two that are right as often in each class, but independent of each other
+    there. A preference for one class that both have does not raise it.
     """
     of_class = sums.reshape(*sums.shape[:-1], 2, 4)
-    one, other, both = np.moveaxis(ratio(of_class[..., :3], of_class[..., 3:]).mean(-2), -1, 0)
+    rates = ratio(of_class[..., :3], of_class[..., 3:])
+    right = rates[..., :2].prod(-1) + (1 - rates[..., :2]).prod(-1)
+    (one, other, both), chance = np.moveaxis(rates.mean(-2), -1, 0), right.mean(-1)
     neither = 1 - one - other + both
-    chance = one * other + (1 - one) * (1 - other)
     return {
         "one": one,
         "other": other,

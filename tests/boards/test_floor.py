@@ -9,13 +9,17 @@ from statistics_simulation import false_floors
 
 from probes.boards.floors import with_floor
 from probes.boards.groups import group
-from probes.boards.layer_tables import score_table
-from probes.measurements.joined_results import read_result
+from probes.boards.layer_tables import model_tables, score_table
+from probes.measurements.joined_results import find_results, read_result
 from probes.measurements.scores import RULES
 from probes.records.files import read_arrays, write_record
 from probes.records.row import Rows
 from probes.rendering.layers_md import layers_md
 from probes.rendering.page.tables import best_layers, heat_map, leaderboard
+
+
+def make_twin(scores, task="pos", **more):
+    return make_result(task, scores, model="random:m", random_seed=0, **more)
 
 
 def scored(layer_0, type_majority, *, majority=0.2, twin=None, **more):
@@ -30,7 +34,7 @@ def scored(layer_0, type_majority, *, majority=0.2, twin=None, **more):
     )
     if twin is None:
         return given
-    return with_floor(given, [make_result(scores=(twin, twin - 0.1), random_seed=0)])
+    return with_floor(given, [make_twin((twin, twin - 0.1))])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +58,7 @@ def test_the_floor_is_the_highest_and_says_of_what(given, expected):
 
 
 def test_a_twin_is_scored_at_its_best_layer_on_test():
-    twin = make_result(scores=(0.6, 0.7, 0.4), random_seed=0)
+    twin = make_twin((0.6, 0.7, 0.4))
     on_dev = {0: 0.5, 1: 0.6, 2: 0.7}
     rows = [
         row._replace(value=on_dev[row.layer]) if row.split == "dev" else row for row in twin.rows
@@ -77,15 +81,14 @@ def test_layers_are_compared_with_the_floor_on_the_same_words(tmp_path, fewer, i
     more = {"p_best": False, "rules": {"majority": np.zeros(N)}}
     model = put(tmp_path, "m", "pos", 0, wrongs=(200, 200 - fewer), **more)
     test = with_floor(read_result(model)).floor_test
-    assert test == ({1} if is_above else set(), False)
+    assert test == ({1} if is_above else set(), False, ())
     # The twin's best layer on test.
-    more["random_seed"] = 0
-    twin = put(tmp_path, "random:m", "pos", 0, wrongs=(200, 230), **more)
     own = read_result(put(tmp_path, "m", "pos", 0, wrongs=(250, 200 - fewer), **more))
+    assert 1 in with_floor(own).floor_test.above
+    twin = put(tmp_path, "random:m", "pos", 0, wrongs=(200, 230), random_seed=0, **more)
     given = with_floor(own, [read_result(twin)])
     assert given.floor == ("random twin", 0.5)
     assert (1 in given.floor_test.above) == is_above
-    assert 1 in with_floor(own).floor_test.above
 
 
 def test_rules_are_right_on_words_too_and_an_older_record_has_but_their_score(tmp_path):
@@ -105,14 +108,34 @@ def test_rules_are_right_on_words_too_and_an_older_record_has_but_their_score(tm
 
 
 def test_training_variance_is_part_of_the_test(tmp_path):
-    def tested(sd):
-        path = put(tmp_path, "m", "pos", 0, wrongs=(200, 180))
+    def tested(sd, rule_sd=0.0):
+        rules = {"rule": np.arange(N) >= 205}
+        path = put(tmp_path, "m", "pos", 0, wrongs=(200, 180), rules=rules, rule_sd=rule_sd)
         put_evidence(path, "training_variance", variance_rows({0: 0.5, 1: 1.0}, sd, df=28))
         return with_floor(read_result(path)).floor_test
 
-    assert tested(0.001) == ({1}, True)
+    assert tested(0.001) == ({1}, True, ())
     # Of a difference: √2 × 3 points, where the difference is 5.
-    assert tested(0.03) == (set(), True)
+    assert tested(0.03) == (set(), True, ())
+    # The rule is 6 points below.
+    assert tested(0.001, rule_sd=0.01).above == {1}
+    assert tested(0.001, rule_sd=0.05).above == set()
+
+
+@pytest.mark.parametrize("change", [{"project": 32}, {"task__version": 99}, {"view": "cut"}, {}])
+def test_a_twin_counts_if_it_was_asked_the_same_wherever_it_lies(tmp_path, change, capsys):
+    model = put(tmp_path, "m", "pos", 0, wrongs=(300, 100), p_best=False)
+    put(tmp_path, "random:m", "pos", 0, wrongs=(300, 200), random_seed=0, p_best=False, **change)
+    floor = ("layer 0", 0.25) if change else ("random twin", 0.5)
+    # Whether it is among the results, or has to be looked for in the folder beside.
+    for folder in (tmp_path, model.parent):
+        results = find_results(folder)
+        assert with_floor(results[model], results.values()).floor == floor
+        units = [unit for shown in group(results)[0] for unit in shown.units]
+        (own,) = (unit.floored["m"] for unit in units if "m" in unit.results)
+        assert own.floor == floor
+        (table, *_) = model_tables(results)
+        assert cells(table)[0] == (f"{100 * floor[1]:.1f}", floor[0])
 
 
 def test_one_table_in_forty_has_a_layer_above_the_floor_where_all_are_equal():
@@ -144,7 +167,7 @@ def test_an_oracle_is_no_floor():
     table = score_table([result])
     assert cells(table) == [("53.4", "layer 0")]
     assert ["type majority", "76.5"] in [[cell.text for cell in row.cells] for row in table.rows]
-    twin = make_result("agreement", (0.572, 0.5), metric="balanced_accuracy", random_seed=0)
+    twin = make_twin((0.572, 0.5), "agreement", metric="balanced_accuracy")
     result = with_floor(result, [twin])
     assert result.floor == ("random twin", 0.572)
 

@@ -24,12 +24,14 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
 
     Args:
         fields: of the result; of records `model__…`, `corpus__…` and `task__…`; `wrongs` by layer;
-            `documents`, the number of each sentence's; or `rules`, on which words baselines are right.
+            `documents`, the number of each sentence's; `rules`, on which words baselines are right;
+            or `rule_sd`, how much their scores vary with training.
     """
     from probes.records.probe_spec import PROBES
 
     wrongs = fields.pop("wrongs", (N // 2 + 100, wrong))
     documents, rules = fields.pop("documents", None), fields.pop("rules", {})
+    rule_sd = fields.pop("rule_sd", 0.0)
     if rules:
         fields["baselines"] = {name: {"accuracy": np.mean(right)} for name, right in rules.items()}
     clusters = np.arange(N) if documents is None else documents
@@ -78,6 +80,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
     if rules:
         sums = [np.stack([right, np.ones(N)], axis=1) for right in rules.values()]
         arrays |= {"rules": np.array([*rules]), "rule_sums": np.array(sums)}
+        arrays["rule_sd"] = np.full(len(rules), rule_sd)
     slug = "".join(c if c.isalnum() else "-" for c in model) + f"-{result.model.revision}"
     place = folder / slug.strip("-") / result.corpus.name
     path = store(place, result, arrays, inputs)

@@ -213,7 +213,7 @@ def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
     assert [cell.text + cell.marks for cell in uuas] == ["55.0", "65.0★†≈", "75.0☆"]
     assert not any(cell.marks for cell in dspr)
     assert table.notes == (
-        "≈ borderline: p is so near .05 that other resamples might decide otherwise.",
+        "≈ borderline: other resamples might decide otherwise whether ☆ is due.",
     )
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, recall_score
+from sklearn.metrics import balanced_accuracy_score, recall_score
+from stratified_kappa import stratified_kappa
 
 from probes.statistics.two_answers import TwoAnswers, fitted_threshold, found, p_values
 
@@ -20,13 +21,10 @@ def drawn(seed, n=600):
 def test_numbers_are_those_of_scikit_learn_with_balanced_weights(seed):
     one, other, positive, cluster = drawn(seed)
     its = TwoAnswers(one.astype(float), other.astype(float), positive, cluster, 60)
-    weights = 1 / np.where(positive, positive.sum(), (~positive).sum())
     scores = [balanced_accuracy_score(positive, positive == right) for right in (one, other)]
     assert [its.estimate(x)[0] for x in ("one", "other")] == pytest.approx(scores)
     assert its.estimate("difference")[0] == pytest.approx(scores[0] - scores[1])
-    assert its.estimate("kappa")[0] == pytest.approx(
-        cohen_kappa_score(one, other, sample_weight=weights)
-    )
+    assert its.estimate("kappa")[0] == pytest.approx(stratified_kappa(one, other, positive))
 
 
 def test_independent_answers_have_no_kappa_however_right_they_are():
@@ -39,6 +37,9 @@ def test_independent_answers_have_no_kappa_however_right_they_are():
     assert abs(value) < 0.03
     assert TwoAnswers(one, one, half, cluster, n // 100).estimate("kappa")[0] == pytest.approx(1)
     assert np.isnan(found(np.tile([5.0, 5, 5, 5], 2))["kappa"])
+    # Independent of each other in each class, of which both get one right more often: κ of both
+    # classes together would be .19.
+    assert found(np.array([90.0, 90, 81, 100, 50, 50, 25, 100]))["kappa"] == pytest.approx(0)
 
 
 def test_a_threshold_undoes_a_prior_and_nothing_else():

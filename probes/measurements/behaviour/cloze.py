@@ -63,7 +63,7 @@ class Cloze(Measurement):
     balanced accuracies: ``used``; by layer ``decodable``, of the probe on the same examples; the
     shares ``both``, ``decodable_only``, ``used_only`` and ``neither``; ``decodable_less_used`` with
     p, corrected over layers; and ``error_consistency``, how far both are right and wrong on the
-    same examples beyond chance: Cohen's κ of the two (Geirhos et al. 2020, eq. 3).
+    same examples beyond chance (κ; Geirhos et al. 2020, eq. 3), which is taken within each number.
 
     Arrays: ``used`` (examples,), 1 where the model prefers the right form, ½ for a tie, NaN for
     examples that are left out; ``log_odds``, of the right form.
