@@ -18,12 +18,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.wording import counted
 from probes.measurements.intervening.own_answers import Comparison
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
@@ -167,18 +167,22 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
     return wrong / n_sets
 
 
-def false_floors(n_documents: int, ratio: float, n_sets: int, n_floors: int = 3) -> float:
-    """Share of simulations in which a layer seems above the floor though all are equally good.
+FLOORS = {"layer 0": (True, 0), "a rule": (False, 1), "layer 0 and two rules": (True, 2)}
+"""What is as good as the layers: whether layer 0 is, and how many rules."""
 
-    Four layers, of which the first is a floor as well, and further floors like rules: their
-    training varies as much, and each has a deviation over five samples of its own.
+
+def false_floors(name: str, n_documents: int, ratio: float, n_sets: int) -> float:
+    """Share of simulations in which any of four equal layers seems above an equal floor.
+
+    Rules vary with training as layers do, and each has a deviation over five samples of its own.
 
     Args:
+        name: of one of `FLOORS`.
         ratio: the deviation over trainings in standard errors of the test score.
     """
-    n_layers, draws = 4, resample(n_documents).astype(np.float64)
-    n_cells, wrong = n_layers + n_floors - 1, 0
-    floors = [0, *range(n_layers, n_cells)]
+    (first, n_rules), n_layers = FLOORS[name], 4
+    draws, n_cells, wrong = resample(n_documents).astype(np.float64), n_layers + n_rules, 0
+    floors = [0] * first + [*range(n_layers, n_cells)]
     trained = ratio / np.sqrt(n_documents)
     for number in range(n_sets):
         rng = np.random.default_rng(number)
@@ -312,10 +316,9 @@ def main() -> None:
         print(f"| {name} |", *(f"{x:.1%} |" for x in found), flush=True)
     print("\n| above the floor though equal; training SD / SE |", *(f"{x:g} |" for x in ratios))
     print("| --- |" + " ---: |" * len(ratios))
-    for n, n_floors in ((n, n_floors) for n_floors in (1, 3) for n in (20, 40, 60)):
-        found = (false_floors(n, x, options.simulations, n_floors) for x in ratios)
-        head = f"{n} documents, {counted(n_floors, 'floor')}"
-        print(f"| {head} |", *(f"{x:.1%} |" for x in found), flush=True)
+    for name, n in product(FLOORS, (20, 60)):
+        found = (false_floors(name, n, x, options.simulations) for x in ratios)
+        print(f"| {name}, {n} documents |", *(f"{x:.1%} |" for x in found), flush=True)
     print("\n| control against itself; SD over draws / SE |", *(f"{x:g} |" for x in ratios))
     print("| --- |" + " ---: |" * len(ratios))
     for n_draws in (1, 5):

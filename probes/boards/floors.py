@@ -66,6 +66,8 @@ def with_floor(result: Result, among: Iterable[Result] = ()) -> Result:
 
 
 def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
+    if result.model.random_seed is not None:
+        return []
     found = _fitting(result, dict(enumerate(among)))
     if not found and result.path is not None:
         found = _fitting(result, joined(twins_beside(result, result.path, same_unit=True)))

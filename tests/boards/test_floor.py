@@ -140,8 +140,12 @@ def test_a_twin_counts_if_it_was_asked_the_same_wherever_it_lies(tmp_path, chang
 
 def test_one_table_in_forty_has_a_layer_above_the_floor_where_all_are_equal():
     # It was one in five when a layer's own interval was compared with the floor's number.
-    for n_documents, ratio in ((20, 0.0), (60, 1.0)):
-        found = false_floors(n_documents, ratio, n_sets=400, n_floors=1)
+    for name, n_documents, ratio in (
+        ("layer 0", 20, 0.0),
+        ("layer 0", 60, 1.0),
+        ("a rule", 60, 2.0),
+    ):
+        found = false_floors(name, n_documents, ratio, n_sets=400)
         assert 0 < found <= binom.ppf(0.999, 400, 0.025) / 400
 
 
