@@ -132,9 +132,9 @@ def note_cache(folder: Path, cache: Path) -> None:
 
 
 def caches_of(folder: Path) -> list[Path]:
-    """The cache that runs use, and the one that is noted in a folder of records."""
+    """The cache that is noted in a folder of records, if any, and the one that runs use."""
     noted = folder / CACHE
-    return [default_cache(), *([Path(noted.read_text("utf-8"))] if noted.exists() else [])]
+    return [*([Path(noted.read_text("utf-8"))] if noted.exists() else []), default_cache()]
 
 
 def read_about(path: Path) -> dict[str, Any]:

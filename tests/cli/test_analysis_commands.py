@@ -11,6 +11,7 @@ import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.measurements.joined_results import find_results
+from probes.measurements.scores import RULES
 from probes.records.files import find_records
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import interval
@@ -94,7 +95,7 @@ def test_only_sums_are_shared(folder, shared):
     for path in shared.rglob("*.npz"):
         with np.load(path) as stored:
             names |= set(stored.files)
-    assert names == {"layers", "sums"}
+    assert names == {"layers", "sums", *RULES}
     assert len(list(shared.rglob("*.npz"))) == 2 * len(TASKS)
     # Nothing else is different.
     ours, theirs = find_records(folder), find_records(shared)

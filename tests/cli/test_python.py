@@ -53,7 +53,7 @@ def test_tables_are_of_the_one_pretrained_model(found):
     latex = found.to_latex()
     assert r"\begin{tabular}{@{}lr@{}lr@{}l@{}}" in latex
     assert r"\begin{table*}" in found.to_latex(wide=True)
-    assert "random twin" in latex
+    assert r"\scriptsize random &" in latex  # twin, in the next line
     with pytest.raises(probes.UserError, match=r"model='x': no results\. Known: "):
         found.table(model="x")
     with pytest.raises(probes.UserError, match=r"probe='mpl': no results\. Did you mean 'mlp'"):

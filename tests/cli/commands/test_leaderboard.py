@@ -185,7 +185,7 @@ def test_csv_and_latex(tmp_path, capsys):
         r"2 & 50\%\_\textless{}b\textgreater{}\textbar{}x & 1/1 & 50.2 & $_{\pm3.0}$ & 1 &  \\"
         in latex
     )
-    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{llrrrr}"):
+    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{@{}llrr@{}lrr@{}}"):
         assert command in latex
     markdown = printed(capsys, tmp_path, "--format", "md")
     assert r"| 2 | 50%\_&lt;b>\|x | 1/1 |" in markdown
