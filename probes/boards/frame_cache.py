@@ -18,7 +18,7 @@ from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
-from probes.measurements.frame import FILE_KINDS, Frame, checked, frame_of
+from probes.measurements.frame import FILE_KINDS, File, Frame, checked, frame_of
 from probes.measurements.measurement import measurements
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.files import file_state, read_record, read_records, record_paths
@@ -40,7 +40,9 @@ def stored_frame(output: Path, read: Callable[[Path], Record] = read_record) -> 
         read: reads a record that is not in the cache yet.
     """
     headers, rows = _cached(output)
-    files = {(_name(path, output), *file_state(path)): path for path in record_paths(output)}
+    files: dict[File, Path] = {
+        (_name(path, output), *file_state(path)): path for path in record_paths(output)
+    }
     known = [*headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
     is_kept = [file in files for file in known]
     new = frame_of(_read({file: files[file] for file in files.keys() - {*known}}, read))
@@ -70,11 +72,9 @@ def _joined(kept: Frame, new: Frame) -> Frame:
     return Frame(headers.take(order).reset_index(drop=True), pd.concat(rows, ignore_index=True))
 
 
-def _read(
-    files: dict[tuple[str, int, int], Path], read: Callable[[Path], Record]
-) -> dict[tuple[str, int | None, int | None], Record]:
+def _read(files: dict[File, Path], read: Callable[[Path], Record]) -> dict[File, Record]:
     """Records by their files; those that cannot be used are left out with a message."""
-    found: dict[tuple[str, int | None, int | None], Record] = {}
+    found = {}
     file_of = {path: file for file, path in sorted(files.items())}
     with infrequent_garbage_collection():
         for path, record in read_records(file_of, read).items():

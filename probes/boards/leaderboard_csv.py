@@ -22,7 +22,7 @@ from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.definitions import rank_of, replaced
-from probes.measurements.frame import FILE_KINDS, Frame, axes_of, checked, frame_of
+from probes.measurements.frame import FILE_KINDS, Frame, axes_of, checked, frame_of, numbered
 from probes.measurements.measurement import EVIDENCE
 from probes.records.files import read_record
 from probes.records.record import Record
@@ -85,8 +85,7 @@ def write_tidy(path: Path, results: Iterable[Result]) -> None:
 
 def _leaderboard_of(results: Iterable[Result]) -> pd.DataFrame:
     records = [record for result in results for record in (result, *result.evidence.values())]
-    sound = (checked(record, Path()) for record in records)
-    return leaderboard(frame_of({(str(i), None, None): record for i, record in enumerate(sound)}))
+    return leaderboard(frame_of(numbered(checked(record, Path()) for record in records)))
 
 
 def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:

@@ -6,7 +6,7 @@ Every column is declared here with its type, but for further axes, which measure
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
@@ -118,6 +118,9 @@ ROW_KINDS = {
 FILE_KINDS = {"path": TEXT, "changed": WHOLE, "size": WHOLE}
 """What is known of a record's file. Rows have its path, which says whose they are."""
 
+File = tuple[str, int | None, int | None]
+"""Path, time of change and size."""
+
 
 class Frame(NamedTuple):
     """Any number of records as two tables, which together are one long frame.
@@ -155,15 +158,30 @@ def checked(record: Record, path: Path) -> Record:
     return record
 
 
-def frame_of(records: Mapping[tuple[str, int | None, int | None], Record]) -> Frame:
-    """The frame of records that were `checked`, by path, time of change and size of their files."""
-    headers: dict[str, list[Any]] = {name: [] for name in FILE_KINDS | HEADER_KINDS}
+def numbered(records: Iterable[Record]) -> dict[File, Record]:
+    """Records without files, by their numbers."""
+    return {(str(i), None, None): record for i, record in enumerate(records)}
+
+
+def frame_of(
+    records: Mapping[File, Record],
+    header: Collection[str] = HEADER_KINDS.keys(),
+) -> Frame:
+    """The frame of records that were `checked`.
+
+    Args:
+        records: by their files.
+        header: columns of headers, if not all.
+    """
+    headers: dict[str, list[Any]] = {name: [] for name in (*FILE_KINDS, *header)}
     columns: dict[str, list[Any]] = {name: [] for name in ("path", *ROW_KINDS)}
     for file, record in records.items():
-        known = {name: column.of(record) for name, column in _columns_of(record).items()}
-        known |= dict(zip(FILE_KINDS, file, strict=True))
-        for name, values in headers.items():
-            values.append(known.get(name))
+        for name, known in zip(FILE_KINDS, file, strict=True):
+            headers[name].append(known)
+        known_columns = _columns_of(record)
+        for name in header:
+            column = known_columns.get(name)
+            headers[name].append(column and column.of(record))
         rows = record.rows
         for name in Row._fields[:-1]:
             columns[name] += getattr(rows, name)
@@ -238,9 +256,9 @@ def long_frame(records: Iterable[Record]) -> pd.DataFrame:
 def labelled_frame(
     records: Mapping[str, Record] | Iterable[tuple[str, Record]],
 ) -> pd.DataFrame:
-    """The same of records whose models are called as labels say; "" keeps a model's own name."""
+    """The long frame of records by label, which names the model; "" keeps its own name."""
     labelled = [*(records.items() if isinstance(records, Mapping) else records)]
-    headers, rows = frame_of({(str(i), None, None): x for i, (_, x) in enumerate(labelled)})
+    headers, rows = frame_of(numbered(record for _, record in labelled), HEADER)
     names = [label or record.model.name for label, record in labelled]
     frame = headers.assign(model=pd.Series(names, dtype=TEXT))[["path", *HEADER]].merge(rows)
     places = axes_of(frame)
