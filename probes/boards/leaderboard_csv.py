@@ -148,7 +148,7 @@ def leaderboard(frame: Frame) -> pd.DataFrame:
     """One line per record of scores and layer, with the columns `COLUMNS`."""
     of_scores = frame.headers["measurement"] == SCORES
     rows = frame.long(of_scores, ["task_metric"])
-    lines = _scores_by_layer(rows).merge(frame.headers[of_scores], on="path")
+    lines = frame.headers[of_scores].merge(_scores_by_layer(rows), on="path")
     for column, rule in (("majority", "majority"), ("type_majority", "type majority")):
         lines[column] = lines["path"].map(_scores_of_rule(rows, rule)).astype(float)
     lines = _with_evidence(lines, frame)
@@ -164,7 +164,7 @@ def _scores_by_layer(rows: pd.DataFrame) -> pd.DataFrame:
     test, dev = (headline[headline["split"] == split] for split in ("test", "dev"))
     strength = plain[(plain["metric"] == "strength") & (plain["split"] == "train")]
     lines = test.rename(columns={"value": "score", "fits": "seeds"})
-    lines = lines[[*place, "score", "low", "high", "seeds"]]
+    lines = lines.sort_values("layer", kind="stable")[[*place, "score", "low", "high", "seeds"]]
     for name, found in (("dev_score", dev), ("strength", strength)):
         column = found[[*place, "value"]].rename(columns={"value": name})
         lines = lines.merge(column, how="left", on=place)

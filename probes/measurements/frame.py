@@ -203,7 +203,7 @@ def _typed(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
 
 
 def _axes_as_json(record: Record) -> Iterator[str]:
-    """Of each row, its places on further axes."""
+    """The places of each row on further axes."""
     names, known = record.rows.axes, dict[tuple[object, ...], str]()
     for places in zip(*names.values(), strict=True) if names else repeat((), len(record.rows)):
         # 1 and 1.0 are equal, and different places.
