@@ -20,7 +20,7 @@ from pathlib import Path
 import probes
 from probes.__main__ import COMMANDS
 from probes.__main__ import main as command
-from probes.boards.record_lines import BEHAVIOUR_COLUMNS, LONG_COLUMNS
+from probes.boards.leaderboard_csv import BEHAVIOUR_COLUMNS, LONG_COLUMNS
 from probes.cli.commands.figure import TREE
 from probes.cli.figures import figure_names
 from probes.cli.main import main as run

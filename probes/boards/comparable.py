@@ -9,7 +9,6 @@ records. What is the same measurement is a narrower question, and keys answer it
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from probes.extraction.model_names import is_twin_name
 from probes.measurements.plugin_keys import has_current_numerics, in_words, is_current
 from probes.records.files import read_records
 from probes.records.header import ModelRecord
-from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Record, corpus_title
 
 K = TypeVar("K")
@@ -45,11 +43,6 @@ class Aspect:
     def in_words(self, record: Record) -> str:
         """The value of a record, to be read."""
         return str(self.value(record)) if self.words is None else self.words(record)
-
-
-def probe_digest(spec: ProbeSpec) -> str:
-    """SHA-256 over everything that a probe's specification says."""
-    return hashlib.sha256(spec.model_dump_json().encode()).hexdigest()
 
 
 def _extent(result: Record) -> str:
@@ -95,8 +88,8 @@ SOURCE = Aspect(
 # The probe, and the numerics that fitted it.
 PROBE = Aspect(
     "probe specification",
-    lambda r: probe_digest(r.probe),
-    lambda r: f"sha256:{probe_digest(r.probe)[:8]}",
+    lambda r: r.probe.digest,
+    lambda r: f"sha256:{r.probe.digest[:8]}",
 )
 NUMERICS = Aspect(
     "numerics",

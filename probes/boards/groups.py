@@ -27,7 +27,6 @@ from probes.boards.comparable import (
     alike,
     differences,
     options_of,
-    probe_digest,
 )
 from probes.boards.floors import with_floor
 from probes.common.errors import UserError
@@ -140,7 +139,7 @@ def group(
     for results, title in zip(settings, titles, strict=True):
         first = next(iter(results.values()))
         if titles.count(title) > 1:
-            probe = probe_digest(first.probe)[:6]
+            probe = first.probe.digest[:6]
             title += f" · text {first.corpus.fingerprint[:8]}, probe {probe}"
         corpus = f"{first.corpus.name} {first.corpus.version}"
         made = Group(title, corpus, first.probe.family)

@@ -2,219 +2,240 @@
 
 Scores give the rows, evidence further columns of theirs. Evidence on request, and what plug-ins
 measure, go to `measurements.csv`, one row per number; answers to items, overall and by phenomenon,
-to `behaviour.csv`, too.
-
-An index keeps what each record contributes as long as its file has the same size and time of
-change. So rebuilding the leaderboard reads only the records that are new.
+to `behaviour.csv`, too. All three are functions of the frame of records.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from pydantic import TypeAdapter
 
-from probes import __version__
-from probes.boards.record_lines import (
-    BEHAVIOUR_COLUMNS,
-    COLUMNS,
-    INTEGERS,
-    LONG_COLUMNS,
-    ORDER,
-    Line,
-    RecordLines,
-    lines_of,
-)
-from probes.common.errors import UserError
+from probes.boards.behaviour_tables import HEADLINES
+from probes.boards.frame_cache import path_of, stored_frame
 from probes.common.files import published
-from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import SUFFIX, locked
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.measurements.definitions import rank_of, replaced
-from probes.measurements.measurement import EVIDENCE, measurements
-from probes.measurements.plugin_keys import plugin_failure
-from probes.records.files import file_state, read_record, read_records, record_paths
-from probes.records.record import SCHEMA_VERSION, Record
+from probes.measurements.frame import FILE_KINDS, Frame, axes_of, checked, frame_of, numbered
+from probes.measurements.measurement import EVIDENCE
+from probes.records.files import read_record
+from probes.records.record import Record
 from probes.records.result import SCORES, Result
+from probes.records.row import Row
 from probes.records.table import csv_line
-from probes.records.values import Frozen
+
+INTEGERS = ("random_seed", "project")
+"""Columns of whole numbers that may be missing."""
+
+COLUMNS = (
+    "model", "revision", "random", "random_seed", "causal", "parameters", "layers", "hidden_size",
+    "corpus", "corpus_version", "corpus_fingerprint", "task", "task_version", "plug_ins", "probe",
+    "probe_spec", "probe_hidden", "layer", "pooling", "dtype", "project", "view", "metric",
+    "dev_score", "score", "low", "high", "resampled", "best", "p_best", "majority", "type_majority",
+    "control_metric", "selectivity", "selectivity_low", "selectivity_high", "added_bits",
+    "added_bits_low", "added_bits_high", "added_points", "added_points_low", "added_points_high",
+    "codelength", "compression", "compression_low", "compression_high", "expected_layer",
+    "expected_layer_low", "expected_layer_high", "centre_of_gravity", "retraining_sd",
+    "sampling_sd", "training_sd", "seeds", "evidence", "n_train", "n_dev", "n_test", "strength",
+    "probe_parameters", "limited", "silver", "seconds", "key", "suite_version",
+)  # fmt: skip
+"""Columns of `leaderboard.csv`; docs/leaderboard.md says what each is."""
+
+EVIDENCE_METRICS = (
+    "p_best", "selectivity", "added_bits", "added_points", "codelength", "compression",
+    "expected_layer", "centre_of_gravity", "retraining_sd", "sampling_sd", "training_sd",
+)  # fmt: skip
+"""Metrics of evidence that have columns of their names, and of the ends of their intervals."""
+
+ORDER = ("corpus", "task", "probe", "view", "model", "revision", "key", "layer")
+
+LONG_COLUMNS = (
+    "model", "revision", "corpus", "limit", "task", "probe", "measurement", "layer", "axes",
+    "metric", "split", "value", "low", "high", "key",
+)  # fmt: skip
+"""Columns of `measurements.csv`, which has the numbers that have no column in `leaderboard.csv`."""
+
+BEHAVIOUR_COLUMNS = (
+    "model", "revision", "random", "corpus", "limit", "measurement", "metric", "phenomenon",
+    "scoring", "per", "likeliest", "threshold", "rival", "value", "low", "high", "n", "key",
+)  # fmt: skip
+"""Columns of `behaviour.csv`: answers to items, overall and by phenomenon."""
+
+IDENTITY = ["model", "revision", "full_key"]
+"""Columns that are equal for duplicates; see `probes.records.files.identity`."""
 
 
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
     """One row per result and layer, with the columns `COLUMNS`."""
-    rows = _rows(results)
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
-
-
-def _rows(results: Iterable[Result]) -> list[Line]:
-    records = [record for result in results for record in (result, *result.evidence.values())]
-    return _leaderboard([lines_of(record) for record in records])
-
-
-def _in_order(rows: Iterable[Line]) -> list[Line]:
-    return sorted(rows, key=lambda row: tuple(row[name] for name in ORDER))
+    lines = _leaderboard_of(results)
+    plain = pd.DataFrame({name: _values(lines[name]) for name in COLUMNS})
+    return plain.astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
 def write_tidy(path: Path, results: Iterable[Result]) -> None:
     """Write these results as a file like `leaderboard.csv`."""
-    _write(path, COLUMNS, _in_order(_rows(results)))
+    _write(path, _leaderboard_of(results).sort_values([*ORDER], kind="stable"))
+
+
+def _leaderboard_of(results: Iterable[Result]) -> pd.DataFrame:
+    records = [record for result in results for record in (result, *result.evidence.values())]
+    return leaderboard(frame_of(numbered(checked(record, Path()) for record in records)))
 
 
 def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:
     """Rebuild `<output>/leaderboard.csv`, and the other files if anything belongs there.
 
     Args:
-        read: reads a record that is not in the index of the folder yet.
+        read: reads a record that is not in the cache of the folder yet.
     """
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        lines_by_path = indexed(output, read)
-        older = replaced(
-            {path: lines.definitions for path, lines in lines_by_path.items()},
-            lambda path: rank_of(read(path), path),
-        )
-        found = _without_duplicates(x for path, x in lines_by_path.items() if path not in older)
-        _write(path, COLUMNS, _in_order(_leaderboard(found)))
-        for name, columns, lines in (
-            ("measurements.csv", LONG_COLUMNS, [x for each in found for x in each.long]),
-            ("behaviour.csv", BEHAVIOUR_COLUMNS, [x for each in found for x in each.behaviour]),
+        frame = stored_frame(output, read)
+        frame = _without_duplicates(_of_newest_definitions(frame, output, read))
+        _write(path, leaderboard(frame).sort_values([*ORDER], kind="stable"))
+        for name, columns, table in (
+            ("measurements.csv", LONG_COLUMNS, other_measurements(frame)),
+            ("behaviour.csv", BEHAVIOUR_COLUMNS, behaviour(frame)),
         ):
-            if lines or (output / name).exists():
-                _write(output / name, columns, lines)
+            if len(table) or (output / name).exists():
+                _write(output / name, table[[*columns]])
     return path
 
 
-def _leaderboard(records: Iterable[RecordLines]) -> list[Line]:
-    """The rows of all scores, with the columns of the evidence that belongs to them."""
-    records = list(records)
-    evidence: dict[tuple[str, ...], list[RecordLines]] = defaultdict(list)
-    for record in records:
-        if record.measurement != SCORES:
-            evidence[record.subject].append(record)
-    return [
-        row
-        for record in records
-        if record.measurement == SCORES
-        for row in _with_evidence(record, evidence.get(record.subject, []))
-    ]
+def _of_newest_definitions(frame: Frame, output: Path, read: Callable[[Path], Record]) -> Frame:
+    """The frame without records of older definitions; see `replaced`."""
+    paths = [path_of(output, name) for name in frame.headers["path"]]
+    found = dict(zip(paths, map(json.loads, frame.headers["definitions"]), strict=True))
+    older = replaced(found, lambda path: rank_of(read(path), path))
+    return Frame(frame.headers.loc[[path not in older for path in paths]], frame.rows)
 
 
-def _with_evidence(scores: RecordLines, evidence: Iterable[RecordLines]) -> Iterator[Line]:
-    ranked = sorted(
-        (each for each in evidence if each.measurement in EVIDENCE), key=lambda x: x.fullness
+def _without_duplicates(frame: Frame) -> Frame:
+    """One record of every measurement, the most complete; the first of equal ones.
+
+    It takes the place of the first.
+    """
+    fullest = frame.headers.sort_values(["n_measured", "n_fits"], ascending=False, kind="stable")
+    fullest = fullest.drop_duplicates(IDENTITY)
+    kept = frame.headers[IDENTITY].drop_duplicates().merge(fullest, on=IDENTITY)
+    left_out = frame.headers[~frame.headers["path"].isin(kept["path"])]
+    pairs = left_out[["path", *IDENTITY]].merge(kept[["path", *IDENTITY]], on=IDENTITY)
+    differing = sum(
+        _content(frame, path) != _content(frame, other)
+        for path, other in zip(pairs["path_x"], pairs["path_y"], strict=True)
     )
-    found = {record.measurement: record.layers for record in ranked}
-    header = {**scores.header, "evidence": " ".join(name for name in EVIDENCE if name in found)}
-    of_evidence = [columns for each in found.values() for columns in each]
-    for layer, own in scores.layers:
-        row = {**header, "layer": layer, **own}
-        for of_layer, columns in of_evidence:
-            if of_layer in (None, layer):
-                row |= columns
-        yield {name: row.get(name) for name in COLUMNS}
-
-
-def _without_duplicates(records: Iterable[RecordLines]) -> list[RecordLines]:
-    """One record of every measurement, the most complete; the first of equal ones."""
-    kept: dict[tuple[str, ...], RecordLines] = {}
-    differing = 0
-    for record in records:
-        other = kept.setdefault(record.identity, record)
-        if other is not record:
-            differing += _numbers(other) != _numbers(record)
-            if record.fullness > other.fullness:
-                kept[record.identity] = record
     if differing:
         progress.say(f"left out {counted(differing, 'duplicate result')} of the leaderboard")
-    return list(kept.values())
+    return Frame(kept, frame.rows)
 
 
-def _numbers(record: RecordLines) -> object:
-    aside = {"seconds", "suite_version"}
-    header = {name: value for name, value in record.header.items() if name not in aside}
-    return header, record.layers, record.long
+def _content(frame: Frame, path: str) -> str:
+    """The header and the rows of a record as text, without when they were made."""
+    header = frame.headers[frame.headers["path"] == path]
+    header = header.drop(columns=[*FILE_KINDS, "seconds", "suite_version"])
+    rows = frame.rows[frame.rows["path"] == path].drop(columns="path")
+    return header.to_csv(index=False) + rows.to_csv(index=False)
 
 
-def _write(path: Path, columns: tuple[str, ...], rows: Iterable[Line]) -> None:
+def leaderboard(frame: Frame) -> pd.DataFrame:
+    """One line per record of scores and layer, with the columns `COLUMNS`."""
+    of_scores = frame.headers["measurement"] == SCORES
+    rows = frame.long(of_scores, ["task_metric"])
+    lines = frame.headers[of_scores].merge(_scores_by_layer(rows), on="path")
+    for column, rule in (("majority", "majority"), ("type_majority", "type majority")):
+        lines[column] = lines["path"].map(_scores_of_rule(rows, rule)).astype(float)
+    lines = _with_evidence(lines, frame)
+    return lines.rename(columns={"task_metric": "metric"}).reindex(columns=[*COLUMNS])
+
+
+def _scores_by_layer(rows: pd.DataFrame) -> pd.DataFrame:
+    """The score of each record and layer on test and dev, and the best layer by that on dev."""
+    place = ["path", "layer"]
+    plain = rows[(rows["axes"] == "") & rows["layer"].notna()]
+    plain = plain.drop_duplicates([*place, "metric", "split"])
+    headline = plain[plain["metric"] == plain["task_metric"]]
+    test, dev = (headline[headline["split"] == split] for split in ("test", "dev"))
+    strength = plain[(plain["metric"] == "strength") & (plain["split"] == "train")]
+    lines = test.rename(columns={"value": "score", "fits": "seeds"})
+    lines = lines.sort_values("layer", kind="stable")[[*place, "score", "low", "high", "seeds"]]
+    for name, found in (("dev_score", dev), ("strength", strength)):
+        column = found[[*place, "value"]].rename(columns={"value": name})
+        lines = lines.merge(column, how="left", on=place)
+    # Of equal layers the lowest; none if no score on dev is defined.
+    ranked = lines.sort_values(["dev_score", "layer"], ascending=[False, True])
+    best = ~ranked["path"].duplicated() & ranked["dev_score"].notna()
+    return lines.assign(best=best)
+
+
+def _scores_of_rule(rows: pd.DataFrame, rule: str) -> pd.Series:
+    """By path, the score of a rule without vectors: a baseline of the task, or a reference."""
+    places = axes_of(rows)
+    scored = rows[rows["metric"] == rows["task_metric"]]
+    found = []
+    for axis in ("reference", "baseline"):
+        of_rule = [text for text, given in places.items() if given.get(axis) == rule]
+        found.append(scored[scored["axes"].isin(of_rule)])
+    return pd.concat(found).drop_duplicates("path", keep="last").set_index("path")["value"]
+
+
+def _with_evidence(lines: pd.DataFrame, frame: Frame) -> pd.DataFrame:
+    """The lines with the columns of the evidence that belongs to their scores."""
+    headers = frame.headers[frame.headers["measurement"].isin(EVIDENCE)]
+    headers = headers.sort_values(["n_measured", "n_fits"], kind="stable")
+    headers = headers.drop_duplicates(["subject", "measurement"], keep="last")
+    found = headers.groupby("subject")["measurement"].agg(set)
+    names = {of: " ".join(x for x in EVIDENCE if x in given) for of, given in found.items()}
+    lines = lines.assign(evidence=[names.get(subject, "") for subject in lines["subject"]])
+    rows = frame.long(headers.index, ["subject"])
+    rows = rows[(rows["axes"] == "") & rows["metric"].isin(EVIDENCE_METRICS)]
+    # Each line with the numbers of its layer, and with those of all layers.
+    beside = lines[["layer", "subject"]].assign(line=lines.index)
+    beside = beside.merge(rows, on="subject", suffixes=("", "_of_row"))
+    same = (beside["layer_of_row"] == beside["layer"]).fillna(True)
+    beside = beside[same].drop_duplicates(["line", "metric"], keep="last")
+    for column, end in (("value", ""), ("low", "_low"), ("high", "_high")):
+        numbers = beside.pivot(index="line", columns="metric", values=column)
+        lines = lines.join(numbers.add_suffix(end))
+    return lines
+
+
+def other_measurements(frame: Frame) -> pd.DataFrame:
+    """One line per number of what has no columns in `leaderboard.csv`."""
+    others = ~frame.headers["measurement"].isin((SCORES, *EVIDENCE))
+    rows = frame.long(others, [name for name in LONG_COLUMNS if name in frame.headers])
+    places = axes_of(rows)
+    texts = {text: " ".join(f"{x}={y}" for x, y in given.items()) for text, given in places.items()}
+    return rows.assign(axes=rows["axes"].map(texts))
+
+
+def behaviour(frame: Frame) -> pd.DataFrame:
+    """The answers to items, overall and by phenomenon, of texts as they are."""
+    answers = frame.headers["measurement"].isin([*HEADLINES])
+    rows = frame.long(answers, [name for name in BEHAVIOUR_COLUMNS if name in frame.headers])
+    known = {*BEHAVIOUR_COLUMNS, *Row._fields}
+    places = {text: given for text, given in axes_of(rows).items() if given.keys() <= known}
+    rows = rows[rows["axes"].isin([*places])]
+    for name in BEHAVIOUR_COLUMNS:
+        if name not in rows:
+            column = [places[text].get(name) for text in rows["axes"]]
+            rows = rows.assign(**{name: pd.Series(column, rows.index, dtype=object)})
+    return rows
+
+
+def _write(path: Path, table: pd.DataFrame) -> None:
     with published(path) as temporary:
-        lines = [csv_line(columns), *(csv_line(row[name] for name in columns) for row in rows)]
-        temporary.write_text("".join(lines), encoding="utf-8", newline="")
+        lines = zip(*(_values(table[name]) for name in table), strict=True)
+        text = "".join(map(csv_line, chain([[*table]], lines)))
+        temporary.write_text(text, encoding="utf-8", newline="")
 
 
-INDEX = ".leaderboard-index.json"
-"""Its name, in the folder of results."""
-
-_VERSION = f"{__version__} schema {SCHEMA_VERSION} index 5"
-"""An index of another version is not used; to be raised when the same record gives other lines."""
-
-
-class _Entry(Frozen):
-    changed: int
-    """Time of the file's last change, in nanoseconds."""
-    size: int
-    lines: RecordLines
-
-
-_ENTRIES = TypeAdapter(dict[str, _Entry])
-
-
-def indexed(output: Path, read: Callable[[Path], Record] = read_record) -> dict[Path, RecordLines]:
-    """What the records below `output` contribute, by their files; the index is brought up to date.
-
-    Records that cannot be read are named in messages and left out.
-    """
-    known = _read(output / INDEX)
-    entries: dict[str, _Entry] = {}
-    new: dict[Path, tuple[int, int]] = {}
-    for path in record_paths(output):
-        name, state = str(path.relative_to(output)), file_state(path)
-        entry = known.get(name)
-        if entry and (entry.changed, entry.size) == state:
-            entries[name] = entry
-        else:
-            new[path] = state
-    with infrequent_garbage_collection():
-        for path, record in read_records(new, read).items():
-            try:
-                lines = lines_of(record, path)
-            except UserError as error:
-                progress.say(f"left out {error}")
-                continue
-            except Exception as error:
-                # A plug-in that has changed since may not understand what it wrote then.
-                why = plugin_failure(error, record.measurement, None, "")
-                if not why:
-                    raise
-                progress.say(f"left out {path}: {why}")
-                continue
-            changed, size = new[path]
-            entry = _Entry(changed=changed, size=size, lines=lines)
-            entries[str(path.relative_to(output))] = entry
-    # What a measurement that is not loaded found is known only in a run that loads it.
-    kept = {
-        name: entry
-        for name, entry in entries.items()
-        if entry is known.get(name) or entry.lines.measurement in measurements
-    }
-    if kept != known:
-        content = {"version": _VERSION, "entries": _ENTRIES.dump_python(kept, mode="json")}
-        with published(output / INDEX) as temporary:
-            temporary.write_text(json.dumps(content), encoding="utf-8")
-    return {output / name: entries[name].lines for name in sorted(entries)}
-
-
-def _read(path: Path) -> dict[str, _Entry]:
-    """The entries of the index; none if there is no index, or it is of another version."""
-    try:
-        content = json.loads(path.read_bytes())
-        if content["version"] != _VERSION:
-            return {}
-        return _ENTRIES.validate_python(content["entries"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {}
+def _values(column: pd.Series) -> list[Any]:
+    """Plain values; None for missing ones."""
+    return column.astype(object).where(column.notna(), None).tolist()

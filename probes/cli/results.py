@@ -16,14 +16,13 @@ from probes.boards.floors import with_floor
 from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
-from probes.boards.record_lines import lines_of
 from probes.cli.figures import chosen_figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import counted, listed
 from probes.measurements.definitions import marked, newest
-from probes.measurements.frame import long_frame
+from probes.measurements.frame import checked, frame_of, long_frame, numbered
 from probes.measurements.joined_results import MISFITS, joined, require_sound
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.files import or_published, unique_records, unreadable
@@ -358,7 +357,7 @@ def misfit(arguments: Iterable[str]) -> str:
     for path, record in records.items():
         try:
             require_sound(record, path)
-            lines_of(record, path)
+            frame_of(numbered([checked(record, path)]))
         except MISFITS as error:
             return str(unreadable(path, error))
         except UserError as error:

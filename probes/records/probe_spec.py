@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from pydantic import Field
 
 from probes.records.values import Frozen
@@ -31,6 +33,11 @@ class ProbeSpec(Frozen):
     checks: int = 1
     """How often a fit evaluates the dev loss; the best parameters are kept. With 1 it is evaluated
     only at the end: a convex probe is fitted until it converges."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything that the specification says."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
 PROBES: dict[str, ProbeSpec] = {

@@ -237,3 +237,16 @@ def test_of_several_versions_of_evidence_the_present_one_counts_or_else_the_high
         put_evidence(path, "training_variance", found, version=version)
     assert read(tmp_path).sampling_sd.tolist() == [counts / 100] * 2
     assert read_result(path).row("training_variance", "training_sd").value == counts / 100
+
+
+def test_layers_ascend_and_results_keep_their_order_whatever_that_of_their_rows(tmp_path):
+    found = [read_result(put(tmp_path, name, "pos", 9)) for name in ("z", "a")]
+    turned = [x.model_copy(update={"rows": Rows.of([*x.rows][::-1])}) for x in found]
+    expected = [
+        ["z", 0, 0.25, False],
+        ["z", 1, 0.9775, True],
+        ["a", 0, 0.25, False],
+        ["a", 1, 0.9775, True],
+    ]
+    for results in (found, turned):
+        assert tidy(results)[["model", "layer", "score", "best"]].to_numpy().tolist() == expected

@@ -12,8 +12,8 @@ from transformers import AutoModel, AutoTokenizer, MixtralConfig
 import probes
 from probes.boards.board import make_boards, named
 from probes.boards.groups import group
+from probes.boards.leaderboard_csv import COLUMNS
 from probes.boards.ranking_tables import Ranking, csv_rows
-from probes.boards.record_lines import COLUMNS
 from probes.boards.transferability import complete, ranks
 from probes.common.errors import UserError
 from probes.engines.settings import validate

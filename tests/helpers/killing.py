@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.leaderboard_csv import INDEX
+from probes.boards.frame_cache import HEADERS, ROWS
 from probes.records.parameters import CACHE
 
 ROOT = Path(__file__).parents[2]
@@ -111,13 +111,13 @@ def age(folder):
 def written(folder):
     """What a run has written, by its place, apart from what no two runs share.
 
-    These are times, the command, the log, the place of the cache, and the index of the leaderboard,
+    These are times, the command, the log, the place of the cache, and the cache of the frame,
     which knows times.
     """
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.is_dir() or path.suffix == ".jsonl" or path.name in (INDEX, CACHE):
+        if path.is_dir() or path.suffix == ".jsonl" or path.name in (HEADERS, ROWS, CACHE):
             continue
         if path.suffix == ".npz":
             with np.load(path) as arrays:

@@ -5,7 +5,8 @@ import pytest
 from corpus_records import corpus_record, geometry
 from results_by_hand import changed
 
-from probes.boards.record_lines import lines_of
+from probes.boards.leaderboard_csv import other_measurements
+from probes.measurements.frame import frame_of
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
 from probes.records.row import Row, Rows
@@ -66,7 +67,8 @@ def test_the_limit_is_said_where_it_has_left_sentences_out(limited, limit, write
     record = changed(my_own(), "corpus", limit=7, limited=limited)
     write_numbers(tmp_path, record)
     assert (tmp_path / "heads.csv").read_text().splitlines()[1].startswith(f'"m","c",{limit},1,2,')
-    assert [line["limit"] for line in lines_of(record).long] == [7 if limited else None] * 2
+    limits = other_measurements(frame_of({("record.json", 0, 0): record}))["limit"]
+    assert limits.fillna(0).tolist() == [7 if limited else 0] * 2
 
 
 def test_titles_of_measurements_say_the_limit_and_the_type():
