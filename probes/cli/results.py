@@ -22,7 +22,7 @@ from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import counted, listed
 from probes.measurements.definitions import marked, newest
-from probes.measurements.frame import checked, frame_of, long_frame, numbered
+from probes.measurements.frame import checked, long_frame
 from probes.measurements.joined_results import MISFITS, joined, require_sound
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.files import or_published, unique_records, unreadable
@@ -357,7 +357,7 @@ def misfit(arguments: Iterable[str]) -> str:
     for path, record in records.items():
         try:
             require_sound(record, path)
-            frame_of(numbered([checked(record, path)]))
+            checked(record, path)
         except MISFITS as error:
             return str(unreadable(path, error))
         except UserError as error:
