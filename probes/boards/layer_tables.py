@@ -222,12 +222,12 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
         if test:
             kind = "is a paired test (.05, corrected over layers)"
             kind += " without training variance" * (not test.knows_training)
-        if test and test.fixed:
-            kind += f", but for {listed(test.fixed, 'and')}, whose predictions are not stored"
         kinds[kind].append(name)
     for kind, names in kinds.items():
         where = f": {', '.join(names)}" * (len(kinds) > 1)
         yield f"▽ {kind}{where}."
+    if fixed := dict.fromkeys(name for test in tests.values() if test for name in test.fixed):
+        yield f"Plain numbers there, without stored predictions: {listed(fixed, 'and')}."
 
 
 def count_row(results: Sequence[Result]) -> TableRow:

@@ -107,6 +107,19 @@ def test_rules_are_right_on_words_too_and_an_older_record_has_but_their_score(tm
     assert tested(140, place < 200, stored=False)
 
 
+def test_the_lines_below_a_table_say_how_layers_were_compared(tmp_path):
+    def notes(**more):
+        path = put(tmp_path / str(len(more)), "m", "pos", 0, wrongs=(200, 180), **more)
+        return score_table([with_floor(read_result(path))]).notes[1:]
+
+    numbers = "Plain numbers there, without stored predictions: majority and type majority."
+    assert notes() == ("▽ is a paired test (.05, corrected over layers).", numbers)
+    assert notes(p_best=False, rules={"rule": np.zeros(N)}) == (
+        "▽ is a paired test (.05, corrected over layers) without training variance.",
+    )
+    assert notes(predictions=False) == ("▽ compares with the floor as a plain number.",)
+
+
 def test_training_variance_is_part_of_the_test(tmp_path):
     def tested(sd, rule_sd=0.0):
         rules = {"rule": np.arange(N) >= 205}
