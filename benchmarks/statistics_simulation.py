@@ -168,7 +168,7 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
 
 
 FLOORS = {"layer 0": (True, 0), "a rule": (False, 1), "layer 0 and two rules": (True, 2)}
-"""What is as good as the layers: whether layer 0 is, and how many rules."""
+"""Floor → whether layer 0 is as good as the layers, and how many rules are."""
 
 
 def false_floors(name: str, n_documents: int, ratio: float, n_sets: int) -> float:

@@ -103,7 +103,7 @@ def answers(group: CorpusGroup, metric: str, models: Sequence[str]) -> Answers |
 
 
 def _wholes(group: CorpusGroup) -> list[str]:
-    """What models are ranked by: all items, under "", or each phenomenon if those are not alike."""
+    """Groups to rank models by: all items, under "", or each phenomenon if those are not alike."""
     records, metrics = group.records.values(), HEADLINES[group.measurement.name]
     if any(x.rows.at(metric, **places_of(x, metric)) for x in records for metric in metrics):
         return [""]

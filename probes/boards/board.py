@@ -101,8 +101,9 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
             name += f"@{(model.revision or model.digest)[:8]}"
         marks = [f"{result.pooling} pooling"] * (result.pooling != "mean")
         marks += [result.dtype] * (result.dtype != "float32")
-        own = with_floor(result, twins[result.task.name].values())
-        floored = model.random_seed is None and own.is_floored(result.best_layer)
+        floored = model.random_seed is None and with_floor(
+            result, twins[result.task.name].values()
+        ).is_floored(result.best_layer)
         name += f" ({', '.join(marks)})" * bool(marks)
         candidates.append(Candidate(name, path, result, floored))
     return candidates

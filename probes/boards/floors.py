@@ -36,7 +36,7 @@ from probes.statistics.replicates import Replicates, drawn
 from probes.statistics.significance import Errors, above_all
 
 SAME_FLOOR = (*SAME_LAYER_TABLE, TASK, TASK_VERSION, VIEW, METRIC, SOURCE, PROBE)
-"""What a result and those of its random twins have in common."""
+"""Aspects that a result and those of its random twins have in common."""
 
 
 class TwinLayer(NamedTuple):

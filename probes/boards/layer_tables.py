@@ -68,27 +68,16 @@ def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> lis
     For a task and probe of this run, its own result is taken, with evidence of earlier runs.
     """
     evidence = {result.key: result.evidence.values() for result in stored.values()}
-    table = stored_like(stored, results[0], results[0].model.digest)
+    table = {
+        (x.task.name, x.probe.family): x
+        for x in sifted(stored, results[0], SAME_LAYER_TABLE)[0].values()
+        if x.model.digest == results[0].model.digest and is_current(x)
+    }
     for result in results:
         earlier = (x for x in evidence.get(result.key, ()) if x.measurement not in result.evidence)
         whole = result.with_evidence(*filter(is_current, earlier))
         table[result.task.name, result.probe.family] = whole
     return _ordered(table.values())
-
-
-def stored_like(
-    stored: Mapping[Path, Result], like: Result, model: str
-) -> dict[tuple[str, str], Result]:
-    """Stored results by task and probe family that may stand in one table with `like`.
-
-    Args:
-        model: digest of the model that they are of.
-    """
-    return {
-        (other.task.name, other.probe.family): other
-        for other in sifted(stored, like, SAME_LAYER_TABLE)[0].values()
-        if other.model.digest == model and is_current(other)
-    }
 
 
 def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:

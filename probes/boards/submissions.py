@@ -35,7 +35,7 @@ MOST_LETTERS = 200
 """Limit on a text, such as a name or a label."""
 
 _PROSE: Any = {"notes": True, "provenance": True, "corpus": {"citation"}}
-"""What may be longer."""
+"""Fields that may be longer."""
 
 _NAME = Aspect("model", lambda r: (r.model.name, r.model.revision))
 _CORPUS = Aspect(

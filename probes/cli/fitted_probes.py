@@ -131,8 +131,8 @@ def read_probe(
             scores in it (.json).
         family: "linear" or "mlp".
         model: whose, if there are several in the folder.
-        cache_dir: the cache of the run; by default that which runs use, or the one that the run has
-            noted beside its results.
+        cache_dir: the cache of the run; by default the one that the run has noted beside its
+            results, or that which runs use.
 
     Raises:
         UserError: there is no such result, there are several, or the parameters are not, or no

@@ -224,11 +224,11 @@ def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[
         earlier runs, which are in the files, are printed only with `--all-tasks`.
     """
     tables = []
+    every = [result for run in runs for result in run.stored_results.values()]
     for run in runs:
         results = list(run.results.values())
         if not results:
             continue
-        every = [result for other in runs for result in other.stored_results.values()]
         # Locked, so that of two runs that end together the one that read first cannot write last.
         with locked(run.folder / f"layers{SUFFIX}"):
             table = [with_floor(x, every) for x in with_stored(run.stored_results, results)]

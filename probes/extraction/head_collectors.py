@@ -185,7 +185,7 @@ class ProbeGradients(_Gradients):
 
 
 class SurprisalGradients(_Gradients, LossOfWords):
-    """The same of the mean surprisal of the pieces of some words; see `LossOfWords`."""
+    """Gradients of the mean surprisal of the pieces of some words; see `LossOfWords`."""
 
     name = "gradients of surprisal"
 

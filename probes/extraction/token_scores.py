@@ -168,7 +168,7 @@ class TokenScores(Collector):
 
 
 class LossOfWords(TokenScores):
-    """The same of some words of each text, which a masked model reads masked together.
+    """Scores of some words of each text, which a masked model reads masked together.
 
     So it is trained (Devlin et al. 2019), but with pieces that are drawn one by one.
 

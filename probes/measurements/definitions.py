@@ -1,4 +1,4 @@
-"""What is defined again counts as it was defined last: older records of it are left out."""
+"""Only the newest definition of a task or measurement counts; older records are left out."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ ROW_KINDS = {
 }
 
 FILE_KINDS = {"path": TEXT, "changed": WHOLE, "size": WHOLE}
-"""What is known of a record's file. Rows have its path, which says whose they are."""
+"""Columns on a record's file. Rows have its path, which says whose they are."""
 
 File = tuple[str, int | None, int | None]
 """Path, time of change and size."""

@@ -120,7 +120,7 @@ def _require_counts(result: Result, path: Path, sums: Floats) -> None:
 
 
 def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
-    """What is counted, the stated number, and the one that follows."""
+    """Counts: a name, the stated number, and the one that follows."""
     its, corpus, metric = result.examples, result.corpus, result.task.metric
     in_test = {label: counts[2] for label, counts in its.labels.items() if counts[2]}
     least = {"macro_f1_20": 20}.get(metric, 1)

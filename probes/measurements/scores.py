@@ -234,7 +234,7 @@ def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
 
 
 def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Scorer) -> Arrays:
-    """Of rules that predict something for every example, see `ScoreMeasurement.compute`."""
+    """Arrays of the rules that predict something for every example; see `compute`."""
     said = {name: row for name, row in rules.items() if not is_silent(row)}
     metric = metrics.get(examples.task.metric)
     sums = [cluster_sums(metric.parts(test.gold, row), test.gold) for row in said.values()]

@@ -132,7 +132,7 @@ class Replicates:
 
     @cached_property
     def _further(self) -> dict[int, Floats]:
-        """What further blocks gave, for the next test."""
+        """Replicates of further blocks, kept for the next test."""
         return {}
 
     @cached_property

@@ -78,7 +78,7 @@ class TwoAnswers:
 
 
 def found(sums: Floats) -> Mapping[str, Floats]:
-    """What sums (…, 8) say, by name; each (…).
+    """Numbers that follow from sums (…, 8), by name; each (…).
 
     `one` and `other` are balanced accuracies. `kappa` is the error consistency of Geirhos et al.
     (2020, eq. 3), stratified by class (Barlow, Lai & Azen 1991): how much more often both are right

@@ -201,7 +201,7 @@ def answers(context: Context, questions: Sequence[Question]) -> Answers:
 
 
 def _questions(context: Context, forms: Forms, split: str) -> list[Question | str]:
-    """What the model is asked of each example of a split, or why it is not asked."""
+    """A question for each example of a split, or why there is none."""
     own, sentences = context.examples.splits[split], context.corpus.splits[split]
     return [
         forms.question(sentences[number], example)

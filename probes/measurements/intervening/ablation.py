@@ -273,7 +273,7 @@ def _read(
 
 
 def extreme_heads(record: Record) -> Table:
-    """Of each task, the heads whose disabling costs most and least on dev, and what on test."""
+    """By task, the heads whose disabling costs most and least on dev, and their cost on test."""
     on_dev: dict[Place, list[Row]] = {}
     on_test: dict[tuple[Any, ...], Row] = {}
     for row in record.rows:

@@ -69,7 +69,7 @@ LABELS, CONTROL, RANDOM, NOTHING = "labels", "control task", "random", "nothing"
 """What is erased; and what a drop is less, ``nothing`` for the whole of it."""
 
 DRAWS = 5
-"""Of control labels, and of directions at random."""
+"""Number of draws of control labels, and of random directions."""
 
 _ROWS = 1 << 13
 """Examples whose moments are summed at a time."""

@@ -237,7 +237,7 @@ def own_answers(context: Context, variants: Sequence[Variant], asked: Questions)
 def _scores(
     context: Context, variants: Sequence[Variant], texts: Iterable[Text], collector: Collector
 ) -> Iterator[Scored]:
-    """What a collector finds in each pass, variants in their order."""
+    """Findings of a collector in each pass, variants in their order."""
     from probes.extraction.shards import Shard
     from probes.extraction.token_scores import scored
     from probes.extraction.views import view_over

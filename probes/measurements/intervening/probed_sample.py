@@ -215,7 +215,7 @@ class ProbedSample(Sample):
 
 
 class _Sides(NamedTuple):
-    """What is compared, with the noise of draws in the first; and the clusters that differ."""
+    """The two sides of a comparison, with the noise of draws in the first; clusters that differ."""
 
     changed: Replicates
     other: Replicates
