@@ -36,7 +36,7 @@ from probes.extraction.model_names import pretrained_name
 from probes.measurements.cells import metric_name, n_of
 from probes.measurements.joined_results import require_possible
 from probes.measurements.measurement import Measurement, get_measurement, measurements
-from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.scores import score_curves
 from probes.records.charts import Chart, Curves, Grid, Panel
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
@@ -69,7 +69,7 @@ class TaskResults:
     @property
     def score_curves(self) -> Curves:
         """Scores by layer, in which those are marked that are not above their model's floor."""
-        (found,) = ScoreMeasurement().charts(self.results)
+        found = score_curves(self.results)
         marked = {
             model: [
                 point._replace(floored=self.floored[model].is_floored(point.x)) for point in points

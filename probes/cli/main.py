@@ -23,6 +23,7 @@ from probes.measurements.measurement import (
     CORPUS,
     EVIDENCE,
     ON_REQUEST,
+    TRANSFER,
     get_measurement,
     measurements,
 )
@@ -235,11 +236,11 @@ def _listed_tasks() -> Iterator[DataRow]:
 def _listed_measurements() -> Iterator[DataRow]:
     for name in measurements:
         its = get_measurement(name)
-        flag = "evidence" if its.is_evidence else "" if its.of_tasks else "measurements"
+        flag = "evidence" if its.is_evidence else "" if its.of == "task" else "measurements"
         yield {
             "name": name,
             "default": name in (SCORES, *EVIDENCE),
-            "flag": "transfer" if its.of_trained else flag,
+            "flag": "transfer" if name == TRANSFER else flag,
             "version": its.version,
             "summary": its.summary + _origin_mark(measurements.origin(name)),
         }

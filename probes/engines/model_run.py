@@ -24,9 +24,11 @@ from probes.extraction.model_files import stored_layers
 from probes.extraction.windows import window_rule
 from probes.measurements.joined_results import as_result, joined, require_possible
 from probes.measurements.measurement import (
+    TRANSFER,
     Measurement,
     Request,
     Scored,
+    corpus_measurements,
     get_measurement,
 )
 from probes.measurements.plugin_keys import (
@@ -146,7 +148,7 @@ class ModelRun:
 
         def unit(task: Task | None, probe: ProbeSpec | None, more: Mapping[str, object]) -> Unit:
             digest, filled = inputs.model_copy(update=more).digest, options
-            if its.of_trained and task and probe:
+            if measurement == TRANSFER and task and probe:
                 behind = self.units_elsewhere(task.name, probe.family)
                 trained = {name: each.key for name, (_, each) in behind.items()}
                 filled = options.model_copy(update={"trained": trained})
@@ -154,7 +156,7 @@ class ModelRun:
             key = record_key(digest, measurement, its.version, settings, source)
             return Unit(measurement, task, probe, filled, digest, key, self.folder)
 
-        if its.of_tasks:
+        if its.of == "task":
             for task in self.tasks:
                 for family in dict.fromkeys(self.families):
                     yield unit(
@@ -173,7 +175,7 @@ class ModelRun:
         elif its.of_results:
             keys = sorted(each.key for each in self.units(SCORES, self.families[0]))
             yield unit(None, None, {"scores": tuple(keys)})
-        elif not its.of_two_models:
+        elif its.of == "model":
             yield unit(None, None, {})
         elif self.base is not None:
             base = self.base.model
@@ -183,8 +185,8 @@ class ModelRun:
     def corpus_measurements(self) -> tuple[str, ...]:
         """The measurements of the corpus to make, those of pairs of models last."""
         named = self.config.about_corpus
-        along = [get_measurement(name).of_pairs for name in named]
-        return tuple(dict.fromkeys((*named, *filter(None, along))))
+        along = [x.name for x in corpus_measurements() if x.of == "pair" and x.after in named]
+        return tuple(dict.fromkeys((*named, *along)))
 
     @property
     def other_measurements(self) -> tuple[str, ...]:
@@ -385,7 +387,7 @@ class ModelRun:
         """Add the record of a unit to the results."""
         if unit.its.is_evidence:
             self.results[unit.of] = self.results[unit.of].with_evidence(record)
-        elif unit.its.of_tasks:
+        elif unit.task:
             result = as_result(record, unit.path)
             found = {**self.results, unit.of: result}
             # In the order of the units, whichever is done first.

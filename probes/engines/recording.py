@@ -17,7 +17,7 @@ from probes.engines.announcements import corpus_counts
 from probes.engines.model_run import ModelRun
 from probes.engines.prepared import Prepared
 from probes.engines.unit import Unit
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext, PairContext
 from probes.measurements.measurement import Found
 from probes.measurements.plugin_keys import measurement_plug_in, plug_ins_of
 from probes.records.header import CorpusRecord, TaskRecord
@@ -29,7 +29,7 @@ from probes.tasks.task import Task
 def record_of(
     prepared: Prepared,
     unit: Unit,
-    context: Context,
+    context: ModelContext,
     found: Found,
     seconds: dict[str, float],
 ) -> Record:
@@ -52,7 +52,7 @@ def record_of(
         extent=context.extent,
         behind=scores.headline if scores else {},
         model=context.model,
-        base=context.of_base.model if context.of_base else None,
+        base=context.base.model if isinstance(context, PairContext) else None,
         corpus=_corpus_record(run, task),
         task=_task_record(task) if task else None,
         view=context.view.name,

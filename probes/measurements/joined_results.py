@@ -51,7 +51,7 @@ def require_possible(record: Record, path: Path) -> None:
     if name not in measurements:
         return
     its = get_measurement(name)
-    if its.of_tasks != bool(record.task):
+    if (its.of == "task") != bool(record.task):
         what = "without" if record.task is None else "with"
         raise unreadable(path, ValueError(f"a record of {name} {what} a task"))
     if measurements.origin(name) is not None:
@@ -165,7 +165,7 @@ def _require_shown(record: Record, path: Path) -> None:
     if record.measurement not in measurements or measurements.origin(record.measurement):
         return
     its = get_measurement(record.measurement)
-    if its.of_tasks:
+    if its.of == "task":
         return
     try:
         for table in its.tables([record]):
