@@ -5,9 +5,7 @@ from results_by_hand import evidence_record, make_full_result, make_result, vari
 
 from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.layer_tables import score_table
-from probes.measurements.description_length import DescriptionLength
-from probes.measurements.localisation import Localisation
-from probes.measurements.selectivity import Selectivity
+from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
 
@@ -130,7 +128,7 @@ def test_learning_curves_are_bits_per_label_after_so_many_examples():
 def test_learning_curves_of_three_layers_and_the_labels_alone():
     result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", LEARNT)
     once = with_found(bare(), "description_length", CODES)
-    _, found = DescriptionLength().charts({"m": result, "once": once})
+    _, found = get_measurement("description_length").charts({"m": result, "once": once})
     assert [(p.line, p.x, p.value) for p in found.models["m"]] == [
         ("best layer", 20, 0.5),
         ("best layer", 50, 0.1),
@@ -209,18 +207,18 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
         "mlp": bare(scores=(0.5, 0.7), probe=PROBES["mlp"]),
         "part": bare(scores=(0.5, 0.7), n_layers=9),
     }
-    (selectivity,) = Selectivity().charts(results)
+    (selectivity,) = get_measurement("selectivity").charts(results)
     assert [p.value for p in selectivity.models["full"]] == pytest.approx([0.2, 0.4])
     assert selectivity.missing == dict.fromkeys(
         ("scores", "mlp", "part"), "there is no record of it"
     )
-    compression, learning = DescriptionLength().charts(results)
+    compression, learning = get_measurement("description_length").charts(results)
     assert [p.value for p in compression.models["full"]] == pytest.approx([1.5, 2.1])
     assert compression.models["full"][0].interval == pytest.approx((300 / 220, 300 / 180))
     assert compression.levels == {"labels alone": pytest.approx(300 / 280)}
     why = {**selectivity.missing, "mlp": "only convex probes have an online code"}
     assert learning.missing == compression.missing == why
-    (mix,) = Localisation().charts(results)
+    (mix,) = get_measurement("localisation").charts(results)
     assert [p[:2] for p in mix.models["full"]] == [(0, 0.5), (1, 0.7)]
     assert mix.missing == {
         "scores": "there is no record of it",

@@ -18,8 +18,7 @@ from probes.boards.layer_tables import score_table
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.extraction.vectors import Sharded
-from probes.measurements.conditional_probing import ConditionalProbing
-from probes.measurements.measurement import Request, Scored
+from probes.measurements.measurement import Request, Scored, get_measurement
 from probes.records.charts import Point
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
@@ -78,7 +77,7 @@ class Planted:
     def found(self, layers=(1,), memory=2**30, spec=LINEAR):
         """The rows of each layer, as `gains`, and the number of examples that are left out."""
         given = task_context(self.data, dict.fromkeys(layers, 1), spec, memory)
-        rows = list(ConditionalProbing().compute(given))
+        rows = list(get_measurement("conditional_probing")(given))
         of = {(row.metric, row.layer): row for row in rows}
         none, left_out = Row("", None), of.get(("examples_left_out", None))
         return SimpleNamespace(
@@ -350,11 +349,11 @@ def test_few_sentences_have_no_intervals():
 )
 def test_which_layers_are_measured(layers, best, level, expected):
     request = Request(layers, 3, level=level, scored=Scored(LINEAR, layers, best, True))
-    assert ConditionalProbing().extent(request) == dict.fromkeys(expected, 1)
+    assert get_measurement("conditional_probing").extent(request) == dict.fromkeys(expected, 1)
 
 
 def test_only_convex_probes_are_fitted():
-    its = ConditionalProbing()
+    its = get_measurement("conditional_probing")
     assert its.missing(None, LINEAR, "full") == ""
     assert its.missing(None, PROBES["mlp"], "full") == (
         "only convex probes are fitted on concatenated layers"
@@ -401,7 +400,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
     def bare(**more):
         return make_result(scores=(0.5, 0.7), p_best=False, **more)
 
-    (curves,) = ConditionalProbing().charts(
+    (curves,) = get_measurement("conditional_probing").charts(
         {
             "full": with_found(),
             "scores": bare(),
@@ -418,7 +417,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
         "part": "layer 0 was not probed",
         "one": "only layer 0 was probed",
     }
-    (points,) = ConditionalProbing().charts({"m": regression()})
+    (points,) = get_measurement("conditional_probing").charts({"m": regression()})
     assert points.models == {"m": [Point(2, 0.0625, (0.06, 0.065))]}
     assert points.axis == "added, NSpr"
 

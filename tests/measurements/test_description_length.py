@@ -11,8 +11,7 @@ import torch
 from found_in_rows import code_in
 from tiny_runs import run
 
-from probes.measurements.description_length import DescriptionLength
-from probes.measurements.measurement import Request, Scored
+from probes.measurements.measurement import Request, Scored, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
 from probes.tasks.builtin import tasks
@@ -108,9 +107,11 @@ def scored(family):
     ],
 )
 def test_what_has_a_code(task, family, level, why):
-    assert DescriptionLength().missing(tasks.get(task), PROBES[family], level) == why
+    assert (
+        get_measurement("description_length").missing(tasks.get(task), PROBES[family], level) == why
+    )
     request = Request((0, 1), 1, level=level, scored=scored(family))
-    assert DescriptionLength().extent(request) == {0: 1, 1: 1}
+    assert get_measurement("description_length").extent(request) == {0: 1, 1: 1}
 
 
 class PlantedCodes:
@@ -137,7 +138,7 @@ class PlantedCodes:
                 features=layers, labels=labels[None], sets=sets
             ),
         )
-        return code_in(DescriptionLength().compute(context))
+        return code_in(get_measurement("description_length")(context))
 
 
 def test_layers_are_coded_in_groups_and_compared_with_codes_without_vectors(monkeypatch):

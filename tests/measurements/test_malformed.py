@@ -14,7 +14,8 @@ import probes.measurements.malformed as malformed
 from probes.__main__ import main
 from probes.data.perturbations import PERTURBATIONS, Changed, perturbations_of
 from probes.data.sentence import Corpus, Sentence
-from probes.measurements.malformed import Malformed, survivors
+from probes.measurements.malformed import survivors
+from probes.measurements.measurement import get_measurement
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
@@ -213,7 +214,7 @@ def test_without_trees_no_arguments_are_dropped_and_without_survivors_there_is_n
 
 
 def test_probes_and_labels_to_which_it_does_not_apply_are_named():
-    missing = Malformed().missing
+    missing = get_measurement("malformed").missing
     assert missing(tasks.get("pos"), PROBES["mlp"], "standard") == ""
     plugged_in = PROBES["linear"].model_copy(update={"family": "mine"})
     assert missing(tasks.get("pos"), plugged_in, "full") == (
@@ -235,5 +236,5 @@ def test_tables_and_files_have_it(found, capsys):
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * 3 * 3 * 4
     assert {row["axes"] for row in rows} == {f"perturbation={name}" for name in PERTURBATIONS}
-    (chart,) = Malformed().charts({"m": results["pos"]})
+    (chart,) = get_measurement("malformed").charts({"m": results["pos"]})
     assert [point.line for point in chart.models["m"]][::3] == list(PERTURBATIONS)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import vl_convert
+from changed_measurement import change_measurement
 from corpus_records import corpus_record, geometry, store_record
 from pages import data_of, own, rows_of
 from results_by_hand import changed, make_full_result
 
 from probes.__main__ import main
 from probes.boards.groups import of_corpora
-from probes.measurements.geometry.geometry import Geometry
 from probes.measurements.plugins import load_file
 from probes.records.row import Row
 from probes.rendering.page.page import page, write_page
@@ -188,7 +188,7 @@ def test_a_plug_in_that_fails_costs_its_part_alone(plug_in, capsys):
 
 
 def test_a_defect_of_the_suites_own_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(Geometry, "charts", lambda *given: 1 / 0)
+    change_measurement(monkeypatch, "geometry", redrawn=lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         page({}, "x", both())
 

@@ -14,7 +14,7 @@ from probes.__main__ import main
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.measurement import get_measurement
 from probes.records.charts import Curves, Point
 from probes.rendering.drawing import figures, heat_maps
 from probes.rendering.drawing.style import Style
@@ -108,7 +108,7 @@ def test_curves_of_the_models_of_a_chart(tmp_path):
     bare = changed(make_result("pos", (0.1, 0.2, 0.3), model="b"), "model", digest="b")
     groups, _ = group(paths(tmp_path, [full, bare]))
     results = groups[0].units[0].results
-    (score,) = ScoreMeasurement().charts(results)
+    (score,) = get_measurement("scores").charts(results)
     assert [p.value for p in score.models["a"]] == [0.5, 0.7, 0.6]
     assert score.levels == {"majority": 0.1, "type majority": 0.1}
 

@@ -17,8 +17,8 @@ from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.measurements.attention import measure as module
-from probes.measurements.attention.attention import Attention
 from probes.measurements.head_rows import CLASSES
+from probes.measurements.measurement import get_measurement
 from probes.records.files import read_arrays
 
 
@@ -121,7 +121,11 @@ def text(value):
 
 
 def test_tables_have_the_numbers_of_rows(bert):
-    heads, facts, tables = bert.heads, bert.record.facts, Attention().tables([bert.record])
+    heads, facts, tables = (
+        bert.heads,
+        bert.record.facts,
+        get_measurement("attention").tables([bert.record]),
+    )
     statistics, words, mixes, patterns, relations, roles, trees = tables
     assert statistics.title == "bert · small · attention · mean over heads, %"
     assert statistics.heads == (
@@ -183,12 +187,12 @@ def test_tables_have_the_numbers_of_rows(bert):
 def test_charts_have_the_numbers_of_rows_and_arrays(bert):
     heads, both = bert.heads, {"m": bert.record, "n": bert.record}
     arrays = read_arrays(bert.path)
-    charts = Attention().charts(both, {"m": bert.path, "n": bert.path})
+    charts = get_measurement("attention").charts(both, {"m": bert.path, "n": bert.path})
     assert [chart.name for chart in charts] == [
         *("heads", "first_token", "separators", "previous_token", "next_token"),
         *("patterns", "relations"),
     ]
-    assert [chart.name for chart in charts] == Attention().figure_names
+    assert [chart.name for chart in charts] == get_measurement("attention").figure_names
     by_name = {chart.name: chart for chart in charts}
     grids = {
         "heads": heads.of("entropy"),
@@ -221,7 +225,7 @@ def test_charts_have_the_numbers_of_rows_and_arrays(bert):
     for choice, row in zip(reversed(choices), panel.values, strict=True):
         assert row[0] == choice.baseline.value
         assert row[choice.test.layer] == pytest.approx(choice.test.value, abs=1e-6)
-    without = {x.name: x for x in Attention().charts({"m": bert.record})}
+    without = {x.name: x for x in get_measurement("attention").charts({"m": bert.record})}
     assert without["patterns"].missing == {"m": "its arrays cannot be read"}
     assert without["heads"].panels.keys() == {"m"}
 

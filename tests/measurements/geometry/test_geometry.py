@@ -8,7 +8,8 @@ from corpus_records import record_of
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Sentence
-from probes.measurements.geometry.geometry import Geometry, GeometryOptions
+from probes.measurements.geometry.geometry import GeometryOptions
+from probes.measurements.measurement import get_measurement
 from probes.records.charts import Grid
 from probes.records.row import Rows
 
@@ -41,7 +42,7 @@ def context(of=None, layers=(0, 2), vectors=vectors_of, **options):
 
 @pytest.fixture(scope="module")
 def found():
-    return Geometry().compute(context())
+    return get_measurement("geometry")(context())
 
 
 def numbers(found):
@@ -53,7 +54,7 @@ def numbers(found):
 
 
 def computed(**more):
-    return numbers(Geometry().compute(context(**more)))
+    return numbers(get_measurement("geometry")(context(**more)))
 
 
 def of_layer(rows, layer):
@@ -180,7 +181,7 @@ def test_dominant_dimensions_are_named_with_their_shares():
 
 def test_shares_are_not_given_where_there_is_nothing_to_share():
     rng = np.random.default_rng(5)
-    found = Geometry().compute(
+    found = get_measurement("geometry")(
         context(layers=(0,), vectors=lambda s, layer: rng.normal(size=(len(s), 7)))
     )
     rows = numbers(found)
@@ -223,7 +224,7 @@ def test_rows_stand_layer_by_layer_and_each_two_layers_once(found):
 
 
 def tables(found):
-    return Geometry().tables([record_of("geometry", found, 2)])
+    return get_measurement("geometry").tables([record_of("geometry", found, 2)])
 
 
 def text(number):
@@ -256,17 +257,17 @@ def test_tables_show_them_with_half_intervals(found):
 
 
 def test_a_table_of_clusters_says_why_they_have_no_interval():
-    few = Geometry().compute(context(corpus(19, documents=0)))
+    few = get_measurement("geometry")(context(corpus(19, documents=0)))
     assert numbers(few)["ami", 0, "upos"].low is None
     assert "NMI, AMI: fewer than 20 sentences." in tables(few)[4].notes
 
 
 def test_charts_have_a_curve_for_each_model_and_the_names_that_figures_go_by(found):
-    other = Geometry().compute(context(seed=3))
+    other = get_measurement("geometry")(context(seed=3))
     records = {"a": record_of("geometry", found, 2), "b": record_of("geometry", other, 2)}
-    charts = {chart.name: chart for chart in Geometry().charts(records)}
+    charts = {chart.name: chart for chart in get_measurement("geometry").charts(records)}
     names = ["isotropy", "context", "dimensionality", "clusters", "position", "cka"]
-    assert list(charts) == Geometry().figure_names == names
+    assert list(charts) == get_measurement("geometry").figure_names == names
     points = charts["isotropy"].models["b"]
     rows = numbers(other)
     assert [(p.x, p.value, p.interval) for p in points] == [
@@ -291,7 +292,7 @@ def test_charts_have_a_curve_for_each_model_and_the_names_that_figures_go_by(fou
 def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     words = [("w1",), ("w1", "w2"), ("w1", "w2", "w1")][n - 1]
     tiny = Sentence("s0", "en", words, ("X",) * n)
-    found = Geometry().compute(
+    found = get_measurement("geometry")(
         context(Corpus("t", "1", "MIT", {"train": (), "dev": (), "test": (tiny,)}))
     )
     rows = numbers(found)
@@ -305,7 +306,7 @@ def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     assert any(note.startswith("CKA is too high: ") for note in notes)
     assert "Clusters against upos: none, as there are no two classes in test." in notes
     assert len(rows) > 20
-    charts = Geometry().charts({"a": record_of("geometry", found, 2)})
+    charts = get_measurement("geometry").charts({"a": record_of("geometry", found, 2)})
     assert charts[3].missing == {"a": "there is no record of it"}
     assert charts[4].missing == {"a": "there are no numbers"}
 
@@ -318,7 +319,7 @@ def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_c
         vectors=lambda s, layer: vectors_of(s, layer) * (s.id != "s3"),
     )
     its.long = lambda sentence: sentence.id in ("s1", "s2")
-    found = Geometry().compute(its)
+    found = get_measurement("geometry")(its)
     rows = numbers(found)
     assert not any(name.startswith("upos") for name in found.facts)
     assert found.facts["in_several_windows"] == 2

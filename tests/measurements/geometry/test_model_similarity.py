@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from corpus_records import corpus_record, record_of
 
-from probes.measurements.geometry.model_similarity import ModelSimilarity
+from probes.measurements.measurement import get_measurement
 
 rng = np.random.default_rng(0)
 SHARED = rng.standard_normal((60, 3))
@@ -42,7 +42,7 @@ def context(layers, size, base=None):
 
 @pytest.fixture
 def record():
-    found = ModelSimilarity().compute(context(OURS, 8, context(BASES, 5)))
+    found = get_measurement("model_similarity")(context(OURS, 8, context(BASES, 5)))
     base = corpus_record("geometry", {}, 1, model="of 5").model
     return record_of("model_similarity", found, 1, model="of 8", base=base)
 
@@ -55,7 +55,7 @@ def test_similarities_are_those_of_gram_matrices(record):
 
 
 def test_rows_table_and_grid_say_which_layer_is_whose(record):
-    its, values = ModelSimilarity(), record.rows.value
+    its, values = get_measurement("model_similarity"), record.rows.value
     assert [(x.metric, x.layer, x.axes["base_layer"]) for x in record.rows] == [
         ("cka", layer, other) for layer in (0, 1) for other in (0, 1)
     ]

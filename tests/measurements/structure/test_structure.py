@@ -13,7 +13,8 @@ from killing import small_corpus
 import probes.cli.main
 from probes.__main__ import main as command
 from probes.data.sources import OTHER_TREES
-from probes.measurements.structure.structure import Structure, StructureOptions
+from probes.measurements.measurement import get_measurement
+from probes.measurements.structure.structure import StructureOptions
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
 SCORES = ("uuas", "dspr", "root_accuracy", "nspr")
@@ -47,11 +48,11 @@ def best_on_dev(run, metric):
 
 
 def test_tables_have_the_numbers_of_the_rows(run):
-    scores, ranks, distances = Structure().tables([run.record])
+    scores, ranks, distances = get_measurement("structure").tables([run.record])
     assert scores.title == "tiny-bert · small · structure · rank 16 · test"
     corpus = run.record.corpus.model_copy(update={"notes": {OTHER_TREES: 40}})
     silver = run.record.model_copy(update={"corpus": corpus})
-    titles = [table.title for table in Structure().tables([silver])]
+    titles = [table.title for table in get_measurement("structure").tables([silver])]
     assert all(" · small · structure · trees not UD · " in title for title in titles)
     assert scores.heads == (
         *("layer", "UUAS, %", "DSpr", "root acc., %", "NSpr", "control UUAS, %", "selectivity"),
@@ -99,7 +100,7 @@ def test_tables_have_the_numbers_of_the_rows(run):
 
 
 def test_notes_say_what_was_counted(run):
-    notes, facts = " ".join(Structure().tables([run.record])[0].notes), run.facts
+    notes, facts = " ".join(get_measurement("structure").tables([run.record])[0].notes), run.facts
     assert (
         f"test: {facts['test_sentences']} sentences, {facts['test_words']} words; "
         f"{facts['test_left_out']} left out, longer than the model's window." in notes
@@ -114,8 +115,10 @@ def test_notes_say_what_was_counted(run):
 
 
 def test_charts_have_the_numbers_of_the_rows(run):
-    ranks, *layers = Structure().charts({"m": run.record})
-    assert [ranks.name, *(chart.name for chart in layers)] == Structure().figure_names
+    ranks, *layers = get_measurement("structure").charts({"m": run.record})
+    assert [ranks.name, *(chart.name for chart in layers)] == get_measurement(
+        "structure"
+    ).figure_names
     assert [(p.line, p.x, p.value) for p in ranks.models["m"]] == [
         (f"layer {layer}", rank, value_of(run.rows, "uuas", layer, rank=rank))
         for layer in range(3)
@@ -137,7 +140,7 @@ def test_charts_have_the_numbers_of_the_rows(run):
         )
         assert chart.levels == (chain if metric == "uuas" else {})
     # Of several models, the layer that is best on dev.
-    (two, *_) = Structure().charts({"m": run.record, "n": run.record})
+    (two, *_) = get_measurement("structure").charts({"m": run.record, "n": run.record})
     best = best_on_dev(run, "uuas")
     expected = [value_of(run.rows, "uuas", best, rank=rank) for rank in (1, 3, 16)]
     assert [p.value for p in two.models["n"]] == expected
@@ -175,7 +178,7 @@ def test_treebanks_of_other_languages_with_few_sentences(
     assert all(row.interval is None for row in rows)
     assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
     assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
-    notes = " ".join(Structure().tables([record])[0].notes)
+    notes = " ".join(get_measurement("structure").tables([record])[0].notes)
     assert "No intervals and no tests: fewer than 20 test" in notes
 
 
