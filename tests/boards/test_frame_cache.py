@@ -13,7 +13,7 @@ import probes.boards.frame_cache as frame_cache
 from probes.boards.frame_cache import HEADERS, ROWS, stored_frame
 from probes.boards.leaderboard_csv import LONG_COLUMNS, write_leaderboard
 from probes.common.origin import Origin, loading
-from probes.measurements.measurement import Measurement, measurement, measurements
+from probes.measurements.measurement import measurement, measurements
 from probes.records.row import Row
 from probes.records.table import csv_line
 
@@ -203,15 +203,9 @@ def test_evidence_that_is_not_sound_leaves_its_scores_alone(folder, capsys):
     assert f"left out {beside}: not a readable result" in capsys.readouterr().err
 
 
-class Wug(Measurement):
-    """A plug-in's measurement."""
-
-    name = "wug"
-    asks = ("scores",)
-    summary = "wugs"
-
-    def compute(self, context):
-        return WUGS
+def wug_of(context):
+    """Wugs."""
+    return WUGS
 
 
 WUGS = [
@@ -227,7 +221,7 @@ def wug():
 
     def register():
         with loading(Origin("wug.py", (), "a" * 64)) as loaded:
-            measurement(Wug)
+            measurement("wug", after="scores")(wug_of)
         found.append(loaded)
 
     yield register

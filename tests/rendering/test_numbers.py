@@ -15,16 +15,11 @@ from probes.rendering.layers_md import write_numbers
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
 PLUG_IN = """
-from probes import Measurement, measurement
+from probes import measurement
 
-@measurement
-class Mine(Measurement):
-    name = "my_own"
-    summary = "two numbers"
-    csv_name = "heads"
-
-    def compute(self, context):
-        raise NotImplementedError
+@measurement("my_own", csv_name="heads")
+def mine(context):
+    "Two numbers."
 
 """
 
@@ -56,7 +51,7 @@ def test_the_file_has_a_line_for_each_row(write, tmp_path):
 
 
 def test_the_file_has_the_measurements_own_name_unless_it_says_otherwise(write, tmp_path):
-    load_file(write(PLUG_IN.replace('csv_name = "heads"', "")))
+    load_file(write(PLUG_IN.replace(', csv_name="heads"', "")))
     record = my_own()
     assert write_numbers(tmp_path, record) == tmp_path / "my_own.csv"
 

@@ -20,37 +20,31 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""
 from probes import (
-    Card, Measurement, Gallery, GalleryPanel, Grid, Panel, Picture, Row, measurement,
+    Card, Gallery, GalleryPanel, Grid, Panel, Picture, Row, measurement,
 )
 
 EVIL = {EVIL!r}
 MAP = Picture(((1.0, 0.00012345), (float("nan"), 0.25)), "D", "diagonal")
 OTHER = Picture(((0.5,),), EVIL, EVIL)
 
-@measurement
-class Mine(Measurement):
-    name = "my_own"
-    summary = "pictures"
+def charts(drawn, records):
+    if next(iter(records.values())).rows.value == (0,):
+        return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
+    cards = {{}}
+    for model in records:
+        card = Card(f"{{EVIL}} of {{model}}", (("entropy", ".42"), (EVIL, EVIL)), MAP)
+        cards[model] = ((card, None), (None, Card("plain")))
+    numbers = Panel(("1", "2"), ("1", "2"), ((0.0, 0.5), (1.0, None)))
+    maps = GalleryPanel(("1", "2"), ("1", "2"), ((MAP, None), (OTHER, Picture(((0.0,),)))))
+    return [
+        Grid("grid", "Grid", "", "layer", "head", dict.fromkeys(records, numbers), cards=cards),
+        Gallery("maps", EVIL, EVIL, "layer", "head", dict.fromkeys(records, maps)),
+    ]
 
-    def compute(self, context):
-        return [Row("mine", 1.0)]
-
-    def tables(self, records):
-        return []
-
-    def charts(self, records, paths=None):
-        if next(iter(records.values())).rows.value == (0,):
-            return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
-        cards = {{}}
-        for model in records:
-            card = Card(f"{{EVIL}} of {{model}}", (("entropy", ".42"), (EVIL, EVIL)), MAP)
-            cards[model] = ((card, None), (None, Card("plain")))
-        numbers = Panel(("1", "2"), ("1", "2"), ((0.0, 0.5), (1.0, None)))
-        maps = GalleryPanel(("1", "2"), ("1", "2"), ((MAP, None), (OTHER, Picture(((0.0,),)))))
-        return [
-            Grid("grid", "Grid", "", "layer", "head", dict.fromkeys(records, numbers), cards=cards),
-            Gallery("maps", EVIL, EVIL, "layer", "head", dict.fromkeys(records, maps)),
-        ]
+@measurement("my_own", views=(), redrawn=charts)
+def mine(context):
+    "Pictures."
+    return [Row("mine", 1.0)]
 """
 
 

@@ -22,29 +22,26 @@ pytestmark = pytest.mark.integration
 EVIL = "</script><img src=x onerror=alert(1)>"
 
 PLUG_IN = f"""
-from probes import Measurement, Curves, Point, Row, TableRow, Table, measurement
+from probes import Curves, Point, Row, TableRow, Table, measurement
 from probes.records.charts import Grid, Panel
 
 EVIL = {EVIL!r}
 
-@measurement
-class Mine(Measurement):
-    name = "my_own"
-    summary = "one number " + EVIL
+def tables(record):
+    if record.rows.value == (0,):
+        raise RuntimeError("no such thing")
+    return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]
 
-    def compute(self, context):
-        return [Row("mine", 1.0)]
+def charts(drawn, records):
+    points = [Point(0, 0.5, line=EVIL), Point(1, float("nan"), line=EVIL)]
+    yield Curves(EVIL, EVIL, EVIL, EVIL, what=EVIL, models=dict.fromkeys(records, points))
+    yield Grid(EVIL, EVIL, EVIL, EVIL, EVIL, {{EVIL: Panel((EVIL,), (EVIL,), ((0.5,),))}})
 
-    def tables(self, records):
-        (record,) = records
-        if record.rows.value == (0,):
-            raise RuntimeError("no such thing")
-        return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]
+def mine(context):
+    return [Row("mine", 1.0)]
 
-    def charts(self, records, paths=None):
-        points = [Point(0, 0.5, line=EVIL), Point(1, float("nan"), line=EVIL)]
-        yield Curves(EVIL, EVIL, EVIL, EVIL, what=EVIL, models=dict.fromkeys(records, points))
-        yield Grid(EVIL, EVIL, EVIL, EVIL, EVIL, {{EVIL: Panel((EVIL,), (EVIL,), ((0.5,),))}})
+mine.__doc__ = "One number " + EVIL
+measurement("my_own", views=(), more_tables=tables, redrawn=charts)(mine)
 """
 
 

@@ -95,7 +95,7 @@ def test_layers_that_probes_tell_apart(tmp_path, draws):
 
 
 PLUG_IN = """
-from probes import Measurement, Curves, Point, Row, measurement
+from probes import Curves, Point, Row, measurement
 
 class Own:
     name = "own"
@@ -105,17 +105,10 @@ class Own:
         models = {m: [Point(0, value)] for m, value in values.items() if value or 1 / 0}
         return Curves(self.name, "Own", "", "value", models=models)
 
-@measurement
-class Mine(Measurement):
-    name = "mine"
-    summary = "one number"
-    views = (Own(),)
-
-    def compute(self, context):
-        return [Row("mine", 1.0)]
-
-    def tables(self, records):
-        return []
+@measurement("mine", views=(Own(),))
+def mine(context):
+    "One number."
+    return [Row("mine", 1.0)]
 """
 
 
