@@ -1,7 +1,7 @@
 """Evidence behind scores as tables and curves, from results written by hand."""
 
 import pytest
-from results_by_hand import evidence_record, make_full_result, make_result, variance_rows
+from results_by_hand import evidence_record, make_full_result, make_result
 
 from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.layer_tables import score_table
@@ -26,7 +26,6 @@ CONTROLS = [
     Row("accuracy", 0.25, 1, axes={"draw": 1}),
     Row("types_seen", 0.876),
 ]
-DRAWS = Row("control_sd", 0.0125, n=18)
 
 
 def code_rows(bits, blocks=None, starts=(0,), uniform=8000.0):
@@ -74,55 +73,12 @@ def test_tables_are_in_the_order_of_the_measurements():
     ]
 
 
-def test_selectivity_with_half_intervals_and_the_spread_over_draws():
-    given = bare(scores=(0.5, 0.7, 0.9))
-    (table,) = evidence_tables([with_found(given, "selectivity", [*CONTROLS, DRAWS])])[
-        "selectivity"
-    ]
-    assert table.texts == [
-        ("0", "25.0 ± 2.0"),
-        ("1", "65.0"),
-        ("test examples with a type seen in train, %", "87.6"),
-        ("SD over draws", "1.25"),
-    ]
-    (table,) = evidence_tables([with_found(given, "selectivity", CONTROLS)])["selectivity"]
-    assert table.texts[-1] == ("test examples with a type seen in train, %", "87.6")
-
-
-def test_compression_is_that_of_the_uniform_code():
-    result = with_found(bare(scores=(0.5, 0.9)), "description_length", CODES)
-    table, _ = evidence_tables([result])["description_length"]
-    assert table.title == (
-        "description length · compression: length of the uniform code over that of the training "
-        "labels"
-    )
-    # 8000 / 4000, between 8000 / 4200 and 8000 / 3800.
-    assert table.texts == [
-        ("0", "2.00 ± .10"),
-        ("1", "3.60 ± .18"),
-        ("labels alone", "1.33"),
-    ]
-
-
 LEARNT = code_rows(
     {0: (115.0,), 1: (60.0,), 2: (84.0,), None: (145.0,)},
     {0: (2.0, 1.0, 0.9), 1: (2.0, 0.5, 0.1), 2: (2.0, 0.8, 0.4), None: (2.0, 1.5, 1.2)},
     (0, 20, 50),
 )
 """Blocks of 20, 30 and 50 examples of four classes."""
-
-
-def test_learning_curves_are_bits_per_label_after_so_many_examples():
-    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", LEARNT)
-    _, table = evidence_tables([result])["description_length"]
-    assert table.title.startswith("description length · pos · learning curve: bits per label")
-    assert table.heads == ("layer", "0", "20", "50")
-    assert table.texts == [
-        ("0", "2.00", "1.00", ".90"),
-        ("1", "2.00", ".50", ".10"),
-        ("2", "2.00", ".80", ".40"),
-        ("labels alone", "2.00", "1.50", "1.20"),
-    ]
 
 
 def test_learning_curves_of_three_layers_and_the_labels_alone():
@@ -142,26 +98,6 @@ def test_learning_curves_of_three_layers_and_the_labels_alone():
     assert found.missing == {"once": "too few training examples"}
 
 
-def test_training_variance_by_layer_and_pooled():
-    found = [
-        # Deviations −.02, 0 and .02 from .5: √(.0008 / 2) = .02.
-        Row("layer_training_sd", 0.02, 0, n=2),
-        *(Row("accuracy", x, 0, axes={"sample": i}) for i, x in enumerate((0.48, 0.5, 0.52), 1)),
-        Row("layer_training_sd", None, 2),
-        *variance_rows({0: 0.01, 1: 0.02}, 0.02, 2),
-    ]
-    (table,) = evidence_tables(
-        [with_found(bare(scores=(0.5, 0.6, 0.7)), "training_variance", found)]
-    )["training_variance"]
-    assert table.texts == [
-        ("0", "2.00"),
-        ("2", "–"),
-        ("pooled", "2.00"),
-        ("seeds alone", "–"),
-        ("samples alone", "2.00"),
-    ]
-
-
 @pytest.mark.parametrize(("of_seeds", "alone"), [(0.03, 0.04), (0.06, 0.0)])
 def test_variance_of_seeds_and_of_samples_alone_have_lines_of_their_own(of_seeds, alone):
     found = [
@@ -176,26 +112,6 @@ def test_variance_of_seeds_and_of_samples_alone_have_lines_of_their_own(of_seeds
         ("pooled", "5.00"),
         ("seeds alone", f"{100 * of_seeds:.2f}"),
         ("samples alone", f"{100 * alone:.2f}"),
-    ]
-
-
-def test_mixes_and_the_estimates_from_them():
-    found = [
-        Row("mix_score", 0.5, 0, 0.48, 0.52),
-        Row("mix_score", 0.51, 1),
-        Row("total_gain", 0.01, None, -0.01, 0.03),
-        Row("expected_layer", None, why="no gain"),
-        Row("centre_of_gravity", 0.5, None, 0.25, 0.75),
-        Row("kl", 0.125, why="one sample"),
-        *(Row("mix_score", x, k, split="dev") for k, x in enumerate((0.5, 0.51))),
-    ]
-    (table,) = evidence_tables([with_found(bare(), "localisation", found)])["localisation"]
-    assert table.texts == [
-        ("0", "50.0 ± 2.0"),
-        ("1", "51.0"),
-        ("expected layer", "–"),
-        ("centre of gravity", ".50 [.25, .75]"),
-        ("KL from uniform, bits", ".12"),
     ]
 
 

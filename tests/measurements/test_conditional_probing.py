@@ -13,7 +13,6 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 
-from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.layer_tables import score_table
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
@@ -377,23 +376,6 @@ def with_found(payload=FOUND, task="pos", scores=(0.5, 0.9, 0.6, 0.7), **more):
 def regression():
     result = with_found(NUMBERS, "depth", (0.5, 0.6, 0.7, 0.6), metric="nspr")
     return changed(result, "task", kind="regression")
-
-
-def test_tables_of_bits_and_of_points():
-    bits, points = evidence_tables([with_found(), regression()])["conditional_probing"]
-    assert bits.heads == ("layer", "pos")
-    assert bits.texts == [("1", ".250 ± .050"), ("3", "-.500")]
-    assert points.heads == ("layer", "pos (accuracy)", "depth (NSpr)")
-    assert points.texts == [
-        ("1", "12.5 ± 2.5", "–"),
-        ("2", "–", ".062 ± .003"),
-        ("3", "-1.0", "–"),
-    ]
-    (alone,) = evidence_tables([regression()])["conditional_probing"]
-    assert alone.texts == [("2", ".062 ± .003")]
-    unseen = with_found([*FOUND, Row("examples_left_out", 7)])
-    bits, _ = evidence_tables([unseen])["conditional_probing"]
-    assert bits.texts[-1] == ("examples left out", "7")
 
 
 def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():

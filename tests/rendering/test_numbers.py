@@ -50,12 +50,6 @@ def test_the_file_has_a_line_for_each_row(write, tmp_path):
     ]
 
 
-def test_the_file_has_the_measurements_own_name_unless_it_says_otherwise(write, tmp_path):
-    load_file(write(PLUG_IN.replace(', csv_name="heads"', "")))
-    record = my_own()
-    assert write_numbers(tmp_path, record) == tmp_path / "my_own.csv"
-
-
 @pytest.mark.parametrize(("limited", "limit"), [(True, "7"), (False, "")])
 def test_the_limit_is_said_where_it_has_left_sentences_out(limited, limit, write, tmp_path):
     load_file(write(PLUG_IN))

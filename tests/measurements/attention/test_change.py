@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from corpus_records import corpus_record
 from planted_maps import PlantedModel, context_of, eager_maps
 from scipy.spatial.distance import cosine, jensenshannon
 from tiny_models import build
@@ -16,7 +15,6 @@ from probes.examples.examples import NotServedError
 from probes.extraction.encoder import Encoder
 from probes.extraction.views import plain_text
 from probes.measurements.measurement import get_measurement
-from probes.records.row import Rows
 from probes.statistics.partition import by_sentence, partition
 
 WORDS = ("light", "she", "counts", "the", "boats")
@@ -157,27 +155,3 @@ def test_nothing_is_stored_but_what_attention_stores():
         other.settings,
         other.annotation,
     )
-
-
-def test_tables_and_the_grid_have_the_numbers_of_rows(models):
-    its, found = get_measurement("attention_change"), change(models[2], models[0])
-    record = corpus_record("attention_change", {}, 2, model="tuned")
-    base = record.model.model_copy(update={"name": "before"})
-    more = {"rows": Rows.of(found.rows), "notes": tuple(found.notes), "base": base}
-    record = record.model_copy(update=more)
-    rows = by_place(found)
-    assert len(rows) == len(found.rows) == 2 * 2 * 3
-    divergence, mean = rows["divergence", 2, 2], rows["divergence", 2, None]
-    assert divergence.axes["base"] == "planted"
-    by_layer, by_head = its.tables([record])
-    assert by_layer.title == "tuned · c · attention change from before · mean over heads"
-    assert by_layer.heads == ("layer", "divergence", "cosine")
-    half = (mean.high - mean.low) / 2
-    assert by_layer.texts[1][:2] == ("2", f"{mean.value:.3f} ± {half:.3f}".replace("0.", "."))
-    assert by_layer.notes == tuple(found.notes)
-    assert by_head.heads == ("layer", "1", "2")
-    assert by_head.texts[1][2].startswith(f"{divergence.value:.3f}".lstrip("0"))
-    assert divergence.value > 0.001
-    (grid,) = its.charts({"tuned": record})
-    assert grid.name in its.figure_names
-    assert grid.panels["tuned × before"].values[1][1] == divergence.value

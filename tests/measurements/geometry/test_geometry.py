@@ -10,7 +10,6 @@ from planted_vectors import PlantedVectors
 from probes.data.sentence import Corpus, Sentence
 from probes.measurements.geometry.geometry import GeometryOptions
 from probes.measurements.measurement import get_measurement
-from probes.records.charts import Grid
 from probes.records.row import Rows
 
 FORMS = [f"w{i}" for i in range(12)]
@@ -227,65 +226,10 @@ def tables(found):
     return get_measurement("geometry").tables([record_of("geometry", found, 2)])
 
 
-def text(number):
-    return f"{number:.3f}".replace("0.", ".")
-
-
-def test_tables_show_them_with_half_intervals(found):
-    space, top, position, inside, clusters, cka = tables(found)
-    rows = numbers(found)
-    anisotropy = rows["anisotropy", 2]
-    half = (anisotropy.high - anisotropy.low) / 2
-    assert space.texts[1][:2] == ("2", f"{text(anisotropy.value)} ± {text(half)}")
-    (dimension,) = (key[3] for key in rows if key[:3] == ("share_of_anisotropy", 2, 1))
-    share = rows["share_of_anisotropy", 2, 1, dimension].value
-    assert top.heads == ("layer", "1", "2", "3")
-    assert top.texts[1][1] == f"{dimension}: {100 * share:.1f}"
-    shares = [rows[f"position_share{x}", 2].value for x in ("", "_within_types")]
-    assert position.texts[1] == ("2", *(f"{100 * x:z.1f}" for x in shares))
-    assert inside.texts[1][1] == text(rows["self_similarity", 2].value)
-    (why,) = (note for note in inside.notes if note.startswith("Self-similarity, adjusted"))
-    assert why.endswith(": fewer than 20 word types.")
-    assert clusters.heads == ("layer", "upos\nNMI", "upos\nAMI")
-    assert clusters.texts[1][1].startswith(text(rows["nmi", 2, "upos"].value))
-    assert cka.title == "m · c · geometry · CKA by other layer"
-    assert cka.texts == [("2", f"{rows['cka', 2, 0].value:.2f}".replace("0.", "."))]
-    assert not any("too high" in note for note in space.notes)
-    n = found.facts["words"]
-    assert space.notes[1].startswith(f"{n:,} test words in 90 sentences; 12 word types in at least")
-    assert space.notes[2] == f"Clusters against upos: {n:,} items, 2 classes."
-
-
 def test_a_table_of_clusters_says_why_they_have_no_interval():
     few = get_measurement("geometry")(context(corpus(19, documents=0)))
     assert numbers(few)["ami", 0, "upos"].low is None
     assert "NMI, AMI: fewer than 20 sentences." in tables(few)[4].notes
-
-
-def test_charts_have_a_curve_for_each_model_and_the_names_that_figures_go_by(found):
-    other = get_measurement("geometry")(context(seed=3))
-    records = {"a": record_of("geometry", found, 2), "b": record_of("geometry", other, 2)}
-    charts = {chart.name: chart for chart in get_measurement("geometry").charts(records)}
-    names = ["isotropy", "context", "dimensionality", "clusters", "position", "cka"]
-    assert list(charts) == get_measurement("geometry").figure_names == names
-    points = charts["isotropy"].models["b"]
-    rows = numbers(other)
-    assert [(p.x, p.value, p.interval) for p in points] == [
-        (x, *(rows["anisotropy", x].value, (rows["anisotropy", x].low, rows["anisotropy", x].high)))
-        for x in (0, 2)
-    ]
-    assert charts["context"].axis == "contextuality"
-    assert charts["context"].lines == [
-        "adjusted self-similarity",
-        "adjusted intra-sentence similarity",
-        "adjusted maximum explainable variance",
-    ]
-    assert charts["clusters"].lines == ["upos"]
-    assert charts["position"].axis == "position, %"
-    assert charts["position"].lines == ["position", "position within types"]
-    panel = charts["cka"].panels["a"]
-    assert panel == (("2",), ("0",), ((numbers(found)["cka", 2, 0].value,),))
-    assert all(list(x.models) == ["a", "b"] for x in charts.values() if not isinstance(x, Grid))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
