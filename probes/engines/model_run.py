@@ -33,7 +33,6 @@ from probes.measurements.measurement import (
 )
 from probes.measurements.plugin_keys import (
     digests,
-    measurement_plug_in,
     plug_ins_of,
     source_of,
 )
@@ -137,7 +136,7 @@ class ModelRun:
 
     def _units_of(self, measurement: str) -> Iterator[Unit]:
         its, options = get_measurement(measurement), options_of(self.config, measurement)
-        source = source_of(measurement_plug_in(measurement))
+        source = source_of(plug_ins_of(measurement=measurement))
         inputs = Inputs(
             model=self.model.source.digest,
             corpus=self.corpus.source.digest,

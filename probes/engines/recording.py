@@ -19,7 +19,7 @@ from probes.engines.prepared import Prepared
 from probes.engines.unit import Unit
 from probes.measurements.context import ModelContext, PairContext
 from probes.measurements.measurement import Found
-from probes.measurements.plugin_keys import measurement_plug_in, plug_ins_of
+from probes.measurements.plugin_keys import plug_ins_of
 from probes.records.header import CorpusRecord, TaskRecord
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.row import Rows
@@ -40,7 +40,7 @@ def record_of(
     """
     run, task, probe = prepared.run, unit.task, unit.probe
     config, scores = run.config, run.scores_behind(unit)
-    plug_ins = plug_ins_of(task, probe.family) if task and probe else ()
+    family = probe.family if probe else ""
     return Record(
         schema_version=SCHEMA_VERSION,
         suite_version=__version__,
@@ -59,7 +59,7 @@ def record_of(
         pooling=config.pooling,
         dtype=run.model.dtype,
         probe=probe,
-        plug_ins=(*plug_ins, *measurement_plug_in(unit.measurement)),
+        plug_ins=plug_ins_of(task, family, unit.measurement),
         project=config.project,
         encoding=context.stored.encoding,
         seconds=seconds,
