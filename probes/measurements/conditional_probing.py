@@ -103,7 +103,7 @@ def _charts(drawn: Sequence[Chart], records: object) -> Sequence[Curves]:
     ),
 )
 def conditional_probing(context: TaskContext) -> Iterator[Row]:
-    """What a layer adds to layer 0 (Hewitt et al. 2021).
+    """Bits and points that a layer adds to layer 0 (Hewitt et al. 2021).
 
     Convex probes on layers 0 and k against one on layer 0, at the best layer on dev, or the highest
     if that is layer 0; with full evidence at every layer.

@@ -142,7 +142,7 @@ def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
     ),
 )
 def attention(context: ModelContext) -> Found:
-    """What attention heads attend to: positions, patterns, relations, roles, trees.
+    """Attention of heads: positions, patterns, relations, roles, trees.
 
     Rows are described in `probes.measurements.head_rows`; those of the class of a head have it as
     their ``feature``, and those of mixes of heads have no head. Facts count texts by split

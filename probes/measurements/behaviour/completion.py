@@ -36,7 +36,7 @@ THRESHOLDS = 0.0, 0.01
 """By how much the better word's probability has to be greater (Ettinger 2020, section 6)."""
 
 
-def _columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
+def completion_columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
     """Answers, then comparisons of words."""
     return [*_completions(items, found), *_sensitivities(items, found)]
 
@@ -125,7 +125,7 @@ def completion(context: ModelContext) -> Found:
     words. No row is of several phenomena. See `scored_items` for arrays.
     """
     return scored_items(
-        context, _columns, notes_of=_notes, by_chance=_by_chance, pools_phenomena=False
+        context, completion_columns, notes_of=_notes, by_chance=_by_chance, pools_phenomena=False
     )
 
 

@@ -61,7 +61,7 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
     ),
 )
 def lens(context: TaskContext) -> Found:
-    """What each layer answers through the model's own head, beside its probe.
+    """Answers of each layer through the model's own head, beside its probe.
 
     What layers answer through the model's own head, on the test examples of a task.
 

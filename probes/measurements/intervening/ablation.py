@@ -194,7 +194,7 @@ def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
     ),
 )
 def ablation(context: ModelContext) -> Found:
-    """What disabling each head and block costs probes, vectors and the model's answers.
+    """Cost of disabling each head and block for probes, vectors and the model's answers.
 
     Rows have the layer (and ``head``) that is disabled, and ``disabled`` says what: a ``head``, all
     ``attention`` of the layer, or the ``block``. ``ablation_drop`` is what the probe of layer

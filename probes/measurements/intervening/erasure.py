@@ -160,7 +160,7 @@ def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
     ),
 )
 def erasure(context: ModelContext) -> Found:
-    """What erasing a task's labels at each layer costs probes and the model's answers.
+    """Cost of erasing a task's labels at each layer for probes and the model's answers.
 
     The task is ``erased``, from the ``layer`` of the row. ``erasure_drop`` is what the probe of
     layer ``at`` loses on a task (``predicts``; ``probes`` says whether it is the ``own`` task), as
