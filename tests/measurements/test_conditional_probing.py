@@ -17,7 +17,7 @@ from probes.boards.layer_tables import score_table
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.extraction.vectors import Sharded
-from probes.measurements.measurement import Request, Scored, get_measurement
+from probes.measurements.measurement import get_measurement
 from probes.records.charts import Point
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
@@ -331,32 +331,6 @@ def test_few_sentences_have_no_intervals():
     (gain,) = Planted(few, labels).found().layers
     assert (gain.bits_interval, gain.points_interval) == (None, None)
     assert gain.bits > 0
-
-
-@pytest.mark.parametrize(
-    ("layers", "best", "level", "expected"),
-    [
-        ((0, 1, 2, 3), 2, "standard", [2]),
-        ((0, 1, 2, 3), 3, "standard", [3]),
-        ((0, 1, 2, 3), 0, "standard", [3]),
-        ((0, 2), 0, "standard", [2]),
-        ((0, 1, 2, 3), 2, "full", [1, 2, 3]),
-        ((1, 2, 3), 2, "standard", []),
-        ((1, 2, 3), 2, "full", []),
-        ((0,), 0, "full", []),
-    ],
-)
-def test_which_layers_are_measured(layers, best, level, expected):
-    request = Request(layers, 3, level=level, scored=Scored(LINEAR, layers, best, True))
-    assert get_measurement("conditional_probing").extent(request) == dict.fromkeys(expected, 1)
-
-
-def test_only_convex_probes_are_fitted():
-    its = get_measurement("conditional_probing")
-    assert its.missing(None, LINEAR, "full") == ""
-    assert its.missing(None, PROBES["mlp"], "full") == (
-        "only convex probes are fitted on concatenated layers"
-    )
 
 
 FOUND = [

@@ -11,10 +11,9 @@ import torch
 from found_in_rows import code_in
 from tiny_runs import run
 
-from probes.measurements.measurement import Request, Scored, get_measurement
+from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
-from probes.tasks.builtin import tasks
 from probes.training.batches import Batches, batch_bounds
 from probes.training.dataset import ProbingData
 from probes.training.family import Linear
@@ -92,26 +91,6 @@ def test_a_document_with_sentences_in_several_blocks_counts_once():
     assert found.item() == pytest.approx(math.sqrt((4 + 4) * 2 / 1))
     apart = deviation(halves, [torch.tensor([0, 1]), torch.tensor([2, 3])], 1)
     assert apart.item() == pytest.approx(math.sqrt(4 * 4 / 3))
-
-
-def scored(family):
-    return Scored(PROBES[family], (0, 1), 1, True)
-
-
-@pytest.mark.parametrize(
-    ("task", "family", "level", "why"),
-    [
-        ("pos", "linear", "standard", ""),
-        ("pos", "mlp", "full", "only convex probes have an online code"),
-        ("depth", "linear", "full", "it is not defined for regression"),
-    ],
-)
-def test_what_has_a_code(task, family, level, why):
-    assert (
-        get_measurement("description_length").missing(tasks.get(task), PROBES[family], level) == why
-    )
-    request = Request((0, 1), 1, level=level, scored=scored(family))
-    assert get_measurement("description_length").extent(request) == {0: 1, 1: 1}
 
 
 class PlantedCodes:

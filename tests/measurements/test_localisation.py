@@ -20,7 +20,7 @@ from probes.measurements.localisation import (
     over_samples,
     rows_of_mixes,
 )
-from probes.measurements.measurement import Request, Scored, get_measurement
+from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold
@@ -289,12 +289,3 @@ def test_what_follows_from_weights_and_predictions_by_hand():
     assert found.kl.value == pytest.approx(np.log2(3) - 1.5)
     assert found.kl.interval == pytest.approx((0, np.log2(3)))
     assert found.sample_weights == weights[2:].tolist()
-
-
-def test_only_all_layers_of_convex_probes_are_localised():
-    its = get_measurement("localisation")
-    assert its.missing(None, PROBES["linear"], "full") == ""
-    assert its.missing(None, PROBES["mlp"], "full") == "only convex probes are fitted on mixes"
-    scored = Scored(PROBES["linear"], (0, 1, 2), 1, True)
-    assert its.extent(Request((0, 1, 2), 2, scored=scored)) == {0: 1, 1: 1, 2: 1}
-    assert its.extent(Request((0, 1, 2), 3, scored=scored)) == {}

@@ -13,9 +13,7 @@ import probes.measurements.malformed as malformed
 from probes.data.perturbations import PERTURBATIONS, Changed, perturbations_of
 from probes.data.sentence import Corpus, Sentence
 from probes.measurements.malformed import survivors
-from probes.measurements.measurement import get_measurement
 from probes.records.parameters import read_parameters
-from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example
@@ -209,13 +207,3 @@ def test_without_trees_no_arguments_are_dropped_and_without_survivors_there_is_n
     (result,) = run(tiny_bert, tmp_path, corpus=one_word, tasks=("pos",), limit=None, **settings)
     assert "malformed" not in result.evidence
     assert "no test example survives in malformed text" in capsys.readouterr().err
-
-
-def test_probes_and_labels_to_which_it_does_not_apply_are_named():
-    missing = get_measurement("malformed").missing
-    assert missing(tasks.get("pos"), PROBES["mlp"], "standard") == ""
-    plugged_in = PROBES["linear"].model_copy(update={"family": "mine"})
-    assert missing(tasks.get("pos"), plugged_in, "full") == (
-        "only linear and mlp probes are applied to other text"
-    )
-    assert "label of the whole one" in missing(tasks.get("tree-depth"), PROBES["mlp"], "full")

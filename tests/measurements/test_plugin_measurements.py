@@ -336,17 +336,6 @@ def test_installed_measurements_are_found_and_know_their_distribution(
     assert record.plug_ins[0].distribution == "dist-plug_norms 2.1"
 
 
-def test_an_installed_measurement_that_cannot_be_loaded_is_an_error_only_if_it_is_asked_for(
-    install, capsys
-):
-    install("plug_off", "1 / 0\n", {"off_norms": "plug_off"})
-    assert main(["--list-measurements"]) == 0
-    assert "ignored off_norms: " in capsys.readouterr().err
-    for flag in ("--measurements", "--evidence"):
-        assert main(["--model", "m", flag, "off_norms"]) == 2
-        assert "error: off_norms could not be loaded: " in capsys.readouterr().err
-
-
 METRIC = """
 from probes import Metric, class_parts, metrics
 metrics.add("m", Metric(class_parts, lambda sums: sums[..., 0]))
@@ -440,17 +429,6 @@ def test_commands_on_scores_say_that_there_are_none(write, command, tmp_path, ca
         capsys.readouterr()
         assert sub_command([name, str(tmp_path / "results")]) == 2
         assert f"{tmp_path}/results: no results; probe a model first" in capsys.readouterr().err
-
-
-def test_the_page_has_a_part_of_a_plug_in(write, command, tmp_path):
-    path = write(NORMS, "word_norms.py")
-    assert command("--include", path, "--measurements", "word_norms") == 0
-    assert sub_command(["report", str(tmp_path / "results"), "--include", str(path)]) == 0
-    (record,) = find_records(tmp_path / "results").values()
-    assert is_current(record)
-    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
-    assert 'id="tab-of-word_norms"' in page
-    assert "<caption>tiny-bert · sample, limit 20 · word norms</caption>" in " ".join(page.split())
 
 
 def test_the_suites_own_evidence_has_no_options_which_the_parser_takes_for_granted():

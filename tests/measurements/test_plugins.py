@@ -245,10 +245,11 @@ def test_a_broken_package_is_reported_and_an_error_only_if_it_is_asked_for(insta
     assert "pos" in said.out
     assert f"ignored broken: {path}, line 1 (dist-plug_c 2.1): ModuleNotFoundError" in said.err
     assert "ignored lost: plug_missing of dist-plug_c 2.1" in said.err
-    assert main(["--model", "m", "--tasks", "broken"]) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith("error: broken could not be loaded: ")
-    assert "dist-plug_c 2.1" in error
+    for flag in ("--tasks", "--measurements", "--evidence"):
+        assert main(["--model", "m", flag, "broken"]) == 2
+        error = capsys.readouterr().err.strip().splitlines()[-1]
+        assert error.startswith("error: broken could not be loaded: ")
+        assert "dist-plug_c 2.1" in error
 
 
 def test_the_digest_of_a_package_covers_its_helpers(install, tmp_path):

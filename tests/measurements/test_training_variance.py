@@ -44,20 +44,6 @@ def scored(family, headline=None, layers=(0, 1, 2, 3), best=2):
     return Scored(PROBES[family], layers, best, True, headline or {})
 
 
-@pytest.mark.parametrize(
-    ("family", "level", "expected"),
-    [
-        ("linear", "standard", {0: 5, 1: 5, 2: 5, 3: 5}),
-        ("linear", "full", {0: 5, 1: 5, 2: 5, 3: 5}),
-        ("mlp", "standard", {0: 4, 2: 4, 3: 4}),
-        ("mlp", "full", {0: 4, 1: 4, 2: 4, 3: 4}),
-    ],
-)
-def test_the_number_of_further_fits(family, level, expected):
-    request = Request((0, 1, 2, 3), 3, level=level, scored=scored(family))
-    assert get_measurement("training_variance").extent(request) == expected
-
-
 def test_a_record_is_complete_if_all_fits_are_there_and_it_is_about_these_scores():
     result = make_result(scores=(0.1, 0.1, 0.2, 0.1))
     request = Request((0, 1, 2, 3), 3, scored=scored("mlp", result.headline))
