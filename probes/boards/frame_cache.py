@@ -18,16 +18,17 @@ from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
-from probes.measurements.frame import FILE_KINDS, File, Frame, checked, frame_of
+from probes.measurements.frame import FILE_KINDS, File, Frame, frame_of
 from probes.measurements.measurement import measurements
 from probes.measurements.plugin_keys import plugin_failure
+from probes.measurements.validation import validated
 from probes.records.files import file_state, read_record, read_records, record_paths
 from probes.records.record import SCHEMA_VERSION, Record
 
 HEADERS, ROWS = ".record-headers.parquet", ".record-rows.parquet"
 """Files of the cache, in the folder of results."""
 
-_VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 1"
+_VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 2"
 """A cache of another version is not used; to be raised when the same record gives another frame."""
 
 
@@ -79,7 +80,7 @@ def _read(files: dict[File, Path], read: Callable[[Path], Record]) -> dict[File,
     with infrequent_garbage_collection():
         for path, record in read_records(file_of, read).items():
             try:
-                found[file_of[path]] = checked(record, path)
+                found[file_of[path]] = validated(record, path)
             except UserError as error:
                 progress.say(f"left out {error}")
             except Exception as error:

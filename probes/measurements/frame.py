@@ -5,6 +5,7 @@ Every column is declared here with its type, but for further axes, which measure
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,18 +18,50 @@ import pandas as pd
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
+from probes.data.splits import DROPPED
 from probes.examples.scoring import control_metric
-from probes.measurements.definitions import definitions
-from probes.measurements.joined_results import as_result, require_possible, subject
-from probes.measurements.plugin_keys import in_words
-from probes.records.files import Arrays, read_arrays, unreadable
+from probes.measurements.plugin_keys import (
+    digests,
+    has_current_numerics,
+    in_words,
+    is_current,
+)
+from probes.records.files import Arrays, read_arrays
 from probes.records.record import Record, fullness, limit_of, short_digest, task_marks
-from probes.records.result import SCORES, Result
+from probes.records.result import Result
 from probes.records.row import HEADER, Place, Row
+from probes.tasks.task import plain_name
 
 TEXT = pd.Series(["text"]).dtype
 WHOLE, NUMBER, TRUTH = "Int64", "float64", "boolean"
 """Types of columns. Whole numbers and truth values may be missing."""
+
+
+def _place(record: Record, kind: str, name: object) -> str:
+    """A digest of where something is defined.
+
+    A plug-in is defined for all models and corpora at once. Tasks and measurements of the suite may
+    be of another version for each, since published results are not computed again.
+    """
+    model, corpus = record.model, record.corpus
+    vectors = record.base and record.base.name, record.pooling, record.dtype, record.project
+    here = model.name, model.revision, model.digest, corpus.name, corpus.digest, vectors
+    return _digest(kind, name, () if _sources(record, kind) else here)
+
+
+def _asked(record: Record) -> object:
+    """Everything that a measurement is asked for; a plug-in's source says what options it has."""
+    options = "" if _sources(record, "measurement") else sorted(record.settings.items())
+    task, probe = record.task and record.task.name, record.probe and record.probe.family
+    return task, probe, record.measurement, options
+
+
+def _sources(record: Record, kind: str) -> dict[str, str]:
+    return digests(each for each in record.plug_ins if each.kind == kind)
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 class Column(NamedTuple):
@@ -40,8 +73,12 @@ class Column(NamedTuple):
 
 OF_ALL = {
     "measurement": Column(TEXT, lambda x: x.measurement),
+    "measurement_version": Column(WHOLE, lambda x: x.measurement_version),
+    "options": Column(TEXT, lambda x: json.dumps(x.settings, sort_keys=True)),
     "model": Column(TEXT, lambda x: x.model.name),
     "revision": Column(TEXT, lambda x: x.model.revision),
+    "model_digest": Column(TEXT, lambda x: x.model.digest),
+    "base": Column(TEXT, lambda x: x.base.name if x.base else ""),
     "random": Column(TRUTH, lambda x: x.model.random_seed is not None),
     "random_seed": Column(WHOLE, lambda x: x.model.random_seed),
     "causal": Column(TRUTH, lambda x: x.model.causal),
@@ -50,9 +87,13 @@ OF_ALL = {
     "hidden_size": Column(WHOLE, lambda x: x.model.hidden_size),
     "corpus": Column(TEXT, lambda x: x.corpus.name),
     "corpus_version": Column(TEXT, lambda x: x.corpus.version),
+    "corpus_digest": Column(TEXT, lambda x: x.corpus.digest),
+    "text": Column(TEXT, lambda x: x.corpus.fingerprint),
     "corpus_fingerprint": Column(TEXT, lambda x: short_digest(x.corpus.fingerprint, 16)),
     "limit": Column(WHOLE, limit_of),
     "limited": Column(TRUTH, lambda x: x.corpus.limited),
+    # Whether sentences that cannot be used were left out of it.
+    "dropped": Column(TRUTH, lambda x: DROPPED in x.corpus.notes),
     "plug_ins": Column(TEXT, lambda x: in_words(x.plug_ins)),
     "pooling": Column(TEXT, lambda x: x.pooling),
     "dtype": Column(TEXT, lambda x: x.dtype),
@@ -70,7 +111,11 @@ OF_ALL = {
     "n_fits": Column(WHOLE, lambda x: fullness(x.extent)[1]),
     # Equal for scores and the evidence behind them.
     "subject": Column(TEXT, lambda x: json.dumps(subject(x))),
-    "definitions": Column(TEXT, lambda x: json.dumps(definitions(x))),
+    # See `probes.measurements.counting`.
+    "measurement_place": Column(TEXT, lambda x: _place(x, "measurement", _asked(x))),
+    "measurement_definition": Column(
+        TEXT, lambda x: _digest(x.measurement_version, _sources(x, "measurement"))
+    ),
 }
 """Columns of every header."""
 
@@ -80,6 +125,17 @@ OF_TASKS = {
     "task_metric": Column(TEXT, lambda x: x.task.metric),
     "probe": Column(TEXT, lambda x: x.probe.family),
     "probe_spec": Column(TEXT, lambda x: short_digest(x.probe.digest)),
+    "probe_digest": Column(TEXT, lambda x: x.probe.digest),
+    "task_place": Column(TEXT, lambda x: _place(x, "task", plain_name(x.task.name))),
+    "task_definition": Column(
+        TEXT,
+        lambda x: _digest(
+            x.task.version, x.task.metric, _sources(x, "task"), _sources(x, "metric")
+        ),
+    ),
+    "probe_place": Column(TEXT, lambda x: _place(x, "", (x.task.name, x.probe.family))),
+    "probe_definition": Column(TEXT, lambda x: x.inputs),
+    "probe_version": Column(WHOLE, lambda x: 0),
     "probe_hidden": Column(WHOLE, lambda x: x.probe.hidden),
 }
 """Further columns, missing where there is no task."""
@@ -96,6 +152,14 @@ OF_SCORES = {
     "probe_parameters": Column(WHOLE, lambda x: int(x.facts["probe_parameters"])),
 }
 """Further columns of scores."""
+
+COMPUTED = {
+    "numerics": Column(
+        TEXT, lambda x: "of this version" if has_current_numerics(x) else "of another version"
+    ),
+    "outdated": Column(TRUTH, lambda x: not is_current(x)),
+}
+"""Further columns that depend on this version and on the plug-ins it has loaded: never stored."""
 
 HEADER_KINDS = {name: x.kind for name, x in (OF_ALL | OF_TASKS | OF_SCORES).items()}
 
@@ -139,23 +203,11 @@ class Frame(NamedTuple):
         return headers.merge(self.rows, on="path")
 
 
-def checked(record: Record, path: Path) -> Record:
-    """A record that can be one of its measurement; one of scores as a `Result`.
-
-    Raises:
-        UserError: it cannot.
-    """
-    if record.measurement == SCORES:
-        record = as_result(record, path)
-    else:
-        require_possible(record, path)
-    columns = _columns_of(record).items()
-    whole = [(name, [x.of(record)]) for name, x in columns if x.kind == WHOLE]
-    whole += [("layer", [*record.rows.layer]), ("n", [*record.rows.n])]
-    for name, values in (*whole, ("extent", [*record.extent.values()])):
-        if beyond := [x for x in values if x is not None and abs(x) >= 1 << 63]:
-            raise unreadable(path, ValueError(f"{name} is {beyond[0]}"))
-    return record
+def header_table(records: Iterable[Record], columns: Collection[str]) -> pd.DataFrame:
+    """Headers of records with some of their columns, a line per record."""
+    lines = [values(record, columns) for record in records]
+    by_column = [*zip(*lines, strict=True)] or [()] * len(columns)
+    return _typed(dict(zip(columns, map(list, by_column), strict=True)))
 
 
 def numbered(records: Iterable[Record]) -> dict[File, Record]:
@@ -178,7 +230,7 @@ def frame_of(
     for file, record in records.items():
         for name, known in zip(FILE_KINDS, file, strict=True):
             headers[name].append(known)
-        known_columns = _columns_of(record)
+        known_columns = columns_of(record)
         for name in header:
             column = known_columns.get(name)
             headers[name].append(column and column.of(record))
@@ -191,7 +243,19 @@ def frame_of(
     return Frame(_typed(headers), _typed(columns))
 
 
-def _columns_of(record: Record) -> dict[str, Column]:
+def subject(record: Record) -> tuple[str, ...]:
+    """Model, inputs and scores that a record is about; equal for scores and their evidence."""
+    scores = record.headline if isinstance(record, Result) else record.behind
+    return record.model.name, record.model.revision, record.inputs, repr(sorted(scores.items()))
+
+
+def values(record: Record, columns: Iterable[str]) -> tuple[Any, ...]:
+    """Values of a record in columns of headers; None where it has no such column."""
+    known = columns_of(record) | COMPUTED
+    return tuple(known[name].of(record) if name in known else None for name in columns)
+
+
+def columns_of(record: Record) -> dict[str, Column]:
     """The columns of headers that a record has a value for."""
     of_task = OF_TASKS if record.task else {}
     return OF_ALL | of_task | (OF_SCORES if isinstance(record, Result) else {})

@@ -6,8 +6,8 @@ from results_by_hand import make_result
 
 from probes.boards.layer_tables import layer_rows
 from probes.boards.separability import confidence_set, p_best, separability
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import joined
-from probes.records.files import unique_records
 
 
 def test_without_training_variance_nothing_is_said_of_layers():

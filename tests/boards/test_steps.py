@@ -6,8 +6,8 @@ from board_by_hand import N, put
 from probes.__main__ import main
 from probes.boards.groups import group, revision_of, steps
 from probes.common.errors import UserError
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import joined
-from probes.records.files import unique_records
 
 
 @pytest.mark.parametrize(
