@@ -28,7 +28,7 @@ from probes.records.record import SCHEMA_VERSION, Record
 HEADERS, ROWS = ".record-headers.parquet", ".record-rows.parquet"
 """Files of the cache, in the folder of results."""
 
-_VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 2"
+VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 2"
 """A cache of another version is not used; to be raised when the same record gives another frame."""
 
 
@@ -99,7 +99,7 @@ def _cached(output: Path) -> Frame:
         found = Frame(pd.read_parquet(output / HEADERS), pd.read_parquet(output / ROWS))
         one, other = (table.attrs["stamp"] for table in found)
         alike = all(a.dtypes.equals(b.dtypes) for a, b in zip(found, empty, strict=True))
-        return found if one == other and one.startswith(f"{_VERSION} ") and alike else empty
+        return found if one == other and one.startswith(f"{VERSION} ") and alike else empty
     # pyarrow's own errors are of these kinds.
     except (OSError, ValueError, LookupError, TypeError, RuntimeError):
         return empty
@@ -110,7 +110,7 @@ def _write(output: Path, frame: Frame) -> None:
 
     Rows come first: a process that ends between the two leaves a cache that is not used.
     """
-    stamp = f"{_VERSION} {uuid.uuid4()}"
+    stamp = f"{VERSION} {uuid.uuid4()}"
     for name, table in ((ROWS, frame.rows), (HEADERS, frame.headers)):
         table.attrs["stamp"] = stamp
         with published(output / name) as temporary:

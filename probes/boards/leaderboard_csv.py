@@ -7,29 +7,32 @@ to `behaviour.csv`, too. All three are functions of the frame of records.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from probes.boards.behaviour_tables import HEADLINES
-from probes.boards.frame_cache import path_of, stored_frame
+from probes.boards.frame_cache import VERSION, path_of, stored_frame
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
 from probes.measurements.counting import newest, unique
 from probes.measurements.frame import Frame, axes_of, frame_of, numbered
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.validation import validated
-from probes.records.files import read_record
+from probes.records.files import file_state, read_record, record_paths
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
-from probes.records.table import csv_line
+from probes.records.table import csv_cell, csv_line
 
 INTEGERS = ("random_seed", "project")
 """Columns of whole numbers that may be missing."""
+
+STATE = ".leaderboard-state"
+"""File in the folder of results that says from which records the CSV files were made."""
 
 COLUMNS = (
     "model", "revision", "random", "random_seed", "causal", "parameters", "layers", "hidden_size",
@@ -89,9 +92,11 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     Args:
         read: reads a record that is not in the cache of the folder yet.
     """
-    path = output / "leaderboard.csv"
+    path, state = output / "leaderboard.csv", output / STATE
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
+        if state.exists() and state.read_text() == _state(output):
+            return path
         headers, rows = stored_frame(output, read)
         paths = [path_of(output, name) for name in headers["path"]]
         frame = Frame(newest(unique(headers, paths, read), paths, read), rows)
@@ -102,7 +107,21 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
         ):
             if len(table) or (output / name).exists():
                 _write(output / name, table[[*columns]])
+        # What was left out is said again next time; plug-ins may not be loaded then.
+        if len(frame.headers) == len(record_paths(output)) and not headers["plug_ins"].any():
+            with published(state) as temporary:
+                temporary.write_text(_state(output))
     return path
+
+
+def _state(output: Path) -> str:
+    """A digest of this version and of sizes and times of records and CSV files.
+
+    Where it is the stored one, the CSV files need not be written again.
+    """
+    csv_files = [output / name for name in ("leaderboard.csv", "measurements.csv", "behaviour.csv")]
+    files = [(str(path), file_state(path)) for path in (*record_paths(output), *csv_files)]
+    return hashlib.sha256(repr((VERSION, files)).encode(errors="surrogateescape")).hexdigest()
 
 
 def leaderboard(frame: Frame) -> pd.DataFrame:
@@ -191,10 +210,19 @@ def behaviour(frame: Frame) -> pd.DataFrame:
 
 
 def _write(path: Path, table: pd.DataFrame) -> None:
+    lines = zip(*(_texts(table[name]) for name in table), strict=True)
     with published(path) as temporary:
-        lines = zip(*(_values(table[name]) for name in table), strict=True)
-        text = "".join(map(csv_line, chain([[*table]], lines)))
+        text = csv_line(table) + "".join(f"{','.join(line)}\n" for line in lines)
         temporary.write_text(text, encoding="utf-8", newline="")
+
+
+def _texts(column: pd.Series) -> list[str]:
+    """Cells of a CSV file. Equal values are written once, since that is most of the time."""
+    if column.dtype == object:  # 1 and True are equal, and different texts
+        return [*map(csv_cell, _values(column))]
+    codes, distinct = pd.factorize(column)
+    texts = [*map(csv_cell, _values(pd.Series(distinct))), ""]
+    return [texts[code] for code in codes]
 
 
 def _values(column: pd.Series) -> list[Any]:
