@@ -40,19 +40,21 @@ def stored_frame(output: Path, read: Callable[[Path], Record] = read_record) -> 
     Args:
         read: reads a record that is not in the cache yet.
     """
-    headers, rows = _cached(output)
+    kept = _cached(output)
     files: dict[File, Path] = {
         (_name(path, output), *file_state(path)): path for path in record_paths(output)
     }
-    known = [*headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
+    known = [*kept.headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
     is_kept = [file in files for file in known]
     new = frame_of(_read({file: files[file] for file in files.keys() - {*known}}, read))
     # What a measurement that is not loaded found is known only in a run that loads it.
     is_loaded = new.headers["measurement"].isin([*measurements])
-    kept = Frame(headers.loc[is_kept], rows)
+    if not all(is_kept):
+        kept = kept.only(is_kept)
+    found = _joined(kept, new) if len(new.headers) else kept
     if not all(is_kept) or is_loaded.any():
-        _write(output, _joined(kept, Frame(new.headers[is_loaded], new.rows)))
-    return _joined(kept, new) if len(new.headers) else kept
+        _write(output, found if is_loaded.all() else _joined(kept, new.only(is_loaded)))
+    return found
 
 
 def path_of(output: Path, name: str) -> Path:
@@ -66,11 +68,11 @@ def _name(path: Path, output: Path) -> str:
 
 
 def _joined(kept: Frame, new: Frame) -> Frame:
-    """The records of both, in the order of their paths, without rows of others."""
+    """The records of both, in the order of their paths."""
     headers = pd.concat([kept.headers, new.headers], ignore_index=True)
     order = sorted(headers.index, key=lambda i: str(path_of(Path(), headers["path"][i])))
-    rows = [frame.rows[frame.rows["path"].isin(frame.headers["path"])] for frame in (kept, new)]
-    return Frame(headers.take(order).reset_index(drop=True), pd.concat(rows, ignore_index=True))
+    rows = pd.concat([kept.rows, new.rows], ignore_index=True)
+    return Frame(headers.take(order).reset_index(drop=True), rows)
 
 
 def _read(files: dict[File, Path], read: Callable[[Path], Record]) -> dict[File, Record]:

@@ -197,6 +197,11 @@ class Frame(NamedTuple):
     headers: pd.DataFrame
     rows: pd.DataFrame
 
+    def only(self, chosen: Any) -> Frame:
+        """The chosen records with their rows."""
+        headers = self.headers[chosen].reset_index(drop=True)
+        return Frame(headers, self.rows[self.rows["path"].isin(headers["path"])])
+
     def long(self, chosen: Any, columns: Iterable[str]) -> pd.DataFrame:
         """The rows of the chosen records, in the order of headers, with columns of headers."""
         headers: pd.DataFrame = self.headers.loc[chosen, ["path", *columns]]
