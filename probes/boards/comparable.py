@@ -2,8 +2,8 @@
 
 Two scores can be compared if the same question was put to the same text and was answered by the
 same probe; then what differs between them is the model. Every purpose below is a list of columns
-of the frame (`probes.measurements.frame`); boards, charts and claims group records by them. What is
-the same measurement is a narrower question, and keys answer it: see
+of the frame (`probes.measurements.columns`); boards, charts and claims group records by them. What
+is the same measurement is a narrower question, and keys answer it: see
 `probes.records.files.identity`.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from probes.extraction.model_names import is_twin_name
-from probes.measurements.frame import values
+from probes.measurements.columns import values
 from probes.records.files import read_records
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest

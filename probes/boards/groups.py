@@ -30,7 +30,7 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.extraction.model_names import pretrained_name
 from probes.measurements.cells import metric_name, n_of
-from probes.measurements.frame import values
+from probes.measurements.columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words, is_current
 from probes.measurements.scores import ScoreMeasurement

@@ -19,8 +19,8 @@ from probes.common.files import sha256
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
+from probes.measurements.columns import values
 from probes.measurements.counting import older_records, unique_records
-from probes.measurements.frame import values
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed

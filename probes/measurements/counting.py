@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.measurements.frame import header_table
 from probes.measurements.plugin_keys import is_current
 from probes.records.files import content_of, file_state, find_records, is_complete, is_published
 from probes.records.record import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IDENTITY = ["model", "revision", "full_key"]
 """Columns that are equal for duplicates. The key covers weights or seed, corpus, task and its
@@ -109,6 +110,8 @@ def unique_records(
             found.setdefault(resolved, ((is_published(resolved), number), path, record))
     every = sorted(found.values(), key=lambda each: each[0])
     records = [record for *_, record in every]
+    from probes.measurements.frame import header_table
+
     headers = header_table(records, [*IDENTITY, "n_measured", "n_fits"])
     headers["folder"] = [n + len(folders) * published for (published, n), *_ in every]
     # Scores can be compared with others only if their predictions are there.
@@ -123,6 +126,8 @@ def older_records(records: Mapping[Path, Record]) -> set[Path]:
     """The files of records whose task, probe family or measurement was defined again."""
     paths = list(records)
     columns = [f"{kind}_{x}" for kind in DEFINED for x in ("place", "definition", "version")]
+    from probes.measurements.frame import header_table
+
     headers = header_table(records.values(), columns)
     kept = newest(headers, paths, records.__getitem__)
     return {*paths} - {paths[i] for i in kept.index}

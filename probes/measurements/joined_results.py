@@ -8,8 +8,8 @@ from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.common.terminal import progress
+from probes.measurements.columns import subject
 from probes.measurements.counting import marked, newest_records
-from probes.measurements.frame import subject
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.validation import as_result, validated
 from probes.records.files import (

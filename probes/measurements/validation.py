@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from probes.measurements.frame import WHOLE, columns_of
+from probes.measurements.columns import WHOLE, columns_of
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.charts import Curves

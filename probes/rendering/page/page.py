@@ -20,7 +20,7 @@ from probes.boards.groups import Group, TaskResults, corpus_groups, group, model
 from probes.boards.separability import NOTE, finding, separability
 from probes.common.errors import printable_lines
 from probes.common.files import published
-from probes.measurements.frame import values
+from probes.measurements.columns import values
 from probes.measurements.measurement import LOCALISATION, probe_measurements
 from probes.records.charts import Curves, Grid
 from probes.records.record import Record, model_title
