@@ -149,10 +149,12 @@ class Findings:
 
     Attributes:
         paths: their files, by label, which have arrays beside them.
+        lacking: why others have no record, by label.
     """
 
     records: Mapping[str, Record]
     paths: Mapping[str, Path] = field(default_factory=dict)
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

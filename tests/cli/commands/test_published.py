@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from board_by_hand import put
+from drawn import data_of
 
 from probes.__main__ import main
 from probes.measurements.counting import unique_records
@@ -121,13 +122,15 @@ def test_the_report_is_of_the_users_own_results(folder, capsys):
 def test_figures_take_the_users_own_result(folder, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "probes.rendering.drawing.figures.draw",
-        lambda path, kind, group, style: drawn.append(group),
+        "probes.tables.figures.save",
+        lambda chart, path, look: drawn.append(chart),
     )
     out = str(tmp_path / "x.pdf")
     assert main(["figure", "curves", str(folder / "published"), str(folder), "-o", out]) == 0
-    (unit,) = drawn[0].units
-    assert scores(unit.results) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
+    best = {
+        row["model"]: row["value"] for row in data_of(drawn[0]) if "value" in row and row["x"] == 1
+    }
+    assert best == pytest.approx({"own": 90, "both": 90, "shipped": 99})
 
 
 def test_compare_finds_published_models_where_they_are_named(folder, capsys):
