@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probes import __version__
@@ -78,7 +78,7 @@ def build_parser() -> Parser:
         help="word vectors in files instead of a model's: .npz, .npy, .safetensors, or word2vec's "
         "text format (docs/vectors.md)",
     )
-    known = {
+    known: dict[str, Iterable[str]] = {
         "corpora": corpora,
         "tasks": tasks,
         "groups": TASK_GROUPS,

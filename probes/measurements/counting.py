@@ -80,8 +80,8 @@ def newest(headers: pd.DataFrame, paths: Sequence[Path], read: Read) -> pd.DataF
             current=[is_current(read(path)) for path in files],
             written=[_written(read(path), path) for path in files],
         )
-        best = rivals.sort_values(["current", version, "written"], kind="stable")
-        best = best.drop_duplicates(place, keep="last").set_index(place)[definition]
+        ordered = rivals.sort_values(["current", version, "written"], kind="stable")
+        best = ordered.drop_duplicates(place, keep="last").set_index(place)[definition]
         headers = headers.drop(rivals.index[rivals[definition] != rivals[place].map(best)])
     return headers
 
