@@ -22,7 +22,7 @@ from probes.engines.task_choice import Omissions, choose_tasks, require_measurab
 from probes.engines.unit import Measure, State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
 from probes.extraction.windows import window_rule
-from probes.measurements.joined_results import as_result, joined, require_possible
+from probes.measurements.joined_results import joined
 from probes.measurements.measurement import (
     TRANSFER,
     Measurement,
@@ -37,6 +37,7 @@ from probes.measurements.plugin_keys import (
     source_of,
 )
 from probes.measurements.stored_probes import Trained
+from probes.measurements.validation import as_result, validated
 from probes.records.files import Index, is_complete
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES, ProbeSpec
@@ -221,7 +222,7 @@ class ModelRun:
         if not unit.path.exists():
             return None
         record = self.index.read(unit.path)
-        require_possible(record, unit.path)
+        validated(record, unit.path)
         if record.key != unit.key:
             raise UserError(f"{unit.path}: the record of another key; delete it and run again.")
         return record if is_complete(unit.path, record) else None

@@ -60,7 +60,7 @@ def test_a_stop_while_a_library_is_imported_is_a_stop(tiny_bert, tmp_path, capsy
         raise failures.pop(0)
 
     change_measurement(monkeypatch, "selectivity", function=fail)
-    monkeypatch.setattr("probes.rendering.drawing.figures.draw_layers", fail)
+    monkeypatch.setattr("probes.boards.score_charts.of_results", fail)
     with pytest.raises(KeyboardInterrupt):
         run(tiny_bert, tmp_path, tasks=("pos",), quick=False, evidence="selectivity", twins=0)
     assert failures == []

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import find_results, joined, read_result
 from probes.measurements.measurement import Request, Scored, get_measurement
-from probes.records.files import find_records, read_record, unique_records, write_record
+from probes.records.files import find_records, read_record, write_record
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, covers, record_key, record_name, united
 from probes.records.row import Row, Rows

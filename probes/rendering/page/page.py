@@ -15,11 +15,12 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from probes import __version__
 from probes.boards.claims.claim_reports import NOTE as CLAIMS_NOTE
 from probes.boards.claims.claim_reports import Report, make_reports
-from probes.boards.comparable import SAME_VECTORS, twins_of, values
+from probes.boards.comparable import SAME_VECTORS, twins_of
 from probes.boards.groups import Group, TaskResults, corpus_groups, group, model_labels
 from probes.boards.separability import NOTE, finding, separability
 from probes.common.errors import printable_lines
 from probes.common.files import published
+from probes.measurements.columns import values
 from probes.measurements.measurement import LOCALISATION, probe_measurements
 from probes.records.charts import Curves, Grid
 from probes.records.record import Record, model_title
