@@ -233,7 +233,7 @@ def table_of_all(board: Board, ranking: Ranking) -> Table:
     heads, columns = [], []
     below: Counter[str] = Counter()  # how many score higher, over all tasks
     twins = set()
-    facts = {}
+    facts: dict[str, tuple[Cell, Cell]] = {}
     for task, candidates in board.tasks.items():
         places = {place.candidate.path: place for place in ranking.places(candidates)}
         below.update({place.candidate.name: n for n, place in enumerate(places.values())})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,10 +77,13 @@ def page_chart(chart: Chart, models: Sequence[str], title: str = "", task: str =
         models: all models of the page, which have the same colour in every chart.
         title: in place of the chart's own.
     """
-    if isinstance(chart, Curves):
-        panels = {"": spec(_curves(chart, models), PAGE)} if chart.models else {}
-    else:
-        panels = {label: _heat_map(chart, label) for label in chart.panels}
+    match chart:
+        case Curves():
+            panels = {"": spec(_curves(chart, models), PAGE)} if chart.models else {}
+        case Grid():
+            panels = {label: _grid(chart, label) for label in chart.panels}
+        case Gallery():
+            panels = {label: _gallery(chart, label) for label in chart.panels}
     return PageChart(title or chart.title, chart.note, panels, task)
 
 
@@ -102,29 +107,44 @@ def _curves(chart: Curves, models: Sequence[str]) -> Drawing:
     return stacked([panel], 1, "", PAGE, key, PAGE.width)
 
 
-def _heat_map(chart: Grid | Gallery, label: str) -> Spec:
-    """One model's panel, whose cells say their numbers when they are pointed at."""
-    low, high = chart.span
-    one: Any = replace(chart, panels={label: chart.panels[label]}, title="", low=low, high=high)
-    draw: Any = grids.of_grid if isinstance(chart, Grid) else grids.of_gallery
-    made = spec(draw(one, CELLS, CELLS.width - 40), CELLS)
-    if isinstance(chart, Grid):
-        panel = chart.panels[label]
-        cards = chart.cards.get(label, [[None] * len(panel.columns)] * len(panel.rows))
-        places = zip(grids.distinct_names(panel.rows), cards, strict=True)
-        known = {
-            (row, column): {"about": card.title, **dict(card.lines)} if card else {}
-            for row, own in places
-            for column, card in zip(grids.distinct_names(panel.columns), own, strict=True)
-        }
-    for row in (row for rows in made["datasets"].values() for row in rows if "row" in row):
-        row["said"] = {chart.down: row["row"], chart.across: row["column"]}
-        if isinstance(chart, Grid):
-            row["said"] |= {"value": row["text"], **known[row["row"], row["column"]]}
-        elif row["mark"]:
-            row["said"]["sign"] = row["mark"]
-    panel_spec = made["vconcat"][0] if "vconcat" in made else made  # above the key of frames
-    for layer in panel_spec["layer"]:
+def _grid(grid: Grid, label: str) -> Spec:
+    """One model's heat map, whose cells say their numbers and cards where they are pointed at."""
+    panel, (low, high) = grid.panels[label], grid.span
+    one = replace(grid, panels={label: panel}, title="", low=low, high=high)
+    rows, columns = grids.distinct_names(panel.rows), grids.distinct_names(panel.columns)
+    cards = {
+        (row, column): {"about": card.title, **dict(card.lines)}
+        for row, own in zip(rows, grid.cards.get(label, ()), strict=False)
+        for column, card in zip(columns, own, strict=True)
+        if card
+    }
+
+    def said(row: dict[str, Any]) -> dict[str, str]:
+        about = cards.get((row["row"], row["column"]), {})
+        return {grid.down: row["row"], grid.across: row["column"], "value": row["text"], **about}
+
+    return _saying(grids.of_grid(one, CELLS, CELLS.width - 40), said)
+
+
+def _gallery(gallery: Gallery, label: str) -> Spec:
+    """One model's pictures, which say where and of what kind they are."""
+    low, high = gallery.span
+    one = replace(gallery, panels={label: gallery.panels[label]}, title="", low=low, high=high)
+
+    def said(row: dict[str, Any]) -> dict[str, str]:
+        return {gallery.down: row["row"], gallery.across: row["column"], "sign": row["mark"]}
+
+    return _saying(grids.of_gallery(one, CELLS, CELLS.width - 40), said)
+
+
+def _saying(drawing: Drawing, said: Callable[[dict[str, Any]], dict[str, str]]) -> Spec:
+    """A drawing whose cells have these tooltips."""
+    made = spec(drawing, CELLS)
+    for row in chain(*made["datasets"].values()):
+        if "row" in row:  # The key of a gallery has rows of its own.
+            row["said"] = said(row)
+    panel = made["vconcat"][0] if "vconcat" in made else made
+    for layer in panel["layer"]:
         layer["mark"]["tooltip"] = {"expr": "datum.said"}
     return made
 
@@ -173,7 +193,7 @@ def script() -> str:
     import pooch
     import vl_convert
 
-    path = Path(pooch.os_cache("probing-suite")) / f"vega-{vl_convert.__version__}.js"
+    path = Path(pooch.os_cache("probing-suite")) / f"vega-{version('vl-convert-python')}.js"
     if path.is_file():
         return path.read_text(encoding="utf-8")
     text: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

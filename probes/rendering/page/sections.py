@@ -361,11 +361,6 @@ def _made(records: Sequence[Record]) -> Table:
             task = record.task
             of = f"{task.name} v{task.version}, {record.probe.family}, {record.view} view"
             examples = _examples(record)
-        marks = {
-            "silver": record.silver,
-            "limited": record.corpus.limited,
-            "random": record.model.random_seed is not None,
-        }
         rows.append(
             TableRow.of(
                 record.model.name + (f" against {record.base.name}" if record.base else ""),
@@ -373,12 +368,11 @@ def _made(records: Sequence[Record]) -> Table:
                 f"{of}, {record.pooling} pooling, {record.dtype}",
                 examples,
                 record.key[:8],
-                ", ".join(mark for mark, is_so in marks.items() if is_so) or NOTHING,
                 f"{sum(record.seconds.values()):.1f}",
             )
         )
-    heads = ("model", "corpus", "what", "examples, train / dev / test", "key", "marks", "seconds")
-    return Table("", heads, tuple(rows), left=6)
+    heads = ("model", "corpus", "what", "examples, train / dev / test", "key", "seconds")
+    return Table("", heads, tuple(rows), left=5)
 
 
 def _examples(result: Result) -> str:
