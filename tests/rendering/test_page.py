@@ -150,7 +150,7 @@ def test_parts_and_what_filters_them():
         "overview", "leaderboard", "evidence", "breakdowns", "of-geometry", "claims", "sources",
     ]  # fmt: skip
     part = text.partition('<section class="panel" id="of-geometry"')[2].partition("</section>")[0]
-    assert re.findall(r'data-group="([^"]*)">\s*<h4>(.*?)</h4>', part) == [
+    assert re.findall(r'data-group="([^"]*)">\s*<h3>(.*?)</h3>', part) == [
         ("g0", "c 1"),
         ("", "d 1"),
     ]

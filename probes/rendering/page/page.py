@@ -80,7 +80,7 @@ def page(
         others: records of measurements of a corpus; see `probes.boards.groups.of_corpora`.
         home: the address of a page that it belongs to; empty for none.
     """
-    # Altair would check each part of each chart while it is made, which doubles the time.
+    # Altair would check each part of each chart while it is made, which takes seconds.
     with debug_mode(False):
         return _page(found, name, others, home)
 

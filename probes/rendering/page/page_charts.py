@@ -19,6 +19,7 @@ from probes.records.charts import Chart, Curves, Gallery, Grid
 from probes.records.record import Record
 from probes.rendering.drawing import grids, heat_maps, lines
 from probes.rendering.drawing.style import (
+    SAID,
     SOLID,
     Drawing,
     Mark,
@@ -145,7 +146,7 @@ def _saying(drawing: Drawing, said: Callable[[dict[str, Any]], dict[str, str]]) 
             row["said"] = said(row)
     panel = made["vconcat"][0] if "vconcat" in made else made
     for layer in panel["layer"]:
-        layer["mark"]["tooltip"] = {"expr": "datum.said"}
+        layer["mark"]["tooltip"] = SAID.to_dict()
     return made
 
 
