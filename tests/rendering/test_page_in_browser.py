@@ -179,11 +179,13 @@ def contrast(one, other):
 
 
 def test_printing_unfolds_everything_and_hides_controls(page):
-    page.js("window.addEventListener('beforeprint', () => { window.folded = "
-            "document.querySelectorAll('details:not([open], .numbers)').length })")  # fmt: skip
+    left = "details:not([open], .numbers), .chart:not(.done)"
+    page.js(
+        f"addEventListener('beforeprint', () => {{ window.left = "
+        f"document.querySelectorAll('{left}').length }})"
+    )
     assert page.pdf().startswith(b"%PDF")
-    assert page.js("return window.folded") == 0
-    page.until("return !document.querySelector('.chart:not(.done)')")
+    assert page.js("return window.left") == 0
     page.emulate(media="print", dark=True)
     assert not any(x.is_displayed() for x in page.all(".controls, .numbers"))
     assert all(x.is_displayed() for x in page.all(".panel"))
