@@ -68,11 +68,6 @@ class Cell:
         """Its marks, as signs; see `MARKS`."""
         return "".join(sign for name, (sign, _) in MARKS.items() if getattr(self, name))
 
-    @property
-    def said(self) -> str:
-        """What its marks say, each after a comma."""
-        return "".join(f", {said}" for name, (_, said) in MARKS.items() if getattr(self, name))
-
 
 @dataclass(frozen=True)
 class TableRow:

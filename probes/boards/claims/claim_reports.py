@@ -18,6 +18,7 @@ from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record, model_title
 from probes.records.result import Result
+from probes.records.table import Cell, Table, TableRow
 
 Group = dict[Path, Record]  # of one model and corpus
 
@@ -71,6 +72,25 @@ def make_reports(
     """
     groups = _grouped(found, family, others)
     return [_with_twin(group, groups, family) for group in groups]
+
+
+def claims_table(report: Report, family: str) -> Table:
+    """One model's verdicts, with the numbers behind them."""
+    return Table(
+        f"{report.title} · {family} probe" if report.scored else report.title,
+        ("claim", "verdict", "numbers"),
+        tuple(
+            TableRow.of(
+                Cell(claim.statement, note=f"{claim.source}. Differences: {claim.differs}"),
+                Cell(report.outcomes[claim.name].verdict, verdict=True),
+                report.outcomes[claim.name].why,
+                ends_section=True,
+            )
+            for claim in report.tested
+        ),
+        left=3,
+        notes=(*filter(None, [report.not_tested]), NOTE),
+    )
 
 
 def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:

@@ -139,5 +139,5 @@ def test_the_page_has_the_heads(bert, folder, tmp_path):
     content = page.read_text(encoding="utf-8")
     assert "Entropy of attention" in content
     assert "Attention patterns" in content
-    cards = json.dumps(data_of(content)["cards"])
-    assert f"Layer 2, head 1: {bert.heads.classes[2, 1]}" in cards
+    charts = json.dumps(data_of(content)["charts"])
+    assert f"Layer 2, head 1: {bert.heads.classes[2, 1]}" in charts
