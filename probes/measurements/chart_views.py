@@ -114,7 +114,7 @@ class Lines:
             elif at > 0 or not self.log:
                 apart = str(row[self.apart]) if self.apart else ""
                 panel = ", ".join(filter(None, (apart, line))) if several else apart
-                ends = [scale * x for x in interval_of(row) or ()] or [None, None]
+                ends: Any = [scale * x for x in interval_of(row) or ()] or [None, None]
                 drawn.append((panel, row["model"], line, at, scale * row["value"], *ends))
         for name, metric in self.levels.items():
             first = rows_in(chosen(found.frame, [metric], {}))[:1]

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from probes.measurements.frame import Findings
 
 
-def plain_chart(view: Any, found: Findings) -> Chart:
-    """The curves, grid or gallery of a view."""
-    if isinstance(view, Lines):
-        return _curves(view, found)
-    if isinstance(view, Cells):
-        return _grid(view, found)
-    if isinstance(view, Maps):
-        return _gallery(view, found)
-    made: Chart = view.chart(found)
-    return made
+def plain_chart(view: Any, found: Findings) -> Chart | None:
+    """The curves, grid or gallery of a view; None for what the page does not show yet."""
+    match view:
+        case Lines():
+            return _curves(view, found)
+        case Cells():
+            return _grid(view, found)
+        case Maps():
+            return _gallery(view, found)
+    return view.chart(found) if hasattr(view, "chart") else None
 
 
 def _curves(view: Lines, found: Findings) -> Curves:

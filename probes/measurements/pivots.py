@@ -333,4 +333,4 @@ def charts(views: Sequence[AnyView], found: Findings) -> list[Chart]:
     """The charts among views."""
     from probes.measurements.old_charts import plain_chart
 
-    return [plain_chart(view, found) for view in views if not isinstance(view, Pivot)]
+    return [made for view in views if (made := plain_chart(view, found))]

@@ -130,7 +130,7 @@ PAGE = Look(
 def rows(frame: pd.DataFrame) -> alt.InlineData:
     """A frame as data; numbers that JSON does not have become null."""
     plain = frame.replace([math.inf, -math.inf], None).astype(object)
-    values = plain.where(plain.notna(), None).to_dict("records")
+    values: Any = plain.where(plain.notna(), None).to_dict("records")
     # A tuple is not copied whenever a chart is changed, as a list would be.
     return alt.InlineData(values=tuple(values))
 
@@ -317,7 +317,7 @@ def heat_map(
     title: str = "",
     low: float | None = None,
     high: float | None = None,
-    scheme: str = "viridis",
+    scheme: Any = "viridis",
 ) -> Chart:
     """Numbers as colours, the first row at the bottom: names in their order, then whole numbers.
 
@@ -550,14 +550,16 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = 
         ]
     step = min(1.7 * size, 17 * size / levels["level"].max())
     drawn = []
-    for number, edge in enumerate(levels.itertuples()):
-        side = -1 if edge.below else 1
-        left = centres[edge.last if edge.first < 0 else edge.first]
-        middle, half = (left + centres[edge.last]) / 2, (centres[edge.last] - left) / 2
+    columns = ["first", "last", "kind", "below", "level"]
+    for number, edge in enumerate(levels[columns].to_numpy().tolist()):
+        first, last, kind, below, level = edge
+        left = centres[last if first < 0 else first]
+        middle, half = (left + centres[last]) / 2, (centres[last] - left) / 2
         for i in range(33):
             angle = math.pi * (i / 32 if half else 0.5 * i / 32)
-            up = side * (size + step * edge.level * math.sin(angle))
-            drawn.append((number, i, middle - half * math.cos(angle), up, edge.kind))
+            up = size + step * level * math.sin(angle)
+            place = middle - half * math.cos(angle), -up if below else up
+            drawn.append((number, i, *place, kind))
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, ends[-1]]))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(nice=False))
     kinds = [kind for kind in EDGES if kind in set(edges["kind"])]

@@ -131,11 +131,9 @@ class RelationsGrid:
             heads = HeadRows(record.rows)
             for choice in _relations(heads):
                 best = _best_by_layer(heads, choice.feature)
-                values = {
-                    "offset": choice.baseline.value,
-                    **dict(zip(heads.layers, best, strict=True)),
-                }
-                numbers += [(model, choice.feature, at, value) for at, value in values.items()]
+                places = ("offset", *heads.layers)
+                values = (choice.baseline.value, *best)
+                numbers += [(model, choice.feature, *x) for x in zip(places, values, strict=True)]
         frame = pd.DataFrame(numbers, columns=["model", "row", "column", "value"])
         text = frame["value"].map("{:.2f}".format).str.replace("0.", ".", 1)
         return charts.heat_map(
