@@ -59,6 +59,8 @@ class Look:
         paper: the ground, None for none.
         titled: whether charts have titles.
         hover: whether marks say their numbers where they are pointed at.
+        models: all models, where charts that have some of them stand side by side: colours are
+            those of all.
     """
 
     width: float = COLUMN * INCH
@@ -69,6 +71,7 @@ class Look:
     paper: str | None = "white"
     titled: bool = True
     hover: bool = False
+    models: tuple[str, ...] = ()
 
     def columns(self, panels: int, least: float = 15) -> int:
         """How many panels stand beside each other, each at least `least` letters wide."""
@@ -188,12 +191,13 @@ def _marks(frame: pd.DataFrame, look: Look) -> alt.Shape:
 _MARKED = alt.FieldOneOfPredicate("mark", [*MARKS])
 
 
-def series(names: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
+def series(names: Sequence[str], look: Look) -> tuple[alt.Scale, alt.Scale]:
     """Colours and dashes of models: random twins are dotted, in their model's colour.
 
     Lines of other things have colours of their own; of many, shades that have an order.
     """
-    colours = distinct(dict.fromkeys(map(pretrained_name, names)))
+    every = look.models if {*names} <= {*look.models} else names
+    colours = distinct(dict.fromkeys(map(pretrained_name, every)))
     given = (
         [colours[pretrained_name(name)] for name in names],
         [SOLID if pretrained_name(name) == name else DOTTED for name in names],
@@ -227,7 +231,7 @@ def lines(
     frame["level"] = frame.get("level", math.nan)
     shown = frame[frame["value"].notna()]
     names = list(dict.fromkeys(shown[by]))
-    colours, dashes = series(names)
+    colours, dashes = series(names, look)
     columns = look.columns(frame["panel"].nunique())
     width = look.panel(columns, 5 if y else 3.6)
     key: dict[str, Any] = {"legend": None}
@@ -323,7 +327,8 @@ def heat_map(
 
     Args:
         frame: with the columns panel, row, column, value, text; `mark` where marks are shown. The
-            colour is that of `value`, and cells without one have their text alone.
+            colour is that of `value`, and cells without one have their text alone; `said` where
+            tooltips have texts of their own, by name.
         down, across: titles of the axes.
         bar: title of the bar of colours.
         low, high: ends of the bar; None for the least and the greatest value. With "blueorange",
@@ -357,12 +362,13 @@ def heat_map(
         x=_names("column", alt.X, [*heads.values()], across, step, look),
         y=_names("row", alt.Y, upright, down, tall, look),
     )
-    tips = [*_tips("panel", row=down, column=across), "text:N"]
-    parts = [
-        base.mark_rect(stroke="white", strokeWidth=0.5).encode(
-            color=colour, **({"tooltip": tips} if look.hover else {})
-        )
-    ]
+    cells: dict[str, Any] = {"stroke": "white", "strokeWidth": 0.5}
+    tips: dict[str, Any] = {}
+    if look.hover and "said" in frame:
+        cells["tooltip"] = alt.ExprRef("datum.said")
+    elif look.hover:
+        tips["tooltip"] = [*_tips("panel", row=down, column=across), "text:N"]
+    parts = [base.mark_rect(**cells).encode(color=colour, **tips)]
     longest = frame["text"].astype(str).str.len().max()
     size = min(0.9 * look.text, tall / 1.2, (step - 2) / (0.56 * max(longest, 1)))
     marked = "mark" in frame
@@ -430,7 +436,7 @@ def points(
     """
     order, models = list(dict.fromkeys(frame["name"])), list(dict.fromkeys(frame["model"]))
     kinds = list(dict.fromkeys(frame["kind"]))
-    colours, dashes = series(models)
+    colours, dashes = series(models, look)
     scale = alt.Scale(domain=[0, longest], nice=False, clamp=True)
     data = rows(frame.assign(place=frame["model"].map(models.index)))
     base = alt.Chart(data).encode(
