@@ -35,7 +35,9 @@ from probes.measurements.chart_views import Lines as Lines
 from probes.measurements.chart_views import Maps as Maps
 from probes.measurements.choosing import BestOnDev as BestOnDev
 from probes.measurements.choosing import PlacesOf as PlacesOf
-from probes.measurements.context import Context as Context
+from probes.measurements.context import ModelContext as ModelContext
+from probes.measurements.context import PairContext as PairContext
+from probes.measurements.context import TaskContext as TaskContext
 from probes.measurements.measurement import Found as Found
 from probes.measurements.measurement import Measurement as Measurement
 from probes.measurements.measurement import NoOptions as NoOptions
@@ -70,6 +72,10 @@ from probes.statistics.metrics import mean_value as mean_value
 from probes.statistics.metrics import metrics as metrics
 from probes.statistics.quantities import Quantity as Quantity
 from probes.statistics.quantities import quantities as quantities
+from probes.tables.charts import heat_map as heat_map
+from probes.tables.charts import lines as lines
+from probes.tables.charts import pictures as pictures
+from probes.tables.charts import points as points
 from probes.tasks.builtin import get_task as get_task
 from probes.tasks.task import Example as Example
 from probes.tasks.task import Excluded as Excluded

@@ -50,6 +50,7 @@ ROOMS = {
     "statistics": "Metrics and quantities",
     "training": "Probes",
     "measurements": "Measurements and views",
+    "tables": "Charts",
     "records": "Records, rows and tables",
     "extraction": "Inside a model",
 }

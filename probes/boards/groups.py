@@ -1,32 +1,25 @@
 """Results as pages and figures show them: a group shares its scales, a unit is one chart.
 
-Records of measurements of a corpus are grouped likewise; a group shares tables and charts. The
-steps of one model's training are a chart of a group.
+Records of measurements of a corpus are grouped likewise; a group shares tables and charts.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from probes.boards.comparable import (
-    CORPUS_TITLE,
-    MEASUREMENT,
-    OPTIONS,
-    OUTDATED,
     SAME_CHART,
     SAME_CURVE,
     SAME_MEASUREMENT,
-    SOURCE,
     alike,
-    differences,
-    options_of,
+    differing,
+    named,
+    text,
 )
 from probes.boards.floors import with_floor
 from probes.common.errors import UserError
@@ -34,10 +27,12 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.extraction.model_names import pretrained_name
 from probes.measurements.cells import metric_name, n_of
-from probes.measurements.joined_results import require_possible
+from probes.measurements.columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements
-from probes.measurements.scores import ScoreMeasurement
-from probes.records.charts import Chart, Curves, Grid, Panel
+from probes.measurements.plugin_keys import in_words, is_current
+from probes.measurements.scores import score_curves
+from probes.measurements.validation import validated
+from probes.records.charts import Chart, Curves
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
 from probes.tasks.builtin import table_order
@@ -69,7 +64,7 @@ class TaskResults:
     @property
     def score_curves(self) -> Curves:
         """Scores by layer, in which those are marked that are not above their model's floor."""
-        (found,) = ScoreMeasurement().charts(self.results)
+        found = score_curves(self.results)
         marked = {
             model: [
                 point._replace(floored=self.floored[model].is_floored(point.x)) for point in points
@@ -187,9 +182,9 @@ def by_model(
 
 def _unit_title(result: Result, *, several: bool) -> str:
     """The task, its metric, and what sets it apart from `several` units of this task."""
-    source = SOURCE.value(result)
+    source = in_words(result.plug_ins)
     marks = f", version {result.task.version}" * several + f", {source}" * bool(several and source)
-    marks += ", outdated" * bool(OUTDATED.value(result))
+    marks += ", outdated" * (not is_current(result))
     return f"{result.task.name} ({metric_name(result)}{marks})"
 
 
@@ -268,8 +263,7 @@ def of_corpora(records: Mapping[Path, Record]) -> dict[Path, Record]:
             unknown[record.measurement] += 1
             continue
         try:
-            require_possible(record, path)
-            found[path] = record
+            found[path] = validated(record, path)
         except UserError as error:
             progress.say(f"left out {error}")
     for name, n in unknown.items():
@@ -309,87 +303,20 @@ def corpus_groups(
 
 
 def _settings_title(first: Record, firsts: Sequence[Record]) -> str:
-    """The corpus of a group, and every aspect in which others of this corpus differ."""
-    others = [
-        other for other in firsts if not differences(first, other, (MEASUREMENT, CORPUS_TITLE))
+    """The corpus of a group, and every column in which others of this corpus differ."""
+    corpus = corpus_title(first)
+    others = [x for x in firsts if x.measurement == first.measurement and corpus_title(x) == corpus]
+    different = {column for x in others for column in differing(first, x, SAME_MEASUREMENT)}
+    columns = [column for column in SAME_MEASUREMENT if column in different]
+    parts = [
+        f"{named(column)} {text(value)}"
+        for column, value in zip(columns, values(first, columns), strict=True)
+        if column != "options"
     ]
-    aspects = [x for x in SAME_MEASUREMENT if x is not OPTIONS] + options_of(first)
-    differing = [
-        f"{aspect.name} {aspect.in_words(first)}"
-        for aspect in aspects
-        if any(aspect.value(other) != aspect.value(first) for other in others)
+    options = {name for x in others for name in {*first.settings, *x.settings}}
+    parts += [
+        f"--{first.measurement}-{name}".replace("_", "-") + f" {first.settings.get(name)}"
+        for name in sorted(options)
+        if any(x.settings.get(name) != first.settings.get(name) for x in others)
     ]
-    return " · ".join([corpus_title(first), *differing])
-
-
-_STEP = re.compile(r"step[-_]?(\d+)", re.IGNORECASE)
-
-_FOLDER = re.compile(r"(.*?)[-_]?(?:checkpoint|step)[-_]?(\d+)", re.IGNORECASE)
-
-
-class Revision(NamedTuple):
-    """A state of a model in training; the name of what is in folders may be empty."""
-
-    model: str
-    step: int
-
-
-def revision_of(name: str) -> Revision | None:
-    """What a model's name says of training; None if it names no step.
-
-    The step is the number after "step" in a revision (``M@stage1-step150-tokens1B``: 150), else its
-    only number (``M@1000``); of a local folder the number after checkpoint or step
-    (``checkpoint-500``).
-    """
-    model, mark, revision = name.rpartition("@")
-    if not mark:
-        folder = _FOLDER.fullmatch(name)
-        return Revision(folder[1], int(folder[2])) if folder else None
-    numbers = _STEP.findall(revision) or re.findall(r"\d+", revision)
-    return Revision(model, int(numbers[0])) if len(numbers) == 1 else None
-
-
-def steps(group: Group) -> Grid:
-    """Headline test scores by layer and step, with a panel for each task.
-
-    Raises:
-        UserError: the revisions are of several models, or two of one step.
-    """
-    columns: dict[int, str] = {}
-    missing: dict[str, str] = {}
-    models = set()
-    for label, results in group.paths.items():
-        first = next(iter(results.values())).model
-        found = None if first.random_seed is not None else revision_of(first.name)
-        if found is None:
-            missing[label] = "its name has no training step"
-            continue
-        models.add(found.model)
-        if (other := columns.setdefault(found.step, label)) != label:
-            raise UserError(f"{other} and {label} are both of step {found.step}; name one of them.")
-    if len(models) > 1:
-        names = ", ".join(sorted(models))
-        raise UserError(f"These are steps of several models ({names}); name the folders of one.")
-    ordered = sorted(columns)
-    panels = {}
-    for unit in group.units:
-        by_step = [unit.results.get(columns[step]) for step in ordered]
-        if any(by_step):
-            panels[group.short_title(unit)] = _step_panel(by_step, tuple(map(str, ordered)))
-    return Grid(
-        "steps",
-        " · ".join(filter(None, (*models, group.corpus, f"{group.probe} probe"))),
-        "Headline scores on test.",
-        "layer",
-        "training step",
-        panels,
-        missing=missing,
-    )
-
-
-def _step_panel(by_step: list[Result | None], columns: tuple[str, ...]) -> Panel:
-    """One task; a step without a result has an empty column."""
-    scores = [result.headline if result else {} for result in by_step]
-    layers = sorted({layer for each in scores for layer in each})
-    values = tuple(tuple(each.get(layer) for each in scores) for layer in layers)
-    return Panel(tuple(map(str, layers)), columns, values)
+    return " · ".join([corpus, *parts])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from probes.boards.board import Board, Candidate, make_boards, named
 from probes.boards.groups import Group
@@ -16,7 +17,6 @@ from probes.boards.paired import readable_layer_scores
 from probes.boards.ranking_tables import size
 from probes.common.arrays import Floats
 from probes.measurements.cells import score_cell
-from probes.records.charts import Curves, Point
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
@@ -107,35 +107,29 @@ def retention_table(board: Board, base: str) -> Table | None:
     return Table(title, heads, tuple(rows), notes=(NOTE,)) if found else None
 
 
-def pareto(group: Group) -> Curves:
-    """Shares of the largest model's scores by parameters, in a panel for each task.
-
-    The front joins the models that score above all smaller ones.
-    """
+def sizes_and_shares(group: Group) -> tuple[str, list[tuple[str, str, int, Share]]]:
+    """The largest model, and of each task and model the number of parameters and the share."""
     results = {path: r for of_model in group.paths.values() for path, r in of_model.items()}
     board = make_boards(named(results), together=True)[0]
     sizes = {name: of[0].model.parameters for name, of in _results(board).items()}
     base = max(sizes, key=lambda name: (sizes[name], name), default="")
-    title = f"Share of {base}'s score by size"
-    curves = Curves(
-        "pareto", title, NOTE, "retention, %", "retention", True, "parameters", log=True
-    )
-    curves.models[FRONT] = []  # first, so that models are drawn above it
-    by_task: dict[str, list[tuple[int, float]]] = {}
-    for name, of_tasks in reversed(shares(board, base).items()):
-        curves.models[name] = [
-            Point(sizes[name], x.value, x.interval, task) for task, x in of_tasks.items()
-        ]
-        for task, share in of_tasks.items():
-            by_task.setdefault(task, []).append((sizes[name], share.value))
-    curves.models[FRONT] = [
-        Point(x, value, line=task)
-        for task, points in by_task.items()
-        for x, value in points
-        if all(value > other for at, other in points if at < x)
-        and value == max(other for at, other in points if at == x)
+    return base, [
+        (task, name, sizes[name], share)
+        for name, of_tasks in reversed(shares(board, base).items())
+        for task, share in of_tasks.items()
     ]
-    return curves
+
+
+def front(shown: pd.DataFrame) -> pd.DataFrame:
+    """The models that score above all smaller ones of their panel, as one that is called `FRONT`.
+
+    Args:
+        shown: with the columns panel, x and value.
+    """
+    best = shown.loc[shown.groupby(["panel", "x"])["value"].idxmax()].sort_values("x")
+    smaller = best.groupby("panel")["value"].transform(lambda x: x.cummax().shift())
+    kept = best[smaller.isna() | (best["value"] > smaller)]
+    return kept.assign(model=FRONT, low=None, high=None)
 
 
 def _results(board: Board) -> dict[str, list[Result]]:

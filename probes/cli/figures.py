@@ -1,60 +1,50 @@
-"""What a figure shows: the one group of results, or the one chart of records, of that name."""
+"""Figures by their names: of the one group of results, or of the records of one measurement."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from probes.boards.groups import (
-    CorpusGroup,
-    Group,
-    corpus_groups,
-    group,
-    model_key,
-    model_labels,
-    of_corpora,
-    steps,
-)
-from probes.boards.retention import pareto
-from probes.boards.separability import separability
+from probes.boards.groups import Group, corpus_groups, group, model_key, model_labels, of_corpora
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import listed
+from probes.measurements.chart_views import findings_of
 from probes.measurements.measurement import Measurement, corpus_measurements, probe_measurements
+from probes.measurements.pivots import Pivot
 from probes.measurements.plugin_keys import plugin_failure
-from probes.records.charts import Chart, models_of
 from probes.records.record import Record
 from probes.records.result import Result
 
-KINDS = ("heatmap", "expected-layers", "curves")
-"""Figures of scores."""
+if TYPE_CHECKING:
+    from probes.boards.score_charts import Drawn
+    from probes.measurements.frame import Findings
+    from probes.tables.charts import Chart, Look
 
-CHARTS: dict[str, Callable[[Group], Chart]] = {
-    "separability": lambda group: separability(group.paths),
-    "steps": steps,
-    "pareto": pareto,
-}
-"""Charts of scores: in how many tasks layers differ, training, and scores by size."""
+
+FIGURES = ("heatmap", "expected-layers", "curves", "separability", "steps", "pareto")
+"""Figures of scores; see `probes.boards.score_charts`."""
 
 
 def figure_names() -> list[str]:
     """The names of all figures of results and records."""
     every = (*corpus_measurements(), *probe_measurements())
-    charts = dict.fromkeys(name for each in every for name in each.figure_names)
-    return [*KINDS, *CHARTS, *charts]
+    return [*FIGURES, *dict.fromkeys(name for each in every for name in each.figure_names)]
 
 
-def chosen_figure(
+def figure(
     kind: str,
     results: Mapping[Path, Result],
     others: Mapping[Path, Record],
     where: str,
+    look: Look,
     probe: str = "linear",
     measurement: str = "",
     task: str = "",
-) -> Group | Chart:
-    """What the figure of a name shows.
+) -> Chart:
+    """The figure of a name. Models that are not in it are named in messages.
 
     Args:
         results, others: results, and records of measurements of a corpus, by their paths.
@@ -68,16 +58,40 @@ def chosen_figure(
     """
     if kind not in (known := figure_names()):
         raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, known)}")
-    if measurement and kind in (*KINDS, *CHARTS):
-        raise UserError(f"--measurement: does not apply to {kind}; omit it.")
-    if kind in KINDS:
-        return _one_group(results, where, probe)
-    if kind in CHARTS:
-        return _drawable(CHARTS[kind](_one_group(results, where, probe)), kind, where)
-    for evidence in probe_measurements():
-        if kind in evidence.figure_names:
-            return _of_task(evidence, kind, results, where, probe, task)
-    return _one_chart(results, others, where, kind, measurement)
+    if kind in FIGURES:
+        if measurement:
+            raise UserError(f"--measurement: does not apply to {kind}; omit it.")
+        from probes.boards import score_charts
+
+        drawn = score_charts.FIGURES[kind](_one_group(results, where, probe), look)
+    else:
+        evidence = next((x for x in probe_measurements() if kind in x.figure_names), None)
+        if evidence:
+            found = _of_task(evidence, kind, results, where, probe, task)
+        else:
+            evidence, found = _of_corpus(results, others, where, kind, measurement)
+        drawn = _drawn(evidence, kind, found, look)
+    if drawn.chart is None:
+        why = "; ".join(f"{model}: {reason}" for model, reason in drawn.missing.items())
+        raise UserError(f"{where}: nothing to draw as {kind} ({why or 'there are no numbers'}).")
+    for model, reason in drawn.missing.items():
+        progress.say(f"not drawn: {model} ({reason})")
+    return drawn.chart
+
+
+def _drawn(given: Measurement, name: str, found: Findings, look: Look) -> Drawn:
+    """The chart of a view; what a plug-in raises is an error for the user."""
+    from probes.boards.score_charts import Drawn
+
+    view = next(x for x in given.views if not isinstance(x, Pivot) and x.name == name)
+    try:
+        missing = view.missing(found)
+        empty = found.records.keys() <= missing.keys()
+        return Drawn(None if empty else view.draw(found, look), missing)
+    except Exception as error:
+        if why := plugin_failure(error, given.name, None, ""):
+            raise UserError(f"{given.name}: {why}") from error
+        raise
 
 
 def _of_task(
@@ -87,8 +101,8 @@ def _of_task(
     where: str,
     family: str,
     task: str,
-) -> Chart:
-    """A chart of the evidence behind the scores of one task, on one corpus."""
+) -> Findings:
+    """The evidence behind the scores of one task, on one corpus."""
     having = {
         path: r
         for path, r in results.items()
@@ -104,17 +118,17 @@ def _of_task(
         raise UserError(f"{name} is of one task: give --task {' or '.join(tasks)}.")
     _one_group(having, where, family)  # what cannot stand together is refused
     labels = model_labels(having)
-    charts = evidence.charts({labels[model_key(r)]: r for r in having.values()})
-    return _drawable({chart.name: chart for chart in charts}.get(name), name, where)
+    return findings_of(evidence, {labels[model_key(r)]: r for r in having.values()}, {})
 
 
-def _one_chart(
+def _of_corpus(
     results: Mapping[Path, Result],
     others: Mapping[Path, Record],
     where: str,
     name: str,
     measurement: str,
-) -> Chart:
+) -> tuple[Measurement, Findings]:
+    """The measurement that has a figure, and its records of one corpus."""
     having = [each.name for each in corpus_measurements() if name in each.figure_names]
     if measurement and measurement not in having:
         raise UserError(
@@ -142,28 +156,8 @@ def _one_chart(
             f"{where}: these records cannot stand in one figure ({titles}); name the folders of "
             "one corpus, such as results/*/ewt."
         )
-    return _drawable(_charts(groups[0]).get(name), name, where)
-
-
-def _charts(group: CorpusGroup) -> dict[str, Chart]:
-    """The charts of a measurement by name; what a plug-in raises is an error for the user."""
-    try:
-        return {chart.name: chart for chart in group.charts()}
-    except Exception as error:
-        if why := plugin_failure(error, group.measurement.name, None, ""):
-            raise UserError(f"{group.measurement.name}: {why}") from error
-        raise
-
-
-def _drawable(chart: Chart | None, name: str, where: str) -> Chart:
-    """The chart, if there is something in it; the models that it lacks are named in messages."""
-    missing = chart.missing.items() if chart else ()
-    if chart is None or not models_of(chart):
-        why = "; ".join(f"{model}: {reason}" for model, reason in missing) or "there are no numbers"
-        raise UserError(f"{where}: nothing to draw as {name} ({why}).")
-    for model, reason in missing:
-        progress.say(f"not drawn: {model} ({reason})")
-    return chart
+    (found,) = groups
+    return found.measurement, findings_of(found.measurement, found.records, found.paths)
 
 
 def _one_group(results: Mapping[Path, Result], where: str, family: str) -> Group:

@@ -16,16 +16,17 @@ from probes.boards.floors import with_floor
 from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
-from probes.cli.figures import chosen_figure
+from probes.cli.figures import figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import counted, listed
-from probes.measurements.definitions import marked, newest
-from probes.measurements.frame import checked, long_frame
-from probes.measurements.joined_results import MISFITS, joined, require_sound
+from probes.measurements.counting import marked, newest_records, unique_records
+from probes.measurements.frame import long_frame
+from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.files import or_published, unique_records, unreadable
+from probes.measurements.validation import MISFITS, require_sound
+from probes.records.files import or_published, unreadable
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import Table
@@ -143,14 +144,14 @@ class Results:
         Raises:
             UserError: there is no such figure, nothing to draw, or results of several corpora.
         """
-        chosen = chosen_figure(kind, self.found, self.measured, "plot()", probe, measurement)
-        from probes.rendering.drawing import figures
-        from probes.rendering.drawing.style import FONTS, INCH, Style
+        from probes.tables import figures
+        from probes.tables.charts import INCH, Look
 
         if why := figures.no_room():
             raise UserError(f"plot(): nothing is drawn, since {why}; lift the limit.")
-        style = Style(width * INCH, FONTS, titled=title)
-        return Figure(figures.drawn(kind, chosen, style))
+        look = Look(width * INCH, titled=title)
+        chart = figure(kind, self.found, self.measured, "plot()", look, probe, measurement)
+        return Figure(figures.svg(chart, look))
 
     def report(self, path: str | os.PathLike[str], title: str = "results") -> Path:
         """Write one self-contained HTML page of all results.
@@ -257,7 +258,7 @@ class Figure:
         Raises:
             UserError: the format is unknown, or the file cannot be written.
         """
-        from probes.rendering.drawing.figures import write
+        from probes.tables.figures import write
 
         place = Path(path)
         if place.suffix.lower() not in FORMATS:
@@ -333,7 +334,7 @@ def records_below(
         raise no_results(folders, flag)
     if older:
         return marked(found)
-    kept = newest(found)
+    kept = newest_records(found)
     left_out = [record for path, record in found.items() if path not in kept]
     if left_out:
         of = sorted(
@@ -357,7 +358,6 @@ def misfit(arguments: Iterable[str]) -> str:
     for path, record in records.items():
         try:
             require_sound(record, path)
-            checked(record, path)
         except MISFITS as error:
             return str(unreadable(path, error))
         except UserError as error:

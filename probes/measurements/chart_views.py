@@ -1,12 +1,18 @@
-"""Charts of rows as data: curves and heat maps, of every model that has such rows."""
+"""Charts of rows as data: curves, heat maps and pictures, of every model that has such rows.
+
+A chart view has a `name`, a `title` and a `note`, says why models are `missing`, and can `draw`
+what was found in a look.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from probes.measurements.choosing import (
     Where,
@@ -17,23 +23,42 @@ from probes.measurements.choosing import (
     unit_of,
     worded,
 )
-from probes.records.charts import (
-    UNMEASURED,
-    Card,
-    Curves,
-    Gallery,
-    GalleryPanel,
-    Grid,
-    Panel,
-    Picture,
-    Point,
-)
+from probes.records.charts import UNMEASURED
 from probes.statistics.metrics import axis_of, is_percent, label_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from probes.measurements.frame import Findings
+    from probes.measurements.measurement import Measurement
+    from probes.records.charts import Card
+    from probes.tables.charts import Chart, Look
+
+
+def findings_of(
+    given: Measurement, records: Mapping[str, Any], paths: Mapping[str, Path]
+) -> Findings:
+    """What charts of a measurement are made from.
+
+    Args:
+        records: by label, of evidence the results that it is shown with.
+        paths: their files, beside which arrays are read.
+    """
+    from probes.measurements.frame import Findings
+
+    every = {label: given.own(record) for label, record in records.items()}
+    own = {label: record for label, record in every.items() if record is not None}
+    without = {x: given.missing_of(records[x]) for x in every.keys() - own}
+    return Findings(own, paths, without)
+
+
+def lacking(found: Findings, shown: pd.DataFrame) -> dict[str, str]:
+    """Why models have no number among the rows that are shown."""
+    known = shown.groupby("model")["value"].count()
+    reasons = {
+        model: "there are no numbers" if model in known else UNMEASURED
+        for model in found.records
+        if not known.get(model)
+    }
+    return {**found.lacking, **reasons}
 
 
 @dataclass(frozen=True)
@@ -68,57 +93,63 @@ class Lines:
     of_several: Where = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
 
-    def chart(self, found: Findings) -> Curves:
-        """The curves of all models; those without such rows are missing."""
-        frame = found.frame
-        metrics = (self.metric,) if isinstance(self.metric, str) else self.metric
-        alone = not self.of_several or frame["model"].nunique() == 1
-        where = self.where if alone else {**self.where, **self.of_several}
-        shown = chosen(frame, metrics, where)
-        rows = rows_in(shown)
-        levels = {place_of(row): row["value"] for row in rows if row.get(self.x) is None}
-        for name, metric in self.levels.items():
-            levels.update((name, row["value"]) for row in rows_in(chosen(frame, [metric], {}))[:1])
-        rows = [row for row in rows if row.get(self.x) is not None]
-        if self.log:
-            rows = [row for row in rows if row[self.x] > 0]
-        unit = unit_of(rows[0]) if rows else metrics[0]
-        axis = axis_of(unit)
-        if unit != metrics[0]:
-            axis = f"{label_of(metrics[0])}, {axis}"
-        elif len(metrics) > 1:
-            axis = self.title.lower() + ", %" * is_percent(unit)
-        curves = Curves(
-            self.name,
-            worded(self.title, shown) or label_of(metrics[0]),
-            worded(self.note, shown),
-            axis,
-            unit,
-            is_percent(unit),
-            self.x.replace("_", " "),
-            self.log,
-            levels={name: value for name, value in levels.items() if name and value is not None},
-        )
-        for model in dict.fromkeys(frame["model"]):
-            points = [
-                Point(
-                    row[self.x],
-                    row["value"],
-                    interval_of(row),
-                    self._line(row) if alone else "",
-                    str(row[self.apart]) if self.apart else "",
-                )
-                for row in rows
-                if row["model"] == model
-            ]
-            if any(point.value is not None for point in points):
-                curves.models[model] = points
-            else:
-                curves.missing[model] = "there are no numbers" if points else UNMEASURED
-        return curves
+    def missing(self, found: Findings) -> dict[str, str]:
+        """Why models have no curve, by label."""
+        return lacking(found, self._chosen(found))
 
-    def _line(self, row: Mapping[str, Any]) -> str:
+    def draw(self, found: Findings, look: Look) -> Chart:
+        """One model has all lines in a panel; of several, each line has a panel."""
+        from probes.tables import charts
+
+        shown = self._chosen(found)
+        rows = [row for row in rows_in(shown) if row["value"] is not None]
+        several = len({row["model"] for row in rows}) > 1
+        unit = unit_of(rows[0]) if rows else self._metrics[0]
+        scale = 100 if is_percent(unit) else 1
+        drawn, levels = [], {}
+        for row in rows:
+            at, line = row.get(self.x), self._line(row, several=several)
+            if at is None:
+                levels[place_of(row)] = scale * row["value"]
+            elif at > 0 or not self.log:
+                apart = str(row[self.apart]) if self.apart else ""
+                panel = ", ".join(filter(None, (apart, line))) if several else apart
+                ends: Any = [scale * x for x in interval_of(row) or ()] or [None, None]
+                drawn.append((panel, row["model"], line, at, scale * row["value"], *ends))
+        for name, metric in self.levels.items():
+            first = rows_in(chosen(found.frame, [metric], {}))[:1]
+            levels.update((name, scale * row["value"]) for row in first)
+        frame = pd.DataFrame(drawn, columns=["panel", "model", "line", "x", "value", "low", "high"])
+        dashed = [
+            {"panel": panel, "name": name, "level": value}
+            for panel in frame["panel"].unique()
+            for name, value in levels.items()
+            if name
+        ]
+        return charts.lines(
+            pd.concat([frame, pd.DataFrame(dashed)]) if dashed else frame,
+            look,
+            x=self.x.replace("_", " "),
+            y=self._axis(unit),
+            title=worded(self.title, shown) or label_of(self._metrics[0]),
+            log=self.log,
+            by="model" if several else "line",
+            one_scale=not self.apart,
+        )
+
+    @property
+    def _metrics(self) -> tuple[str, ...]:
+        return (self.metric,) if isinstance(self.metric, str) else self.metric
+
+    def _chosen(self, found: Findings) -> pd.DataFrame:
+        several = found.frame["model"].nunique() > 1
+        where = {**self.where, **self.of_several} if several else self.where
+        return chosen(found.frame, self._metrics, where)
+
+    def _line(self, row: Mapping[str, Any], *, several: bool) -> str:
         """The name of the curve that a number is on."""
+        if several and self.of_several:
+            return ""
         if not isinstance(self.metric, str):
             return label_of(row["metric"])
         if not self.line:
@@ -126,6 +157,13 @@ class Lines:
         if row[self.line] is None:
             return place_of(row, (self.x, self.line))
         return f"layer {row['layer']}" if self.line == "layer" else str(row[self.line])
+
+    def _axis(self, unit: str) -> str:
+        if unit != self._metrics[0]:
+            return f"{label_of(self._metrics[0])}, {axis_of(unit)}"
+        if len(self._metrics) == 1:
+            return axis_of(unit)
+        return self.title.lower() + ", %" * is_percent(unit)
 
 
 @dataclass(frozen=True)
@@ -157,41 +195,50 @@ class Cells:
     apart: str = ""
     cards: Callable[[Findings, str], tuple[tuple[Card, ...], ...]] | None = None
 
-    def chart(self, found: Findings) -> Grid:
-        """A heat map of each model; those without such rows are missing."""
-        grid = Grid(
-            self.name,
-            self.title or label_of(self.metric),
-            self.note,
-            self.down.replace("_", " "),
-            self.across.replace("_", " "),
-            digits=self.digits,
+    def missing(self, found: Findings) -> dict[str, str]:
+        """Why models have no heat map, by label."""
+        return lacking(found, self._chosen(found))
+
+    def draw(self, found: Findings, look: Look) -> Chart:
+        """A panel for each model, and each place that stands apart."""
+        from probes.tables import charts
+
+        shown = self._chosen(found)
+        bases = {model: record.base for model, record in found.records.items()}
+        pairs = {model: f"{model} × {base.name}" for model, base in bases.items() if base}
+        panel = shown["model"].astype(str).replace(pairs)
+        if self.apart:
+            panel += " × " + shown[self.apart].astype(str)
+        frame = pd.DataFrame(
+            {
+                "panel": panel,
+                "model": shown["model"],
+                "row": shown[self.down],
+                "column": shown[self.across],
+                "value": shown["value"].astype(float),
+            }
+        )
+        title = self.title or label_of(self.metric)
+        return charts.heat_map(
+            frame.assign(text=frame["value"].map(self._text)),
+            look,
+            down=self.down.replace("_", " "),
+            across=self.across.replace("_", " "),
+            bar=title,
+            title=title,
             low=self.low,
             high=self.high,
         )
-        shown = chosen(found.frame, [self.metric], self.where)
-        for model in dict.fromkeys(found.frame["model"]):
-            own = shown[shown["model"] == model]
-            if own.empty:
-                grid.missing[model] = UNMEASURED
-                continue
-            if not self.apart:
-                grid.panels[model] = self._panel(own)
-                if self.cards:
-                    grid.cards[model] = self.cards(found, model)
-                continue
-            for place, part in own.groupby(self.apart, sort=False):
-                grid.panels[f"{model} × {place}"] = self._panel(part)
-        return grid
 
-    def _panel(self, shown: pd.DataFrame) -> Panel:
-        wide = shown.pivot(index=self.down, columns=self.across, values="value")
-        values = wide.astype(object).where(wide.notna(), None)
-        return Panel(
-            tuple(map(str, wide.index)),
-            tuple(map(str, wide.columns)),
-            tuple(map(tuple, values.to_numpy().tolist())),
-        )
+    def _chosen(self, found: Findings) -> pd.DataFrame:
+        return chosen(found.frame, [self.metric], self.where)
+
+    def _text(self, value: float) -> str:
+        """A number as it is written into a cell: ``.98``."""
+        if np.isnan(value):
+            return ""
+        text = f"{value:.{self.digits}f}"
+        return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
 @dataclass(frozen=True)
@@ -219,52 +266,45 @@ class Maps:
     across: str = "head"
     kinds: Mapping[str, str] = field(default_factory=dict)
 
-    def missing(self, found: Findings, model: str) -> str:
-        """Why there is nothing to draw; empty if there is."""
+    def missing(self, found: Findings) -> dict[str, str]:
+        """Why models have no pictures, by label."""
+        reasons = {model: self._why(found, model) for model in found.records}
+        return {**found.lacking, **{model: why for model, why in reasons.items() if why}}
+
+    def draw(self, found: Findings, look: Look) -> Chart:
+        """A panel of pictures for each model."""
+        from probes.tables import charts
+
+        rows = chosen(found.frame, [self.metric], {})
+        parts = []
+        for model in [x for x in found.records if x not in self.missing(found)]:
+            own = rows[rows["model"] == model].sort_values([self.down, self.across])
+            maps = found.arrays[model][self.array]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "panel": model,
+                        "model": model,
+                        "row": own[self.down],
+                        "column": own[self.across],
+                        "kind": own[self.kind],
+                        "url": [charts.picture(x) for x in maps.reshape(-1, *maps.shape[2:])],
+                    }
+                )
+            )
+        return charts.pictures(
+            pd.concat(parts),
+            look,
+            down=self.down,
+            across=self.across,
+            kinds=self.kinds,
+            title=self.title,
+        )
+
+    def _why(self, found: Findings, model: str) -> str:
+        """Why there is nothing to draw of a model; empty if there is."""
         if self.array not in found.records[model].arrays:
             return self.absent
         if model not in found.arrays:
             return "its arrays cannot be read"
         return "" if found.arrays[model][self.array].size else self.absent
-
-    def places(self, found: Findings, model: str) -> pd.DataFrame:
-        """The kinds of all places, in rows and columns."""
-        rows = chosen(found.frame, [self.metric], {})
-        rows = rows[rows["model"] == model]
-        return rows.pivot(index=self.down, columns=self.across, values=self.kind)
-
-    def chart(self, found: Findings) -> Gallery:
-        """A panel for each model."""
-        gallery = Gallery(
-            self.name,
-            self.title,
-            self.note,
-            self.down,
-            self.across,
-            low=0.0,
-            high=1.0,
-            order=tuple(self.kinds),
-        )
-        for model in found.records:
-            if why := self.missing(found, model):
-                gallery.missing[model] = why
-            else:
-                gallery.panels[model] = self.panel(found, model)
-        return gallery
-
-    def panel(self, found: Findings, model: str) -> GalleryPanel:
-        """The pictures of a model whose array is there."""
-        places = self.places(found, model)
-        # As it was rounded, which takes the fewest digits.
-        maps = found.arrays[model][self.array].astype(np.float64).round(3).tolist()
-        return GalleryPanel(
-            tuple(map(str, places.index)),
-            tuple(map(str, places.columns)),
-            tuple(
-                tuple(
-                    Picture(tuple(map(tuple, values)), self.kinds.get(kind, ""), kind)
-                    for kind, values in zip(kinds, pictures, strict=True)
-                )
-                for kinds, pictures in zip(places.to_numpy(), maps, strict=True)
-            ),
-        )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from probes.measurements.frame import Findings
+    from probes.tables.charts import Look
 
 
 Key = tuple[Any, ...]
@@ -278,14 +279,25 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
 
 
 class ChartView(Protocol):
-    """What makes a chart; any class of this shape will do."""
+    """What `python -m probes figure` draws, and the page."""
 
     @property
     def name(self) -> str:
-        """By which `python -m probes figure` draws it: letters and underscores."""
+        """By which `figure` draws it: letters and underscores."""
 
-    def chart(self, found: Findings) -> Chart:
-        """The chart, with a part for each model."""
+    @property
+    def title(self) -> str:
+        """What stands above it."""
+
+    @property
+    def note(self) -> str:
+        """What has to be known to read it."""
+
+    def missing(self, found: Findings) -> dict[str, str]:
+        """Why models are not in it, by label."""
+
+    def draw(self, found: Findings, look: Look) -> Any:
+        """An Altair chart of all other models."""
 
 
 AnyView = Pivot | ChartView
@@ -319,4 +331,6 @@ def notes_of(notes: Sequence[str], title: str) -> list[str]:
 
 def charts(views: Sequence[AnyView], found: Findings) -> list[Chart]:
     """The charts among views."""
-    return [view.chart(found) for view in views if not isinstance(view, Pivot)]
+    from probes.measurements.old_charts import plain_chart
+
+    return [made for view in views if (made := plain_chart(view, found))]

@@ -269,45 +269,6 @@ class Grid:
         return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
-LEFT_OUT = -2
-"""In the place of a head in a predicted tree: a word that is in none, such as punctuation."""
-
-
-@dataclass(frozen=True)
-class PredictedTree:
-    """A sentence's dependency tree, and the tree that a structural probe finds in its vectors.
-
-    Attributes:
-        gold: index of each word's head, or `ROOT`.
-        predicted: the same, or `LEFT_OUT`.
-    """
-
-    title: str
-    words: tuple[str, ...]
-    gold: tuple[int, ...]
-    predicted: tuple[int, ...]
-
-    @property
-    def gold_edges(self) -> set[tuple[int, int]]:
-        """Undirected edges, the lower index first, between words of the predicted tree."""
-        edges = _edges(self.gold)
-        return {x for x in edges if all(self.predicted[word] != LEFT_OUT for word in x)}
-
-    @property
-    def other_gold_edges(self) -> set[tuple[int, int]]:
-        """Those of words that the predicted tree leaves out, which cannot be right or wrong."""
-        return _edges(self.gold) - self.gold_edges
-
-    @property
-    def predicted_edges(self) -> set[tuple[int, int]]:
-        """Undirected edges, the lower index first."""
-        return _edges(self.predicted)
-
-
-def _edges(heads: tuple[int, ...]) -> set[tuple[int, int]]:
-    return {(min(i, head), max(i, head)) for i, head in enumerate(heads) if head >= 0}
-
-
 Chart = Curves | Grid | Gallery
 
 UNMEASURED = "there is no record of it"

@@ -146,13 +146,16 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
         return paths
     # The picture shows what the text says and takes a second. It is drawn first, so that the text
     # is never newer than the picture.
-    from probes.rendering.drawing.figures import draw_layers, no_room
+    from probes.boards.score_charts import of_results
+    from probes.tables import figures
+    from probes.tables.charts import Look
 
-    if why := no_room():
+    if why := figures.no_room():
         progress.say(f"{paths[2]}: not drawn, since {why}")
         paths[2].unlink(missing_ok=True)
     else:
-        draw_layers(paths[2], results)
+        look = Look(width=60 + 62 * len(results))
+        figures.write(paths[2], figures.svg(of_results(results, look), look), dpi=150)
     with published(paths[1]) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return paths

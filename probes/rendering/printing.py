@@ -26,7 +26,7 @@ from probes.common.errors import UserError, printable_lines
 from probes.common.terminal import output_console
 from probes.records.table import MARKS, NOTHING, Cell, Table, csv_line
 from probes.rendering.latex import latex
-from probes.rendering.palette import shade
+from probes.tables.colours import shade
 
 VERDICT_STYLES = {
     "supported": "green",

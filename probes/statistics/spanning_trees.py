@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
 from probes.data.sentence import ROOT
-from probes.records.charts import LEFT_OUT
+
+LEFT_OUT = -2
+"""In the place of a head: a word that is in no tree, such as punctuation."""
 
 
 def spanning_trees(distances: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:

@@ -5,13 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from board_by_hand import N, put
+from drawn import column
 
 from probes.__main__ import main
 from probes.boards.board import make_boards, named
 from probes.boards.groups import group
-from probes.boards.retention import FRONT, MEAN, pareto, shares
+from probes.boards.retention import FRONT, MEAN, shares
+from probes.boards.score_charts import pareto
 from probes.measurements.joined_results import find_results
 from probes.statistics.bootstrap import resample
+from probes.tables.charts import PAPER
 
 
 @pytest.fixture
@@ -78,10 +81,12 @@ def test_tables_are_beside_the_leaderboard_where_a_base_is_named(folder, capsys)
 
 def test_the_front_joins_models_that_score_above_all_smaller_ones(folder, tmp_path):
     (found,), _ = group(find_results(folder))
-    curves = pareto(found)
-    assert list(curves.models) == [FRONT, "small", "good", "bad", "large"]
-    of_pos = {p.x: p.value for p in curves.models[FRONT] if p.line == "pos"}
-    assert of_pos == pytest.approx({22e6: 300 / 360, 66e6: 340 / 360, 110e6: 1})
+    chart = pareto(found, PAPER).chart
+    models = dict.fromkeys(column(chart, "model"))
+    assert list(models) == [FRONT, "small", "good", "bad", "large"]
+    of_pos = {"model": FRONT, "panel": "pos"}
+    front = dict(zip(column(chart, "x", **of_pos), column(chart, "value", **of_pos), strict=True))
+    assert front == pytest.approx({22e6: 30000 / 360, 66e6: 34000 / 360, 110e6: 100})
     path = Path(tmp_path, "pareto.svg")
     assert main(["figure", "pareto", str(folder), "-o", str(path)]) == 0
     drawn = path.read_text()

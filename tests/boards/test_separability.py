@@ -1,13 +1,16 @@
 """Which layers may be the best, and what tables say of them."""
 
-import pytest
 from board_by_hand import put
+from drawn import column, svg, texts
 from results_by_hand import make_result
 
+from probes.boards.groups import group
 from probes.boards.layer_tables import layer_rows
-from probes.boards.separability import confidence_set, p_best, separability
+from probes.boards.score_charts import separability
+from probes.boards.separability import confidence_set, p_best
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import joined
-from probes.records.files import unique_records
+from probes.tables.charts import PAPER
 
 
 def test_without_training_variance_nothing_is_said_of_layers():
@@ -60,46 +63,26 @@ def test_a_layer_is_beaten_only_if_that_is_known():
         assert marks(make_result(scores=scores, p_best=[None, 1.0, p]))[2] == expected
 
 
-@pytest.fixture
-def stored(tmp_path):
-    """Writes results of 400 words, and returns them by model and path."""
-
-    def stored(**models):
-        paths = {
-            (model, task): put(tmp_path, model, task, 0, wrongs=wrongs, **more)
-            for model, tasks in models.items()
-            for task, (wrongs, more) in tasks.items()
-        }
-        results = joined(unique_records(tmp_path))
-        found = {model: {} for model in models}
-        for (model, _), path in paths.items():
-            found[model][path] = results[path]
-        return found
-
-    return stored
-
-
-def test_tasks_are_counted_that_tell_two_layers_apart(stored):
+def test_tasks_are_counted_that_tell_two_layers_apart(tmp_path):
     # A difference of 80 words of 400 is clear; one of 2 is not.
-    models = stored(
-        a={"pos": ((200, 100, 20), {}), "chunking": ((200, 100, 102), {})},
-        b={"pos": ((100, 101, 99), {})},
-    )
-    grid = separability(models)
-    assert grid.panels["a"].rows == grid.panels["a"].columns == ("0", "1", "2")
-    assert grid.panels["a"].values == ((None, 2, 2), (2, None, 1), (2, 1, None))
-    assert grid.panels["b"].values == ((None, 0, 0), (0, None, 0), (0, 0, None))
-    assert (grid.low, grid.high) == (0, 2)
-    assert "of a: pos, chunking; b: pos." in grid.note
-    assert separability({"a": models["a"]}).note.endswith("of pos, chunking.")
-
-
-def test_without_predictions_nothing_is_told_apart(stored):
-    models = stored(
-        a={"pos": ((200, 100, 20), {"predictions": False}), "chunking": ((200, 20, 22), {})},
-        b={"pos": ((200, 20), {"predictions": False})},
-    )
-    grid = separability(models)
-    assert grid.panels["a"].values == ((None, 1, 1), (1, None, 0), (1, 0, None))
-    assert list(grid.missing) == ["b"]
-    assert "of chunking." in grid.note
+    for model, task, wrongs, predictions in (
+        ("a", "pos", (200, 100, 20), True),
+        ("a", "chunking", (200, 100, 102), True),
+        ("a", "depth", (200, 20, 22), False),
+        ("b", "pos", (100, 101, 99), True),
+        ("c", "pos", (200, 20), False),
+    ):
+        put(tmp_path, model, task, 0, wrongs=wrongs, predictions=predictions)
+    (found,), _ = group(joined(unique_records(tmp_path)))
+    drawn = separability(found, PAPER)
+    assert list(drawn.missing) == ["c"]
+    counts = {
+        model: [
+            column(drawn.chart, "value", model=model, row=row, column=other)
+            for row, other in ("01", "02", "12", "21", "11")
+        ]
+        for model in "ab"
+    }
+    assert counts == {"a": [[2], [2], [1], [1], []], "b": [[0], [0], [0], [0], []]}
+    said = " ".join(texts(svg(drawn.chart)))
+    assert "Number of tasks in which layers differ, of chunking, pos" in said

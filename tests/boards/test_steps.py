@@ -2,12 +2,15 @@
 
 import pytest
 from board_by_hand import N, put
+from drawn import data_of, svg, texts
 
 from probes.__main__ import main
-from probes.boards.groups import group, revision_of, steps
+from probes.boards.groups import group
+from probes.boards.score_charts import revision_of, steps
 from probes.common.errors import UserError
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import joined
-from probes.records.files import unique_records
+from probes.tables.charts import PAPER
 
 
 @pytest.mark.parametrize(
@@ -30,9 +33,9 @@ def test_the_step_is_in_the_name(name, expected):
     assert revision_of(name) == expected
 
 
-def grid(folder):
+def drawn(folder):
     (found,), _ = group(joined(unique_records(folder)))
-    return steps(found)
+    return steps(found, PAPER)
 
 
 def test_a_row_per_layer_and_a_column_per_step_in_numeric_order(tmp_path):
@@ -41,15 +44,22 @@ def test_a_row_per_layer_and_a_column_per_step_in_numeric_order(tmp_path):
     put(tmp_path, "m@step1000", "depth", 0, wrongs=(40, 20))
     put(tmp_path, "m", "pos", 0, wrongs=(1, 2))
     put(tmp_path, "random:m", "pos", 0, wrongs=(1, 2), random_seed=0)
-    found = grid(tmp_path)
-    assert (found.down, found.across) == ("layer", "training step")
-    assert list(found.panels) == ["pos", "depth"]
-    pos, depth = found.panels.values()
-    assert pos.rows == ("0", "1")
-    assert pos.columns == depth.columns == ("10", "1000", "2000")
-    expected = [[1 - w / N for w in row] for row in ((340, 320, 300), (360, 200, 100))]
-    assert [list(row) for row in pos.values] == expected
-    assert depth.values == ((None, 0.9, None), (None, 0.95, None))
+    found = drawn(tmp_path)
+    cells = {
+        (row["panel"].split("\n")[0], row["row"], row["column"]): row
+        for row in data_of(found.chart)
+    }
+    wrongs = {"2000": (300, 100), "1000": (320, 200), "10": (340, 360)}
+    expected = {
+        ("pos", str(layer), step): 100 * (1 - wrong / N)
+        for step, each in wrongs.items()
+        for layer, wrong in enumerate(each)
+    }
+    expected |= {("depth", "0", "1000"): 90, ("depth", "1", "1000"): 95}
+    assert {place: row["value"] for place, row in cells.items()} == pytest.approx(expected)
+    order = {row["column"]: row["column_at"] for row in cells.values()}
+    assert sorted(order, key=order.get) == ["10", "1000", "2000"]
+    assert {"layer", "training step"} <= set(texts(svg(found.chart)))
     assert sorted(found.missing) == ["m", "random:m"]
 
 
@@ -57,14 +67,14 @@ def test_steps_of_two_models_are_no_figure(tmp_path):
     put(tmp_path, "m@step1", "pos", 0)
     put(tmp_path, "n@step2", "pos", 0)
     with pytest.raises(UserError, match=r"steps of several models \(m, n\); name the folders of"):
-        grid(tmp_path)
+        drawn(tmp_path)
 
 
 def test_two_revisions_of_one_step_are_no_figure(tmp_path):
     put(tmp_path, "m@step1", "pos", 0)
     put(tmp_path, "m@1", "pos", 0)
     with pytest.raises(UserError, match="are both of step 1; name one of them"):
-        grid(tmp_path)
+        drawn(tmp_path)
 
 
 def test_the_command_draws_it(tmp_path, capsys):

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from drawn import png_size
 from found_in_rows import controls_in, mixes_in
-from scenes import png_size
 from tiny_runs import run
 
 import probes

@@ -9,17 +9,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from corpus_records import corpus_record
+from drawn import column, svg, texts
 from guides import Guide
 from plugged_in import guide_file
 from scipy.stats import entropy
 from transformers import AutoModel, AutoTokenizer
 
 import probes
-from probes import ROOT, Sentence
+from probes import ROOT, Row, Sentence
 from probes.data.find import find_corpus
 from probes.extraction.alignment import WordTokenizer
 from probes.extraction.views import Text
 from probes.extraction.windows import window_spans
+from probes.measurements.frame import Findings
 from probes.measurements.measurement import (
     Request,
     Scored,
@@ -27,9 +30,9 @@ from probes.measurements.measurement import (
     measurements,
 )
 from probes.measurements.plugins import load_file
-from probes.records.charts import models_of
 from probes.records.files import read_record
 from probes.records.probe_spec import PROBES
+from probes.tables.charts import PAPER
 
 GUIDE = Guide("adding-a-measurement.md")
 
@@ -80,12 +83,14 @@ def test_there_are_commands_and_files():
     assert len(GUIDE.blocks("python")) == 10
 
 
-def test_the_parts_of_the_charts_fit(folder):
-    made = runpy.run_path("head_pictures.py")
-    for chart in (made["maps"], made["entropy"]):
-        assert (chart.fault, models_of(chart)) == ("", ["bert"])
-    assert made["maps"].span == (0.0, 0.9)
-    assert made["maps"].key == {"vertical": "V"}
+def test_a_view_of_ones_own_draws_its_numbers(folder):
+    view = runpy.run_path("norms_of_heads.py")["NormsOfHeads"]()
+    rows = [Row("head_norm", 1.5, 1, axes={"head": head}) for head in (1, 2)]
+    found = Findings({"bert": corpus_record("geometry", rows, 1)})
+    chart = view.draw(found, PAPER)
+    assert column(chart, "model") == ["bert"] * 2
+    assert column(chart, "value") == [1.5, 1.5]
+    assert {"mean norm", "1.5", "layer", "head"} <= set(texts(svg(chart)))
 
 
 def test_learnt_weights_apply_to_vectors_as_they_are(folder, tiny_bert):
@@ -188,7 +193,7 @@ def test_norms_of_roots_are_those_of_the_words_whose_head_is_root(folder):
     vectors = np.array([[9.0, 9.0], [3.0, 4.0], [0.0, 1.0]])
     corpus = SimpleNamespace(splits={"test": sentences})
     context = SimpleNamespace(layers=(1,), corpus=corpus, words=lambda split, layer: vectors)
-    (row,) = get_measurement("root_norms").compute(context)
+    (row,) = get_measurement("root_norms")(context)
     assert (row.layer, row.value) == (1, 3.0)
 
 

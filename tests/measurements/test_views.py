@@ -2,15 +2,16 @@
 
 import pytest
 from corpus_records import corpus_record
+from drawn import column, data_of
 
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
 from probes.measurements.frame import Findings, labelled_frame, long_frame
 from probes.measurements.pivots import Pivot, Section
-from probes.records.charts import Panel, Point
 from probes.records.row import Row, Rows
 from probes.statistics.metrics import axis_of, label_of
 from probes.statistics.quantities import Quantity, quantities
+from probes.tables.charts import PAPER
 
 ROWS = [
     Row("uuas", 0.5, 0, 0.45, 0.55, axes={"rank": 2}),
@@ -85,24 +86,6 @@ def test_two_numbers_for_one_cell_are_a_fault_of_the_view(frame):
         Pivot(metrics=("uuas",), columns=("metric",)).tables(frame, "t")
 
 
-def test_lines_have_a_curve_for_each_model_and_place():
-    found = Findings({"a": record(), "b": record(ROWS[5:])})
-    ranks = Lines("ranks", "uuas", note="By rank.", line="rank").chart(found)
-    assert (ranks.title, ranks.axis, ranks.percent) == ("UUAS", "UUAS, %", True)
-    assert ranks.models == {
-        "a": [
-            Point(0, 0.5, (0.45, 0.55), "2"),
-            Point(1, 0.75, (0.7, 0.8), "2"),
-            Point(0, 0.625, None, "4"),
-            Point(1, None, None, "4"),
-        ]
-    }
-    assert ranks.missing == {"b": "there is no record of it"}
-    over = Lines("over", "uuas", x="rank", log=True, where={"layer": 0}).chart(found)
-    assert [(p.x, p.value) for p in over.models["a"]] == [(2, 0.5), (4, 0.625)]
-    assert (over.what, over.log) == ("rank", True)
-
-
 def test_a_place_may_stand_before_each_number():
     rows = [
         Row("uuas", 0.27, 0, 0.25, 0.29, axes={"rank": 1, "dimension": 223}),
@@ -126,16 +109,6 @@ def test_a_reason_is_given_once_for_all_metrics_that_have_it():
     assert table.notes == ("UUAS, mrr: few words.", "Norm: no words.")
 
 
-def test_each_of_several_metrics_has_a_curve_that_is_called_by_its_label():
-    rows = [*ROWS[:1], Row("dspr", 0.25, 0), Row("root_accuracy", None, 0)]
-    found = Findings({"a": record(rows), "b": record(rows[2:])})
-    curves = Lines("trees", ("uuas", "root_accuracy"), "Trees").chart(found)
-    assert (curves.title, curves.axis, curves.percent) == ("Trees", "trees, %", True)
-    points = [Point(0, 0.5, (0.45, 0.55), "UUAS"), Point(0, None, None, "root acc.")]
-    assert curves.models == {"a": points}
-    assert curves.missing == {"b": "there are no numbers"}
-
-
 def test_places_of_two_axes_have_names_of_their_own():
     rows = [
         Row("uuas", 0.5, 0, axes={"eraser": "control", "less": less}) for less in ("", "control")
@@ -143,28 +116,6 @@ def test_places_of_two_axes_have_names_of_their_own():
     view = Pivot("", ("uuas",), columns=("eraser", "less"), places={("less", "control"): "less it"})
     (table,) = view.tables(long_frame([record(rows)]), "M")
     assert table.heads == ("layer", "control", "control\nless it")
-
-
-def test_cells_have_a_panel_for_each_place_that_stands_apart():
-    rows = [
-        Row("cka", value, 1, axes={"base": base, "base_layer": 2})
-        for value, base in ((0.5, "x"), (0.25, "y"))
-    ]
-    found = Findings({"a": record(rows)})
-    grid = Cells("pairs", "cka", across="base_layer", apart="base").chart(found)
-    assert grid.panels == {
-        "a × x": Panel(("1",), ("2",), ((0.5,),)),
-        "a × y": Panel(("1",), ("2",), ((0.25,),)),
-    }
-    assert grid.across == "base layer"
-
-
-def test_cells_are_a_panel_for_each_model_with_layers_upwards():
-    found = Findings({"a": record(), "b": record(ROWS[5:])})
-    grid = Cells("grid", "uuas", across="rank", low=0.0).chart(found)
-    assert grid.panels == {"a": Panel(("0", "1"), ("2", "4"), ((0.5, 0.625), (0.75, None)))}
-    assert grid.missing == {"b": "there is no record of it"}
-    assert (grid.down, grid.across, grid.span) == ("layer", "rank", (0.0, 0.75))
 
 
 def test_a_registered_number_has_its_label_unit_and_digits(plug_ins):
@@ -217,29 +168,6 @@ def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
     )
 
 
-def test_lines_apart_have_panels_of_their_own():
-    rows = [
-        Row("norm", value, axes={"pruned": share, "by": by, "predicts": task})
-        for task, by, share, value in (
-            ("pos", "importance", 50, 1.0),
-            ("pos", "random", 50, 2.0),
-            ("srl", "random", 100, 3.0),
-        )
-    ]
-    view = Lines("apart", "norm", "Pruned", x="pruned", line="by", apart="predicts")
-    curves = view.chart(Findings({"A": record(rows)}))
-    assert curves.what == "pruned"
-    first, second = curves.panels
-    assert (first.title, second.title) == ("pos", "srl")
-    assert first.models == {
-        "A": [Point(50, 1.0, None, "importance", "pos"), Point(50, 2.0, None, "random", "pos")]
-    }
-    assert second.models == {"A": [Point(100, 3.0, None, "random", "srl")]}
-    whole = Lines("whole", "norm", x="pruned", line="by", where={"predicts": "pos"})
-    curves = whole.chart(Findings({"A": record(rows)}))
-    assert curves.panels == [curves]
-
-
 def test_sections_are_faint_lines_below_in_the_columns_of_others():
     sections = (
         Section("identity", where={"rank": 0}),
@@ -276,23 +204,100 @@ def test_rows_are_chosen_by_other_rows_of_the_same_record():
     assert BestOnDev("uuas").rows(long_frame([nothing])).empty
 
 
-def test_several_models_have_one_curve_each_where_a_view_says_so():
-    view = Lines(
-        "ranks",
-        "uuas",
-        note="Of layer {layer}.",
-        x="rank",
-        line="layer",
-        log=True,
-        of_several={"layer": BestOnDev("uuas", TESTED)},
-        levels={"neighbours": "chain"},
+TREES = [*ROWS[:1], Row("dspr", 0.25, 0), Row("root_accuracy", None, 0)]
+
+SHARES = [
+    Row("norm", value, axes={"pruned": share, "by": by, "predicts": task})
+    for task, by, share, value in (
+        ("pos", "importance", 50, 1.0),
+        ("pos", "random", 50, 2.0),
+        ("srl", "random", 100, 3.0),
     )
-    alone = view.chart(Findings({"a": record(TRAINED)}))
-    assert [(p.line, p.x) for p in alone.models["a"]] == [
-        *(("layer 0", 2), ("layer 1", 2), ("layer 2", 2)),
-        *(("layer 0", 4), ("layer 1", 4), ("layer 2", 4)),
+]
+
+RANKS = Lines(
+    "ranks",
+    "uuas",
+    x="rank",
+    line="layer",
+    log=True,
+    of_several={"layer": BestOnDev("uuas", TESTED)},
+    levels={"neighbours": "chain"},
+)
+
+
+@pytest.mark.parametrize(
+    ("view", "given", "drawn"),
+    [
+        (  # a line for each place; what has no number is left out
+            Lines("ranks", "uuas", line="rank"),
+            {"A": ROWS},
+            [("", "A", "2", 0, 50.0), ("", "A", "2", 1, 75.0), ("", "A", "4", 0, 62.5)],
+        ),
+        (  # of several models, a panel for each line
+            Lines("ranks", "uuas", line="rank"),
+            {"A": ROWS, "B": ROWS[2:3]},
+            [("2", "A", "2", 0, 50.0), ("2", "A", "2", 1, 75.0), ("4", "A", "4", 0, 62.5),
+             ("4", "B", "4", 0, 62.5)],
+        ),
+        (
+            Lines("over", "uuas", x="rank", log=True, where={"layer": 0}),
+            {"A": ROWS},
+            [("", "A", "", 2, 50.0), ("", "A", "", 4, 62.5)],
+        ),
+        (  # several metrics are called by their labels
+            Lines("trees", ("uuas", "root_accuracy"), "Trees"),
+            {"A": TREES},
+            [("", "A", "UUAS", 0, 50.0)],
+        ),
+        (
+            Lines("apart", "norm", "Pruned", x="pruned", line="by", apart="predicts"),
+            {"A": SHARES},
+            [("pos", "A", "importance", 50, 1.0), ("pos", "A", "random", 50, 2.0),
+             ("srl", "A", "random", 100, 3.0)],
+        ),
+        (
+            RANKS,
+            {"A": TRAINED, "B": TRAINED},
+            [("", model, "", rank, value) for model in "AB" for rank, value in ((2, 35.0), (4, 65.0))],
+        ),
+    ],
+)  # fmt: skip
+def test_lines_have_the_numbers_that_they_choose(view, given, drawn):
+    chart = view.draw(Findings({model: record(rows) for model, rows in given.items()}), PAPER)
+    rows = [row for row in data_of(chart) if row["value"] is not None]
+    columns = ("panel", "model", "line", "x", "value")
+    assert [tuple(row[x] for x in columns) for row in rows] == drawn
+
+
+def test_levels_are_shown_in_percent_as_the_curves_are():
+    chart = RANKS.draw(Findings({"A": record(TRAINED)}), PAPER)
+    assert set(column(chart, "line")) - {""} == {"layer 0", "layer 1", "layer 2"}
+    assert (column(chart, "name"), column(chart, "level")) == (["neighbours"], [12.5])
+
+
+def test_cells_have_a_panel_for_each_model_and_place():
+    rows = [
+        Row("cka", value, 1, axes={"base": base, "base_layer": 2})
+        for value, base in ((0.5, "x"), (0.25, "y"))
     ]
-    assert (alone.note, alone.levels) == ("Of layer 0 or 1 or 2.", {"neighbours": 0.125})
-    both = view.chart(Findings({"a": record(TRAINED), "b": record(TRAINED)}))
-    assert both.models == {key: [Point(2, 0.35, None), Point(4, 0.65, None)] for key in "ab"}
-    assert both.note == "Of layer 1."
+    view = Cells("pairs", "cka", across="base_layer", apart="base")
+    cells = data_of(view.draw(Findings({"a": record(rows)}), PAPER))
+    names = ("panel", "row", "column", "value", "text")
+    assert [tuple(x[name] for name in names) for x in cells] == [
+        ("a × x", "1", "2", 0.5, ".50"),
+        ("a × y", "1", "2", 0.25, ".25"),
+    ]
+
+
+def test_models_without_numbers_are_missing_with_the_reason():
+    found = Findings(
+        {"A": record(TREES), "B": record(ROWS[5:]), "C": record(TREES[2:])}, {}, {"D": "no labels"}
+    )
+    for view in (Lines("t", "root_accuracy"), Cells("t", "root_accuracy", across="rank")):
+        assert view.missing(found) == {
+            "A": "there are no numbers",
+            "B": "there is no record of it",
+            "C": "there are no numbers",
+            "D": "no labels",
+        }

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from probes.boards.layer_tables import score_table
 from probes.records.table import Table, TableRow
-from probes.rendering.palette import shade
 from probes.rendering.printing import print_table
+from probes.tables.colours import shade
 
 
 @pytest.mark.parametrize(("width", "tables"), [(60, 5), (80, 3), (200, 1)])

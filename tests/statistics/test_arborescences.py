@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.data.sentence import ROOT
-from probes.records.charts import LEFT_OUT
 from probes.statistics import spanning_trees as module
-from probes.statistics.spanning_trees import arborescences
+from probes.statistics.spanning_trees import LEFT_OUT, arborescences
 
 
 def is_arborescence(heads):

@@ -4,8 +4,7 @@ import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from probes.data.sentence import ROOT
-from probes.records.charts import LEFT_OUT
-from probes.statistics.spanning_trees import spanning_trees
+from probes.statistics.spanning_trees import LEFT_OUT, spanning_trees
 
 
 def symmetric(m, n):

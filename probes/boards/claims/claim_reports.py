@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from probes.boards.claims.rules import MissingError, ModelRows, Outcome, beside_twin, corrected
 from probes.boards.claims.table import CLAIMS, Claim
-from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, alike, twins_beside, twins_of
+from probes.boards.comparable import SAME_VECTORS, alike, twins_beside, twins_of
 from probes.boards.groups import of_corpora
 from probes.common.errors import UserError
 from probes.common.terminal import progress
@@ -115,7 +115,7 @@ def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
 def _grouped(
     found: Mapping[Path, Result], family: str, others: Mapping[Path, Record]
 ) -> list[Group]:
-    """What claims relate: results by `SAME_CLAIM`, with records of a corpus by `SAME_VECTORS`.
+    """What claims relate: results, with records of a corpus, by `SAME_VECTORS`.
 
     Outdated records are left out with a message. Of several results of a task the first counts; of
     several records of a measurement of the corpus, that with default options. A comparison of two
@@ -140,11 +140,8 @@ def _grouped(
             if record.task is None and (record.settings == defaults or name not in chosen):
                 chosen[name] = path
         of_corpus = {path: every[path] for path in chosen.values()}
-        for run in alike({path: x for path, x in every.items() if x.task}, SAME_CLAIM) or [{}]:
-            first = {x.task.name: path for path, x in reversed(run.items()) if x.task}
-            groups.append(
-                {path: x for path, x in run.items() if path in first.values()} | of_corpus
-            )
+        first = {x.task.name: path for path, x in reversed(every.items()) if x.task}
+        groups.append({path: every[path] for path in every if path in first.values()} | of_corpus)
     return groups
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from probes.boards.groups import Group, of_corpora
+from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, add_places, place
-from probes.cli.figures import chosen_figure, figure_names
+from probes.cli.figures import figure, figure_names
 from probes.cli.results import FORMATS, records_below
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
@@ -18,9 +20,12 @@ from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.data.find import find_corpus, require_known
 from probes.measurements.joined_results import joined
-from probes.records.charts import LEFT_OUT, Chart, PredictedTree
 from probes.records.files import or_published, read_arrays
 from probes.records.record import Record, corpus_title, model_title
+from probes.statistics.spanning_trees import LEFT_OUT
+
+if TYPE_CHECKING:
+    from probes.tables.charts import Chart, Look
 
 SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another measurement."
 
@@ -71,40 +76,41 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
-    chosen: Group | Chart | PredictedTree
+    if options.kind not in (known := [*figure_names(), TREE]):
+        raise UserError(
+            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
+        )
+    # The drawing library takes a second to import.
+    from probes.tables import figures
+    from probes.tables.charts import COLUMN, INCH, WIDE, Look
+
+    if why := figures.no_room():
+        raise UserError(f"{options.output}: not drawn, since {why}; lift the limit.")
+    width = options.width or (WIDE if options.wide else COLUMN)
+    font = figures.font_of(options.font, options.fonts)
+    look = Look(width * INCH, font, titled=not options.no_title)
     if options.kind == TREE:
-        chosen = predicted_tree(
+        chart = predicted_tree(
+            look,
             options.folders,
             options.sentence,
             options.corpus,
             options.data_dir,
             options.cache_dir,
         )
-    elif options.kind not in (known := [*figure_names(), TREE]):
-        raise UserError(
-            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
-        )
     else:
         records = records_below(options.folders)
-        chosen = chosen_figure(
+        chart = figure(
             options.kind,
             joined(records),
             of_corpora(records),
             ", ".join(map(str, options.folders)),
+            look,
             options.probe,
             options.measurement,
             options.task,
         )
-    # The drawing library is imported once there is something to draw.
-    from probes.rendering.drawing import figures
-    from probes.rendering.drawing.style import COLUMN, INCH, WIDE, Style
-
-    if why := figures.no_room():
-        raise UserError(f"{options.output}: not drawn, since {why}; lift the limit.")
-    width = options.width or (WIDE if options.wide else COLUMN)
-    font = figures.font_of(options.font, options.fonts)
-    style = Style(width * INCH, font, titled=not options.no_title)
-    figures.draw(options.output, options.kind, chosen, style)
+    figures.save(chart, options.output, look)
     print(options.output)
     return 0
 
@@ -128,12 +134,13 @@ SHORTEST, LONGEST = 8, 15
 
 
 def predicted_tree(
+    look: Look,
     folders: Sequence[Path],
     number: int | None,
     corpus: Sequence[str],
     data_dir: Path | None,
     cache_dir: Path,
-) -> PredictedTree:
+) -> Chart:
     """The tree of one sentence of the test split.
 
     Args:
@@ -145,6 +152,8 @@ def predicted_tree(
         UserError: there is not exactly one record of trees, its corpus cannot be found or is
             another one, or the sentence does not exist or has no tree.
     """
+    from probes.tables.charts import arcs
+
     path, record = _one_record(folders)
     names = tuple(corpus) or (record.corpus.name,)
     require_known(names, ())
@@ -168,7 +177,36 @@ def predicted_tree(
     place = _first(by_sentence) if number is None else _named(number, by_sentence)
     title = f"{model_title(record)}, {corpus_title(record)}, test sentence {place + 1}"
     sentence, heads = sentences[place], by_sentence[place]
-    return PredictedTree(title, sentence.words, sentence.heads, tuple(heads.tolist()))
+    edges = edges_of(sentence.heads, heads.tolist())
+    n = edges.loc[edges["first"] >= 0, "kind"].value_counts()
+    title += f": {n.get('predicted', 0)} of {n.get('gold', 0)} edges"
+    return arcs(sentence.words, edges, look, title=title)
+
+
+def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
+    """The edges of a tree and of the tree that was found, as `probes.tables.charts.arcs` has them.
+
+    Found ones are below, and wrong if they are not among the gold ones; direction does not count.
+    Gold edges of words that the found tree leaves out can be neither right nor wrong.
+
+    Args:
+        gold: index of each word's head, or `ROOT`.
+        predicted: likewise, or `LEFT_OUT`.
+    """
+    true, found = _edges(gold), _edges(predicted)
+    left_out = {word for word, head in enumerate(predicted) if head == LEFT_OUT}
+    rows = [
+        (*edge, "gold, of punctuation" if left_out.intersection(edge) else "gold", False)
+        for edge in sorted(true)
+    ]
+    rows += [(*edge, "predicted" if edge in true else "wrong", True) for edge in sorted(found)]
+    return pd.DataFrame(rows, columns=["first", "last", "kind", "below"])
+
+
+def _edges(heads: Sequence[int]) -> set[tuple[int, int]]:
+    """Words and their heads, the lower index first; `ROOT` is lower than all."""
+    pairs = ((word, head) for word, head in enumerate(heads) if head != LEFT_OUT)
+    return {(min(pair), max(pair)) for pair in pairs}
 
 
 def _one_record(folders: Sequence[Path]) -> tuple[Path, Record]:

@@ -45,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
     if not found and not others:
         raise no_results(folders)
     # Templates and the plotting library are imported once there is something to draw.
-    from probes.rendering.drawing.figures import no_room
     from probes.rendering.page.page import write_page
+    from probes.tables.figures import no_room
 
     if why := no_room():
         raise UserError(f"{path}: not written, since {why}; lift the limit.")

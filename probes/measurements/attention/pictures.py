@@ -6,15 +6,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from probes.measurements.chart_views import Cells, Maps
-from probes.measurements.head_rows import CLASS, CLASSES, TOKENS, HeadNumbers, HeadRows
-from probes.records.charts import Card, Grid, Panel
+from probes.measurements.head_rows import CLASS, CLASSES, TOKENS, Choice, HeadNumbers, HeadRows
+from probes.records.charts import Card, Grid, Panel, Picture
 from probes.records.row import Place
 from probes.statistics.metrics import shown
 
 if TYPE_CHECKING:
     from probes.measurements.frame import Findings
+    from probes.tables.charts import Chart, Look
 
 CARD_LINES: dict[str, tuple[str, Place]] = {
     "entropy": ("entropy", None),
@@ -45,6 +47,13 @@ PATTERNS = Maps(
 )
 
 
+def pictures_of(found: Findings, model: str) -> tuple[tuple[Picture | None, ...], ...]:
+    """The pictures of cards."""
+    from probes.measurements.old_charts import _pictures
+
+    return _pictures(PATTERNS, found, model).pictures
+
+
 def heads_grid(name: str, title: str, metric: str, feature: Place, note: str) -> Cells:
     """A grid of layers and heads with a card of each head."""
     return Cells(
@@ -70,7 +79,7 @@ def head_cards(found: Findings, model: str) -> tuple[tuple[Card, ...], ...]:
         if (numbers := heads.of(measure, feature)) is not None
     }
     relations = heads.each("relation")
-    drawn = None if PATTERNS.missing(found, model) else PATTERNS.panel(found, model).pictures
+    drawn = None if model in PATTERNS.missing(found) else pictures_of(found, model)
     best_for: dict[str, list[str]] = {}
     for choice in heads.choices:
         best_for.setdefault(choice.name, []).append(choice.feature or choice.test.metric.upper())
@@ -102,14 +111,48 @@ class RelationsGrid:
     """The best head of each layer on dev, scored on test, for every relation."""
 
     name = "relations"
+    title = "Relations"
+    note = (
+        "How often the word attended to most is the right one: the head of each layer that is best "
+        "on dev, on test. Offset: the best fixed distance on train."
+    )
+
+    def missing(self, found: Findings) -> dict[str, str]:
+        """Models without relations."""
+        without = (m for m, x in found.records.items() if not _relations(HeadRows(x.rows)))
+        return {**found.lacking, **dict.fromkeys(without, "it has no relations")}
+
+    def draw(self, found: Findings, look: Look) -> Chart:
+        """A panel for each model, whose first column is the best offset."""
+        from probes.tables import charts
+
+        numbers = []
+        for model, record in found.records.items():
+            heads = HeadRows(record.rows)
+            for choice in _relations(heads):
+                best = _best_by_layer(heads, choice.feature)
+                places = ("offset", *heads.layers)
+                values = (choice.baseline.value, *best)
+                numbers += [(model, choice.feature, *x) for x in zip(places, values, strict=True)]
+        frame = pd.DataFrame(numbers, columns=["model", "row", "column", "value"])
+        text = frame["value"].map("{:.2f}".format).str.replace("0.", ".", 1)
+        return charts.heat_map(
+            frame.assign(panel=frame["model"], text=text),
+            look,
+            down="relation",
+            across="layer",
+            bar="attended to most: how often right",
+            title=self.title,
+            low=0.0,
+            high=1.0,
+        )
 
     def chart(self, found: Findings) -> Grid:
         """A panel for each model, whose first column is the best offset."""
         grid = Grid(
             self.name,
-            "Relations",
-            "How often the word attended to most is the right one: the head of each layer that is "
-            "best on dev, on test. Offset: the best fixed distance on train.",
+            self.title,
+            self.note,
             "relation",
             "layer",
             low=0.0,
@@ -117,17 +160,22 @@ class RelationsGrid:
         )
         for model, record in found.records.items():
             heads = HeadRows(record.rows)
-            choices = sorted(heads.choices_of("relation"), key=lambda x: -(x.test.n or 0))
-            if not choices:
+            drawn = _relations(heads)
+            if not drawn:
                 grid.missing[model] = "it has no relations"
                 continue
-            drawn = choices[:MOST_RELATIONS][::-1]
             best = [(x.baseline.value, *_best_by_layer(heads, x.feature)) for x in drawn]
             layers = map(str, heads.layers)
             grid.panels[model] = Panel(
                 tuple(x.feature for x in drawn), ("offset", *layers), tuple(best)
             )
         return grid
+
+
+def _relations(heads: HeadRows) -> list[Choice]:
+    """The most frequent relations, the most frequent of them last."""
+    choices = sorted(heads.choices_of("relation"), key=lambda x: -(x.test.n or 0))
+    return choices[:MOST_RELATIONS][::-1]
 
 
 def _best_by_layer(heads: HeadRows, relation: str) -> list[float | None]:

@@ -15,9 +15,8 @@ from probes.data.sentence import ROOT
 from probes.extraction.vectors import Sharded
 from probes.measurements.structure.fitting import Batch, depths, distances
 from probes.measurements.structure.trees import BINS, Trees
-from probes.records.charts import LEFT_OUT
 from probes.statistics.rank_correlation import spearman
-from probes.statistics.spanning_trees import spanning_trees
+from probes.statistics.spanning_trees import LEFT_OUT, spanning_trees
 
 Array = NDArray[Any]
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.claims.claim_reports import NOTE, Report, claims_table, make_reports
-from probes.boards.comparable import SAME_VECTORS, twins_of, values
+from probes.boards.comparable import SAME_VECTORS, twins_of
 from probes.boards.groups import CorpusGroup, Group, TaskResults
 from probes.boards.layer_tables import score_tables
 from probes.boards.ranking_tables import size_cells
 from probes.boards.separability import sentence, separability
 from probes.measurements.cells import group_cell, group_metric_title, score_cell
+from probes.measurements.columns import values
 from probes.measurements.measurement import probe_measurements
 from probes.records.charts import Chart, Curves
 from probes.records.header import CorpusRecord

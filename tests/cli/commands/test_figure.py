@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from board_by_hand import put
 from corpus_records import corpus_record, geometry, store_record
+from drawn import column, data_of
 
 from probes.__main__ import main
+from probes.cli.commands.figure import edges_of
 from probes.data.find import find_corpus
 from probes.measurements.plugins import load_file
 from probes.records.files import write_record
@@ -24,12 +26,32 @@ def draws(monkeypatch, tmp_path, capsys):
 
     def draws(*arguments):
         given = []
-        name = "probes.rendering.drawing.figures.draw"
-        monkeypatch.setattr(name, lambda path, kind, chart, style: given.append(chart))
+        monkeypatch.setattr(
+            "probes.tables.figures.save", lambda chart, path, look: given.append(chart)
+        )
         status = main(["figure", *map(str, arguments), "-o", str(tmp_path / "x.pdf")])
         return status, (given or [None])[0], " ".join(capsys.readouterr().err.split())
 
     return draws
+
+
+def title_of(chart):
+    title = chart.to_dict()["title"]
+    return title if isinstance(title, str) else " ".join(title["text"])
+
+
+def test_edges_are_right_wrong_or_of_words_that_are_left_out():
+    # The cat sat . — gold: The → cat → sat ← . ; found: The — sat, cat — sat; the point left out.
+    edges = edges_of((1, 2, -1, 2), (2, 2, -1, -2))
+    assert [*edges.itertuples(index=False, name=None)] == [
+        (-1, 2, "gold", False),
+        (0, 1, "gold", False),
+        (1, 2, "gold", False),
+        (2, 3, "gold, of punctuation", False),
+        (-1, 2, "predicted", True),
+        (0, 2, "wrong", True),
+        (1, 2, "predicted", True),
+    ]
 
 
 def test_a_chart_of_all_models_below_the_folders(tmp_path, draws):
@@ -37,10 +59,10 @@ def test_a_chart_of_all_models_below_the_folders(tmp_path, draws):
         store_record(tmp_path, geometry([0.1, 0.2, 0.3], model=model, digest=model))
     status, chart, _ = draws("isotropy", tmp_path)
     assert status == 0
-    values = {model: [p.value for p in points] for model, points in chart.models.items()}
-    assert values == {"m": [0.1, 0.2, 0.3], "random:m": [0.1, 0.2, 0.3]}
+    for model in ("m", "random:m"):
+        assert column(chart, "value", model=model) == [0.1, 0.2, 0.3]
     status, chart, _ = draws("cka", tmp_path / "m")
-    assert (status, list(chart.panels)) == (0, ["m"])
+    assert (status, set(column(chart, "panel"))) == (0, {"m"})
 
 
 def test_records_that_cannot_stand_together_are_refused_in_one_line(tmp_path, draws):
@@ -76,7 +98,7 @@ def test_models_without_numbers_are_named(tmp_path, draws):
     ]
     store_record(tmp_path, empty.model_copy(update={"rows": Rows.of(rows)}))
     status, chart, said = draws("isotropy", tmp_path)
-    assert (status, list(chart.models)) == (0, ["m"])
+    assert (status, set(column(chart, "model"))) == (0, {"m"})
     assert "not drawn: n (there are no numbers)" in said
     status, _, said = draws("isotropy", tmp_path / "n")
     assert status == 2
@@ -87,7 +109,11 @@ def test_layers_that_probes_tell_apart(tmp_path, draws):
     put(tmp_path, "m", "pos", 0, wrongs=(200, 100, 102))
     status, chart, _ = draws("separability", tmp_path)
     assert status == 0
-    assert chart.panels["m"].values == ((None, 1, 1), (1, None, 0), (1, 0, None))
+    counts = {x["row"] + x["column"]: x["value"] for x in data_of(chart)}
+    assert counts == {
+        **dict.fromkeys(["01", "10", "02", "20"], 1),
+        **dict.fromkeys(["12", "21"], 0),
+    }
     put(tmp_path / "b", "m", "pos", 0, wrongs=(200, 100), predictions=False)
     status, _, said = draws("separability", tmp_path / "b")
     assert status == 2
@@ -95,27 +121,25 @@ def test_layers_that_probes_tell_apart(tmp_path, draws):
 
 
 PLUG_IN = """
-from probes import Measurement, Curves, Point, Row, measurement
+import altair
+from probes import Row, measurement
 
 class Own:
     name = "own"
+    title = "Own"
+    note = ""
 
-    def chart(self, found):
-        values = {m: r.rows.value[0] for m, r in found.records.items()}
-        models = {m: [Point(0, value)] for m, value in values.items() if value or 1 / 0}
-        return Curves(self.name, "Own", "", "value", models=models)
+    def missing(self, found):
+        return {}
 
-@measurement
-class Mine(Measurement):
-    name = "mine"
-    summary = "one number"
-    views = (Own(),)
+    def draw(self, found, look):
+        [1 / value for value in found.frame["value"]]
+        return altair.Chart(found.frame[["model", "value"]], title=self.title).mark_point()
 
-    def compute(self, context):
-        return [Row("mine", 1.0)]
-
-    def tables(self, records):
-        return []
+@measurement("mine", views=(Own(),))
+def mine(context):
+    "One number."
+    return [Row("mine", 1.0)]
 """
 
 
@@ -127,11 +151,11 @@ def test_charts_of_a_plug_in(write, tmp_path, draws):
     store_record(tmp_path / "s", corpus_record("mine", [Row("mine", 0.0)], 2))
     status, chart, _ = draws("own", tmp_path / "r", "--include", path)
     assert status == 0
-    assert [p.value for p in chart.models["m"]] == [2.0]
+    assert data_of(chart) == [{"model": "m", "value": 2.0}]
     status, _, said = draws("own", tmp_path / "s", "--include", path)
     assert status == 2
     assert "mine: the measurement 'mine' raised ZeroDivisionError" in said
-    assert "mine.py, line 9" in said
+    assert "mine.py, line 14" in said
 
 
 @pytest.mark.usefixtures("plug_ins")
@@ -146,10 +170,10 @@ def test_a_figure_of_two_measurements_needs_to_be_told_whose(write, tmp_path, dr
     assert "isotropy is a figure of geometry and mine: say whose with --measurement" in said
     for name, title in (("geometry", "Anisotropy"), ("mine", "Own")):
         status, chart, _ = draws(*two, "--measurement", name)
-        assert (status, chart.title) == (0, title)
+        assert (status, title_of(chart)) == (0, title)
     store_record(tmp_path / "s", geometry(FLAT))
     status, chart, _ = draws("isotropy", tmp_path / "s", "--include", path)
-    assert (status, chart.title) == (0, "Anisotropy")
+    assert (status, title_of(chart)) == (0, "Anisotropy")
     status, _, said = draws("isotropy", tmp_path / "s", "--include", path, "--measurement", "mine")
     assert status == 2
     assert "no records of mine; measure it with --measurements mine" in said
@@ -215,8 +239,10 @@ def test_a_sentence_is_counted_from_one_and_its_words_come_from_the_corpus(trees
     status, tree, _ = draws("tree", trees(), "--sentence", 12)
     assert status == 0
     sentence = sample.splits["test"][11]
-    assert (tree.words, tree.gold, tree.predicted) == (sentence.words, *[sentence.heads] * 2)
-    assert tree.title.endswith("test sentence 12")
+    assert tuple(column(tree, "word")) == sentence.words
+    assert set(column(tree, "kind")) == {"gold", "predicted"}
+    n = len(sentence) - 1
+    assert title_of(tree) == f"m, sample 1, test sentence 12: {n} of {n} edges"
 
 
 def test_by_default_it_is_the_first_of_eight_to_fifteen_words_that_has_a_tree(trees, sample, draws):
@@ -224,7 +250,7 @@ def test_by_default_it_is_the_first_of_eight_to_fifteen_words_that_has_a_tree(tr
     lengths = [len(sentence) for sentence in sample.splits["test"]]
     place = next(i for i, n in enumerate(lengths) if i > 0 and 8 <= n <= 15)
     assert status == 0
-    assert tree.words == sample.splits["test"][place].words
+    assert tuple(column(tree, "word")) == sample.splits["test"][place].words
     assert f"sentence {place + 1}; --sentence draws another one" in said
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from board_by_hand import put
+from drawn import data_of
 
 from probes.__main__ import main
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import find_results, joined
-from probes.records.files import unique_records
 from probes.records.record import SCHEMA_VERSION
 
 
@@ -60,7 +61,10 @@ def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, 
     found = joined(unique_records(*named if own_first else reversed(named)))
     assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
     # The scores, and the evidence of the published ones.
-    assert capsys.readouterr().err == "left out 2 duplicate results; -v says which\n"
+    assert (
+        capsys.readouterr().err
+        == "left out 2 duplicate results with other content; -v says which\n"
+    )
 
 
 def test_of_other_folders_the_first_counts(folder, tmp_path, capsys):
@@ -68,7 +72,10 @@ def test_of_other_folders_the_first_counts(folder, tmp_path, capsys):
     for model in ("both", "own"):
         put(theirs, model, "pos", 80)
     assert scores(joined(unique_records(folder, theirs)))["both"] == 0.9
-    assert capsys.readouterr().err == "left out 4 duplicate results; -v says which\n"
+    assert (
+        capsys.readouterr().err
+        == "left out 4 duplicate results with other content; -v says which\n"
+    )
     assert scores(joined(unique_records(theirs, folder)))["both"] == 0.8
 
 
@@ -115,13 +122,15 @@ def test_the_report_is_of_the_users_own_results(folder, capsys):
 def test_figures_take_the_users_own_result(folder, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "probes.rendering.drawing.figures.draw",
-        lambda path, kind, group, style: drawn.append(group),
+        "probes.tables.figures.save",
+        lambda chart, path, look: drawn.append(chart),
     )
     out = str(tmp_path / "x.pdf")
     assert main(["figure", "curves", str(folder / "published"), str(folder), "-o", out]) == 0
-    (unit,) = drawn[0].units
-    assert scores(unit.results) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
+    best = {
+        row["model"]: row["value"] for row in data_of(drawn[0]) if "value" in row and row["x"] == 1
+    }
+    assert best == pytest.approx({"own": 90, "both": 90, "shipped": 99})
 
 
 def test_compare_finds_published_models_where_they_are_named(folder, capsys):

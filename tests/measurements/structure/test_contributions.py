@@ -23,7 +23,7 @@ from probes.measurements.structure.contributions import (
 )
 from probes.measurements.structure.fitting import exact_batches
 from probes.measurements.structure.trees import BINS, DRAWS
-from probes.records.charts import LEFT_OUT
+from probes.statistics.spanning_trees import LEFT_OUT
 
 SIZE = 5
 

@@ -1,6 +1,6 @@
 """Colours by name."""
 
-from probes.rendering.palette import COLOURS, css, distinct
+from probes.tables.colours import COLOURS, css, distinct
 
 
 def test_names_have_distinct_colours():

@@ -1,0 +1,331 @@
+"""Charts of scores by layer, from one frame: heat maps (Liu et al. 2019a), curves, expected layers
+(Tenney et al. 2019a), steps of training, scores by size, and which layers differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from probes.boards.groups import Group
+from probes.boards.retention import front, sizes_and_shares
+from probes.boards.separability import p_best, told_apart
+from probes.common.errors import UserError
+from probes.measurements.cells import layer_marks, metric_name
+from probes.measurements.measurement import LOCALISATION, get_measurement
+from probes.records.record import limit_mark, model_title
+from probes.records.result import Result
+from probes.records.values import ends
+from probes.statistics.metrics import is_percent, shown
+from probes.tables import charts
+from probes.tables.charts import Chart, Look
+
+
+class Drawn(NamedTuple):
+    """A chart, None if there is nothing to draw, and why models are not in it."""
+
+    chart: Chart | None
+    missing: Mapping[str, str] = MappingProxyType({})
+
+
+Scored = tuple[str, str, Result]
+"""A model's label, what the task is called, and a result that was compared with its floor."""
+
+
+def scored(group: Group) -> list[Scored]:
+    """The results of a group beside their random twins, task by task."""
+    return [
+        (model, _task(group, unit), unit.floored[model])
+        for unit in group.units
+        for model in unit.results
+    ]
+
+
+def _task(group: Group, unit: Any) -> str:
+    name = group.short_title(unit)
+    return unit.title if name == unit.title else _with_metric(unit.first)
+
+
+def _with_metric(result: Result) -> str:
+    """The task and below it the metric, its view, and the unit."""
+    return f"{result.task.name}\n{metric_name(result)}{', %' * is_percent(result.task.metric)}"
+
+
+def scores_frame(found: Iterable[Scored]) -> pd.DataFrame:
+    """Headline test scores: a row for each model, task, probe family and layer.
+
+    Columns: model, name, random, task, probe, metric, layer, value, low, high, dev, whether the
+    layer is `best` on dev, `floor` and what has it, whether the score is `floored` (not above it),
+    and `tied`, `beaten` and `borderline`, as the tests of layers say. Numbers are as in records.
+    """
+    return pd.DataFrame(
+        [row for model, task, result in found for row in _rows(model, task, result)],
+        columns=[*_COLUMNS, "best", "tied", "beaten", "floored", "borderline"],
+    )
+
+
+_COLUMNS = (
+    *("model", "name", "random", "task", "probe", "metric", "layer", "value", "low", "high"),
+    *("dev", "floor", "floor_of"),
+)
+
+
+def _rows(model: str, task: str, result: Result) -> Iterable[dict[str, Any]]:
+    floor_of, floor = result.floor or ("", np.nan)
+    tests = p_best(result) or {}
+    about = (model, result.model.name, result.model.random_seed is not None, task)
+    for layer in result.layers:
+        numbers = result.score(layer), *ends(result.interval(layer)), result.score(layer, "dev")
+        values = (*about, result.probe.family, result.task.metric, layer, *numbers)
+        marks = layer_marks(
+            tests.get(layer),
+            best=layer == result.best_number,
+            floored=result.is_floored(layer),
+        )
+        yield {**dict(zip(_COLUMNS, (*values, floor, floor_of), strict=True)), **marks}
+
+
+def _shown(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores as charts show them: shares in percent, and the mark in words."""
+    scale = scores["metric"].map(lambda name: 100 if is_percent(name) else 1)
+    columns = ["value", "low", "high", "floor"]
+    found = scores.assign(**{x: (scores[x].astype(float) * scale).round(4) for x in columns})
+    found["mark"] = "none"
+    for column, mark in zip(("tied", "best", "beaten", "floored"), _MARKS, strict=True):
+        found.loc[found[column].astype(bool), "mark"] = mark
+    return found
+
+
+_MARKS = "not significantly worse", "best on dev", "worse than another", "not above the floor"
+
+
+# Figures.
+
+
+def heat_map(scores: pd.DataFrame, look: Look, panel: str = "model", title: str = "") -> Chart:
+    """Scores of layers and tasks, coloured by points above the floor, which is the lowest row."""
+    found = _shown(scores).assign(
+        panel=scores[panel],
+        row=scores["layer"],
+        column=scores["task"],
+        value=(100 * (scores["value"] - scores["floor"]).astype(float)).round(3),
+        text=[*map(shown, scores["value"], scores["metric"])],
+    )
+    floors = scores.drop_duplicates([panel, "task"])
+    lowest = pd.DataFrame(
+        {
+            "panel": floors[panel],
+            "model": floors["model"],
+            "row": "floor",
+            "column": floors["task"],
+            "text": [*map(shown, floors["floor"].replace(np.nan, None), floors["metric"])],
+            "mark": "none",
+        }
+    )
+    columns = ["panel", "model", "row", "column", "value", "text", "mark"]
+    return charts.heat_map(
+        pd.concat([lowest, found[columns]]),
+        look,
+        down="layer",
+        across="",
+        bar="points above the floor",
+        title=title,
+        scheme="blueorange",
+    )
+
+
+def _heat_map(group: Group, look: Look) -> Drawn:
+    return Drawn(heat_map(scores_frame(scored(group)), look))
+
+
+def of_results(results: Sequence[Result], look: Look) -> Chart:
+    """One model's heat maps, one for each probe family: the picture in a run's folder."""
+    first = results[0]
+    scores = scores_frame((f"{x.probe.family} probe", _with_metric(x), x) for x in results)
+    title = f"{model_title(first)} on {first.corpus.name}{limit_mark(first)}: test scores by layer"
+    return heat_map(scores, look, title=title)
+
+
+def curves(group: Group, look: Look) -> Drawn:
+    """Scores by layer: a panel for each task; dashed lines are floors of trained models."""
+    found = _shown(scores_frame(scored(group)))
+    found = found.assign(panel=found["task"], line="", x=found["layer"])
+    found.loc[found["random"], "mark"] = "none"  # a floor of others
+    floors = found[~found["random"]].drop_duplicates(["panel", "model"])
+    dashed = floors[["panel", "model", "line", "floor"]].rename(columns={"floor": "level"})
+    columns = ["panel", "model", "line", "x", "value", "low", "high", "mark"]
+    return Drawn(charts.lines(pd.concat([found[columns], dashed.assign(mark="none")]), look))
+
+
+def expected_layers(group: Group, look: Look) -> Drawn:
+    """Expected layers with their intervals, and centres of gravity."""
+    found = []
+    missing = {}
+    for unit in group.units:
+        for model, result in unit.results.items():
+            for kind, metric in _KINDS.items():
+                row = result.row(LOCALISATION, metric)
+                if row is None:
+                    missing[model] = get_measurement(LOCALISATION).missing_of(result)
+                    continue
+                low, high = row.interval or (None, None)
+                text = "undefined" if kind == EXPECTED and row.value is None else ""
+                name = group.short_title(unit)
+                found.append((name, model, kind, row.value, low, high, text))
+    frame = pd.DataFrame(found, columns=["name", "model", "kind", "value", "low", "high", "text"])
+    missing = {model: why for model, why in missing.items() if model not in set(frame["model"])}
+    if frame.empty:
+        return Drawn(None, missing)
+    deepest = max(x.model.n_layers for unit in group.units for x in unit.results.values())
+    title = "Expected layers with 95 % intervals, and centres of gravity"
+    return Drawn(charts.points(frame, look, across="layer", title=title, longest=deepest), missing)
+
+
+EXPECTED = "expected layer"
+_KINDS = {EXPECTED: "expected_layer", "centre of gravity": "centre_of_gravity"}
+
+
+def separability(group: Group, look: Look) -> Drawn:
+    """In how many tasks probes tell two layers apart, for every two layers."""
+    numbers, missing = [], {}
+    tasks: set[str] = set()
+    for model, results in group.paths.items():
+        every = {
+            result.task.name: told_apart(result, path)
+            for path, result in results.items()
+            if result.has_all_layers
+        }
+        tested = {task: pairs for task, pairs in every.items() if pairs is not None}
+        if not tested:
+            missing[model] = "no task has training variance and readable predictions at all layers"
+            continue
+        tasks |= tested.keys()
+        counts = Counter(pair for pairs in tested.values() for pair in pairs)
+        layers = range(next(iter(results.values())).model.n_layers + 1)
+        numbers += [
+            (model, i, j, counts[min(i, j), max(i, j)]) for i in layers for j in layers if i != j
+        ]
+    if not numbers:
+        return Drawn(None, missing)
+    frame = pd.DataFrame(numbers, columns=["model", "row", "column", "value"])
+    drawn = charts.heat_map(
+        frame.assign(panel=frame["model"], text=frame["value"].astype(str)),
+        look,
+        down="layer",
+        across="layer",
+        bar="tasks in which two layers differ significantly",
+        title=f"Number of tasks in which layers differ, of {', '.join(sorted(tasks))}",
+        low=0,
+        high=len(tasks),
+    )
+    return Drawn(drawn, missing)
+
+
+def pareto(group: Group, look: Look) -> Drawn:
+    """Shares of the largest model's scores by parameters; the front joins the best of each size."""
+    base, found = sizes_and_shares(group)
+    columns = ["panel", "model", "x", "value", "low", "high"]
+    rows = [
+        (task, name, size, x.value, *(x.interval or (None, None))) for task, name, size, x in found
+    ]
+    frame = pd.DataFrame(rows, columns=columns)
+    if frame.empty:
+        return Drawn(None)
+    # The front lies below the models.
+    order = list(frame["panel"].unique())
+    frame = pd.concat([front(frame), frame]).assign(line="")
+    frame = frame.sort_values("panel", key=lambda x: x.map(order.index), kind="stable")
+    frame[["value", "low", "high"]] = 100 * frame[["value", "low", "high"]].astype(float)
+    title = f"Share of {base}'s score by size"
+    return Drawn(charts.lines(frame, look, x="parameters", y="retention, %", title=title, log=True))
+
+
+_STEP = re.compile(r"step[-_]?(\d+)", re.IGNORECASE)
+
+_FOLDER = re.compile(r"(.*?)[-_]?(?:checkpoint|step)[-_]?(\d+)", re.IGNORECASE)
+
+
+class Revision(NamedTuple):
+    """A state of a model in training; the name of what is in folders may be empty."""
+
+    model: str
+    step: int
+
+
+def revision_of(name: str) -> Revision | None:
+    """What a model's name says of training; None if it names no step.
+
+    The step is the number after "step" in a revision (``M@stage1-step150-tokens1B``: 150), else its
+    only number (``M@1000``); of a local folder the number after checkpoint or step
+    (``checkpoint-500``).
+    """
+    model, mark, revision = name.rpartition("@")
+    if not mark:
+        folder = _FOLDER.fullmatch(name)
+        return Revision(folder[1], int(folder[2])) if folder else None
+    numbers = _STEP.findall(revision) or re.findall(r"\d+", revision)
+    return Revision(model, int(numbers[0])) if len(numbers) == 1 else None
+
+
+def steps(group: Group, look: Look) -> Drawn:
+    """Scores by layer and training step, a panel for each task.
+
+    Raises:
+        UserError: the revisions are of several models, or two of one step.
+    """
+    scores = scores_frame(scored(group))
+    found = {
+        label: None if random else revision_of(name)
+        for label, name, random in zip(
+            scores["model"], scores["name"], scores["random"], strict=True
+        )
+    }
+    known = {label: each for label, each in found.items() if each}
+    missing = {x: "its name has no training step" for x in group.models if x not in known}
+    first: dict[int, str] = {}
+    for label, each in known.items():
+        if (other := first.setdefault(each.step, label)) != label:
+            raise UserError(f"{other} and {label} are both of step {each.step}; name one of them.")
+    models = sorted({each.model for each in known.values()})
+    if len(models) > 1:
+        raise UserError(
+            f"These are steps of several models ({', '.join(models)}); name the folders of one."
+        )
+    if not known:
+        return Drawn(None, missing)
+    kept = _shown(scores[scores["model"].isin(known)])
+    frame = kept.assign(
+        panel=kept["task"],
+        row=kept["layer"],
+        column=[known[label].step for label in kept["model"]],
+        text=kept["value"].map("{:.1f}".format),
+    )
+    title = " · ".join(filter(None, (*models, group.corpus, f"{group.probe} probe")))
+    return Drawn(
+        charts.heat_map(
+            frame[["panel", "model", "row", "column", "value", "text"]],
+            look,
+            down="layer",
+            across="training step",
+            bar="score on test",
+            title=title,
+        ),
+        missing,
+    )
+
+
+FIGURES: dict[str, Callable[[Group, Look], Drawn]] = {
+    "heatmap": _heat_map,
+    "expected-layers": expected_layers,
+    "curves": curves,
+    "separability": separability,
+    "steps": steps,
+    "pareto": pareto,
+}
+"""Figures of scores, by the names of `python -m probes figure`."""

@@ -1,0 +1,72 @@
+"""Colours of models in pages and figures, and shades of scores in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
+"""After Okabe & Ito 2008, with the light ones darkened; beyond six models, symbols differ too."""
+
+SYMBOLS = {
+    "circle": "●○",
+    "square": "■□",
+    "diamond": "◆◇",
+    "triangle-up": "▲△",
+    "triangle-down": "▼▽",
+}
+"""Vega's names of markers, with characters for them, filled and open."""
+
+_RAMP = (
+    (68, 1, 84),
+    (71, 45, 123),
+    (59, 82, 139),
+    (44, 114, 142),
+    (33, 145, 140),
+    (40, 174, 128),
+    (94, 201, 98),
+    (173, 220, 48),
+    (253, 231, 37),
+)
+"""Points of viridis, the colour map of the heat maps."""
+
+
+def shade(share: float) -> tuple[int, int, int]:
+    """Red, green and blue, 0 to 255, from the darkest shade (0) to the lightest (1)."""
+    place = share * (len(_RAMP) - 1)
+    below = min(int(place), len(_RAMP) - 2)
+    red, green, blue = (
+        round(a + (place - below) * (b - a))
+        for a, b in zip(_RAMP[below], _RAMP[below + 1], strict=True)
+    )
+    return red, green, blue
+
+
+def colours_of(places: Floats) -> NDArray[np.uint8]:
+    """Red, green, blue and opacity of places from 0 to 1; NaN is transparent. Shape (…, 4)."""
+    known = ~np.isnan(places)
+    at = np.linspace(0, 1, len(_RAMP))
+    every = [np.interp(places, at, [colour[i] for colour in _RAMP]) for i in range(3)]
+    found = np.stack([*every, np.full(places.shape, 255.0)], axis=-1)
+    return np.where(known[..., None], found, 0).round().astype(np.uint8)
+
+
+def css(share: float) -> str:
+    """The shade as ``#rrggbb``."""
+    return "#{:02x}{:02x}{:02x}".format(*shade(share))
+
+
+def shades(n: int) -> list[str]:
+    """Colours of `n` things that have an order, from dark to light; the lightest are left out."""
+    return [css(0.92 * i / max(1, n - 1)) for i in range(n)]
+
+
+def distinct(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each name: as different as possible, or of many, shades."""
+    every = list(names)
+    colours = COLOURS if len(every) <= len(COLOURS) else shades(len(every))
+    return dict(zip(every, colours, strict=False))

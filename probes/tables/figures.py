@@ -1,0 +1,115 @@
+"""Writes charts as PDF, SVG and PNG files, by vl-convert."""
+
+from __future__ import annotations
+
+import re
+import resource
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from probes.common.errors import UserError, printable_lines
+from probes.common.files import published
+from probes.tables.charts import FONTS, INCH, Chart, Look
+
+FORMATS = (".pdf", ".svg", ".png")
+"""Of figures, by the ends of their files' names."""
+
+ADDRESSES = 128 << 30
+"""What a process may reserve, at the least, if it is to draw; 67 GB were measured."""
+
+
+def svg(chart: Chart, look: Look) -> str:
+    """A chart as SVG, which holds no address of the network."""
+    import vl_convert
+
+    spec = printable_spec({**chart.to_dict(), "config": look.config})
+    return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
+
+
+def save(chart: Chart, path: Path, look: Look) -> None:
+    """Write a chart in the format that the file's name ends in."""
+    write(path, svg(chart, look))
+
+
+def write(path: Path, drawn: str, form: str = "", dpi: int = 300) -> None:
+    """Write an SVG in the format that the file's name, or `form`, ends in."""
+    import vl_convert
+
+    match form or path.suffix.lower():
+        case ".pdf":
+            data = vl_convert.svg_to_pdf(drawn)
+        case ".png":
+            data = vl_convert.svg_to_png(drawn, scale=dpi / INCH, ppi=INCH)
+        case _:
+            # Units are points.
+            data = re.sub(r'(width|height)="([\d.]+)"', r'\1="\2pt"', drawn, count=2).encode()
+    with published(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def printable_spec(spec: Any) -> Any:
+    """A specification in whose texts control characters are escaped."""
+    match spec:
+        case str():
+            return printable_lines(spec)
+        case dict():
+            return {name: printable_spec(x) for name, x in spec.items()}
+        case list() | tuple():
+            return list(map(printable_spec, spec))
+    return spec
+
+
+def no_room() -> str:
+    """Why nothing can be drawn in this process; empty if it can.
+
+    V8, which is in vl-convert, reserves many more addresses than it uses memory, and ends the
+    process where it does not get them.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY or limit >= ADDRESSES:
+        return ""
+    return (
+        f"drawing takes {ADDRESSES >> 30} GB of addresses (not of memory), and this process is "
+        f"limited to {limit / 2**30:.1f} GB (ulimit -v)"
+    )
+
+
+def font_of(name: str, folder: Path | None) -> str:
+    """The families to draw in: the one asked for, and others for letters that it lacks.
+
+    Args:
+        folder: with more fonts than those of the system.
+
+    Raises:
+        UserError: no such font is installed, or the folder is not there.
+    """
+    import vl_convert
+
+    if folder is not None:
+        if not folder.is_dir():
+            raise UserError(f"--fonts {folder}: there is no such folder.")
+        vl_convert.register_font_directory(str(folder.resolve()))
+    if not name:
+        return FONTS
+    other = _drawn_in("no font is called this")
+    if (found := _drawn_in(name)) == other and _plain(name) not in _plain(found):
+        raise UserError(
+            f"--font {name}: no such font is installed; name its family as the system does, or "
+            "its folder by --fonts."
+        )
+    return f"{name}, {FONTS}"
+
+
+def _drawn_in(family: str) -> str:
+    """The name of the font that a letter is drawn in, as the PDF file has it."""
+    import vl_convert
+
+    text = f'<text y="9" font-family="{escape(family)}">a</text>'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">{text}</svg>'
+    found = re.search(rb"/BaseFont\s*/(?:[A-Z]{6}\+)?([^\s/]+)", vl_convert.svg_to_pdf(svg))
+    return found[1].decode() if found else ""
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

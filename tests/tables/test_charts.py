@@ -1,0 +1,289 @@
+"""Charts draw what is in their frames: of every view and every figure of scores."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import vl_convert
+from drawn import column, data_of, png_pixels, svg, texts, width_of
+
+from probes.boards.groups import corpus_groups, group, model_labels, of_corpora
+from probes.boards.score_charts import FIGURES, scored, scores_frame
+from probes.cli.figures import FIGURES as NAMES
+from probes.measurements.chart_views import Cells, Lines, Maps, findings_of
+from probes.measurements.choosing import chosen
+from probes.measurements.joined_results import joined
+from probes.measurements.measurement import probe_measurements
+from probes.measurements.pivots import Pivot
+from probes.records.files import find_records
+from probes.tables import charts
+from probes.tables.charts import INCH, PAGE, PAPER, Look
+from probes.tables.colours import COLOURS
+
+PUBLISHED = Path(__file__).parents[2] / "results" / "published"
+
+SAMPLE = sorted(PUBLISHED.glob("*/sample"))
+
+
+@pytest.fixture(scope="module")
+def records():
+    found = {path: x for folder in SAMPLE for path, x in find_records(folder).items()}
+    if not found:
+        pytest.skip("the published results are of another schema")
+    return found
+
+
+@pytest.fixture(scope="module")
+def scores(records):
+    (linear,) = (x for x in group(joined(records))[0] if x.probe == "linear")
+    return linear
+
+
+@pytest.fixture(scope="module")
+def findings(records, scores):
+    """What each view is made from, by measurement and view."""
+    others = of_corpora(records)
+    groups, _ = corpus_groups(others, model_labels({**others, **joined(records)}))
+    found = [(x.measurement, findings_of(x.measurement, x.records, x.paths)) for x in groups]
+    pos = next(unit for unit in scores.units if unit.name == "pos")
+    found += [(x, findings_of(x, pos.results, {})) for x in probe_measurements()]
+    views = ((its, view, each) for its, each in found for view in its.views)
+    return [x for x in views if not isinstance(x[1], Pivot) and x[2].records]
+
+
+def test_every_view_draws_all_its_numbers(findings):
+    drawn = set()
+    for its, view, found in findings:
+        known = found.records.keys() - view.missing(found).keys()
+        if not known:
+            continue
+        chart = view.draw(found, PAGE)
+        drawn.add(type(view).__name__)
+        text = svg(view.draw(found, PAPER))
+        assert "<text" in text, view.name
+        if isinstance(view, Maps):
+            assert len(column(chart, "url")) == sum(
+                found.arrays[x][view.array].shape[0] * found.arrays[x][view.array].shape[1]
+                for x in known
+            )
+            continue
+        if not isinstance(view, (Lines, Cells)):
+            continue
+        metrics = [view.metric] if isinstance(view.metric, str) else [*view.metric]
+        where = view.where
+        if len(found.records) > 1 and isinstance(view, Lines):
+            where = {**where, **view.of_several}
+        rows = chosen(found.frame, metrics, where).dropna(subset=["value"])
+        if isinstance(view, Lines):
+            at = rows[view.x]
+            rows = rows[(at > 0) | at.isna()] if view.log else rows
+        shown = {round(x, 6) for x in [*column(chart, "value"), *column(chart, "level")]}
+        # Shares are drawn in percent.
+        expected = ({round(scale * x, 6) for x in rows["value"]} for scale in (1, 100))
+        assert any(shown >= each for each in expected), (its.name, view.name)
+        assert set(column(chart, "model")) == known
+    assert drawn >= {"Lines", "Cells", "Maps", "RelationsGrid"}
+
+
+def test_every_figure_of_scores_has_the_scores_of_the_records(scores):
+    assert tuple(FIGURES) == NAMES
+    drawn = {name: draw(scores, PAPER) for name, draw in FIGURES.items()}
+    assert drawn["steps"].chart is None
+    assert set(drawn["steps"].missing.values()) == {"its name has no training step"}
+    pos = next(unit for unit in scores.units if unit.name == "pos")
+    for model, result in pos.results.items():
+        expected = [100 * result.score(layer) for layer in result.layers]
+        curves = column(drawn["curves"].chart, "value", model=model, panel="pos\naccuracy, %")
+        assert curves == pytest.approx(expected)
+        cells = [
+            row for row in data_of(drawn["heatmap"].chart)
+            if row["model"] == model and row["column"].startswith("pos\n") and row["row"] != "floor"
+        ]  # fmt: skip
+        assert [row["text"] for row in cells] == [f"{x:.1f}" for x in expected]
+        floor = 100 * pos.floored[model].floor[1]
+        points = [x - floor for x in expected]
+        assert [row["value"] for row in cells] == pytest.approx(points, abs=1e-3)
+    located = pos.results["all-MiniLM-L6-v2"].row("localisation", "expected_layer")
+    (value,) = column(drawn["expected-layers"].chart, "value", name="pos", kind="expected layer")
+    assert value == located.value
+    # The share of a model of itself.
+    assert set(column(drawn["pareto"].chart, "value")) == {100}
+    for name in ("heatmap", "curves", "expected-layers", "separability", "pareto"):
+        said = " ".join(texts(svg(drawn[name].chart)))
+        assert "all-MiniLM-L6-v2" in said, name
+
+
+def test_a_frame_of_scores_says_what_tables_mark(scores):
+    frame = scores_frame(scored(scores))
+    assert len(frame) == sum(len(r.layers) for u in scores.units for r in u.results.values())
+    one = frame[(frame["model"] == "all-MiniLM-L6-v2") & frame["task"].str.startswith("pos")]
+    result = next(u for u in scores.units if u.name == "pos").floored["all-MiniLM-L6-v2"]
+    assert one.loc[one["best"], "layer"].tolist() == [result.best_number]
+    assert one["floor_of"].unique().tolist() == [result.floor[0]]
+    assert one["dev"].tolist() == [result.score(x, "dev") for x in result.layers]
+    assert one["floored"].tolist() == [result.is_floored(x) for x in result.layers]
+
+
+CURVES = pd.DataFrame(
+    [("", model, "", x, y + x, y + x - 0.5, y + x + 0.5)
+     for model, y in (("m", 1.0), ("random:m", 0.5), ("n", 2.0)) for x in range(3)],
+    columns=["panel", "model", "line", "x", "value", "low", "high"],
+)  # fmt: skip
+
+
+def scale_of(chart, channel):
+    """Domain and range of the first scale of a channel."""
+    for layer in chart.to_dict()["layer"]:
+        if scale := layer["encoding"].get(channel, {}).get("scale"):
+            return dict(zip(scale["domain"], scale["range"], strict=True))
+    return {}
+
+
+def test_random_twins_are_dotted_in_their_models_colour():
+    chart = charts.lines(CURVES, PAPER)
+    assert scale_of(chart, "color") == {
+        "m": COLOURS[0], "random:m": COLOURS[0], "n": COLOURS[1]
+    }  # fmt: skip
+    assert scale_of(chart, "strokeDash") == {"m": [1, 0], "random:m": [1, 1.5], "n": [1, 0]}
+
+
+def test_many_lines_have_colours_of_their_own():
+    many = pd.concat([CURVES[:3].assign(line=f"layer {i}") for i in range(9)])
+    colours = scale_of(charts.lines(many, PAPER, by="line"), "color")
+    assert len(set(colours.values())) == 9
+
+
+def test_marks_are_shapes_and_a_single_number_has_a_bar():
+    marked = CURVES[:4].assign(mark=["best on dev", "none", "not above the floor", "none"])
+    drawn = svg(charts.lines(marked, PAPER))
+    assert {"best on dev", "not above the floor"} <= set(texts(drawn))
+    assert "worse than another" not in texts(drawn)
+    chart = charts.lines(marked, PAPER)
+    assert column(chart, "model", alone=True) == ["random:m"]
+
+
+def test_levels_stand_in_every_panel_with_their_names():
+    level = pd.DataFrame({"panel": [""], "level": [0.75], "name": ["neighbours"]})
+    chart = charts.lines(pd.concat([CURVES, level]), PAPER, y="share, %", title="Shares")
+    assert {"neighbours", "share, %", "Shares", "layer", "random:m"} <= set(texts(svg(chart)))
+
+
+CELLS = pd.DataFrame(
+    [("m", row, column, 0.1 * row + 0.01 * column, f".{row}{column}")
+     for row in range(3) for column in range(1, 3)],
+    columns=["panel", "row", "column", "value", "text"],
+)  # fmt: skip
+
+
+def test_a_heat_map_has_whole_numbers_upwards_and_names_below_them():
+    frame = pd.concat(
+        [CELLS, pd.DataFrame({"panel": "m", "row": "floor", "column": [1], "text": ".99"})]
+    )
+    chart = charts.heat_map(frame, PAPER, down="layer", across="head", bar="share")
+    said = texts(svg(chart))
+    order = {row["row_at"]: row["row"] for row in data_of(chart)}
+    assert [order[x] for x in sorted(order)] == ["2", "1", "0", "floor"]
+    assert {".01", ".21", ".99", "share", "layer", "head", "m"} <= set(said)
+
+
+def test_numbers_that_do_not_fit_are_not_written():
+    wide = pd.concat([CELLS.assign(column=CELLS["column"] + 2 * i) for i in range(40)])
+    said = texts(svg(charts.heat_map(wide, PAPER, down="layer", across="head", bar="share")))
+    assert not any(x.startswith(".") for x in said)
+
+
+def test_pictures_are_coloured_by_the_square_root_with_the_first_row_at_the_top():
+    pixels = png_pixels(charts.picture(np.array([[0.0, 1.0], [0.25, np.nan]])))
+    assert pixels[0].tolist() == [[68, 1, 84, 255], [253, 231, 37, 255]]
+    assert pixels[1].tolist() == [[33, 145, 140, 255], [0, 0, 0, 0]]  # the middle of viridis
+
+
+def test_an_arc_is_above_those_that_it_contains():
+    edges = [(0, 1), (0, 3), (1, 2), (1, 3)]
+    assert charts.heights(edges) == {(0, 1): 1, (1, 2): 1, (1, 3): 2, (0, 3): 3}
+
+
+def test_a_tree_has_gold_edges_above_and_found_ones_below():
+    edges = pd.DataFrame(
+        [(-1, 1, "gold", False), (0, 1, "gold", False), (1, 2, "gold, of punctuation", False),
+         (0, 1, "predicted", True), (0, 2, "wrong", True)],
+        columns=["first", "last", "kind", "below"],
+    )  # fmt: skip
+    chart = charts.arcs(("She", "sleeps", "."), edges, PAPER, title="One")
+    up, down = (
+        {row["kind"] for row in data_of(chart) if "kind" in row and sign * row["y"] > 0}
+        for sign in (1, -1)
+    )
+    assert (up, down) == ({"gold", "gold, of punctuation"}, {"predicted", "wrong"})
+    assert {"She", "sleeps", "One", *up, *down} <= set(texts(svg(chart)))
+    apexes = {
+        edge: max(abs(row["y"]) for row in data_of(chart) if row.get("edge") == edge)
+        for edge in range(5)
+    }
+    assert apexes[0] > apexes[1] == apexes[2] == apexes[3] < apexes[4]
+
+
+@pytest.mark.parametrize(("inches", "names"), [*itertools.product((3.3, 6.8, 12), (1, 3))])
+def test_the_whole_is_about_as_wide_as_the_look(inches, names):
+    look = Look(inches * INCH)
+    curves = pd.concat([CURVES.assign(panel=f"task {i}") for i in range(names)])
+    cells = pd.concat([CELLS.assign(panel=f"model {i}") for i in range(names)])
+    for chart in (
+        charts.lines(curves, look, y="accuracy, %"),
+        charts.heat_map(cells, look, down="layer", across="head", bar="share"),
+    ):
+        assert width_of(svg(chart, look)) == pytest.approx(inches * INCH, rel=0.1)
+
+
+HOSTILE = [
+    '"+alert(1)+"', '\\"+alert(1)+\\"', "</text><script>alert(1)</script>", "{{alert(1)}}",
+    "a.b[0]:Q", "datum['x'];alert(1)", "\x1b[31malert\x1b[0m",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_users_have_named_is_no_expression_and_is_escaped(name):
+    curves = CURVES.assign(
+        panel=name, line=name, model=CURVES["model"].where(CURVES["x"] < 0, name)
+    )
+    cells = CELLS.assign(panel=name, row=name, text=name)
+    bars = CURVES.rename(columns={"line": "name"}).assign(name=name, model=name, kind=name)
+    url = charts.picture(np.zeros((2, 2)))
+    for look in (PAPER, PAGE):
+        more = {"down": "layer", "across": "head", "title": name}
+        for chart in (
+            charts.lines(curves, look, y=name, title=name),
+            charts.lines(pd.concat([curves, curves.assign(panel="b")]), look, by="line"),
+            charts.heat_map(cells, look, bar=name, **more),
+            charts.points(bars, look, across="layer", title=name, longest=3),
+            charts.pictures(cells.assign(kind=name, url=url), look, kinds={name: name}, **more),
+            charts.arcs((name,), pd.DataFrame(
+                [(-1, 0, "gold", False)], columns=["first", "last", "kind", "below"]
+            ), look, title=name),
+        ):  # fmt: skip
+            spec = {**chart.to_dict(), "config": look.config}
+            compiled = vl_convert.vegalite_to_vega(spec)
+            assert not [x for x in expressions(compiled) if "alert" in x]
+            drawn = svg(chart, look)
+            assert "<script" not in drawn
+            assert "\x1b" not in drawn
+
+
+def expressions(spec, key=""):
+    """Whatever Vega reads as an expression."""
+    if isinstance(spec, dict):
+        for name, each in spec.items():
+            if name not in ("values", "domain", "range"):
+                yield from expressions(each, name)
+    elif isinstance(spec, list):
+        for each in spec:
+            yield from expressions(each, key)
+    elif isinstance(spec, str) and key in ("signal", "expr", "test", "update", "init", "as"):
+        yield spec
+
+
+def test_letters_that_the_font_lacks_are_drawn():
+    scripts = CURVES[:6].replace({"m": "Ελληνικά", "random:m": "русский עברית"})
+    assert {"Ελληνικά", "русский עברית"} <= set(texts(svg(charts.lines(scripts, PAPER))))
