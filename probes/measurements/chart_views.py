@@ -249,7 +249,9 @@ class Cells:
         if self.more and look.hover:
             texts = {model: self.more(found, model) for model in frame["model"].unique()}
             places = zip(frame["model"], frame["row"], frame["column"], strict=True)
-            frame["said"] = [texts[model][row, column] for model, row, column in places]
+            frame["said"] = pd.Series(
+                [texts[model][row, column] for model, row, column in places], dtype=object
+            )
         title = self.title or label_of(self.metric)
         return charts.heat_map(
             frame,
