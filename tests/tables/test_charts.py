@@ -287,3 +287,14 @@ def expressions(spec, key=""):
 def test_letters_that_the_font_lacks_are_drawn():
     scripts = CURVES[:6].replace({"m": "Ελληνικά", "random:m": "русский עברית"})
     assert {"Ελληνικά", "русский עברית"} <= set(texts(svg(charts.lines(scripts, PAPER))))
+
+
+def test_charts_without_a_number_are_drawn_empty():
+    nothing = {"value": None, "low": None, "high": None}
+    bars = CURVES.rename(columns={"line": "name"}).assign(kind="k", text="undefined", **nothing)
+    for scheme in ("viridis", "blueorange"):
+        cells = CELLS.assign(value=None, text="–")
+        more = {"down": "layer", "across": "head", "bar": "share", "scheme": scheme}
+        assert "–" in texts(svg(charts.heat_map(cells, PAPER, **more)))
+    assert "undefined" in texts(svg(charts.points(bars, PAPER, across="layer", longest=3)))
+    assert "layer" in texts(svg(charts.lines(CURVES.assign(**nothing), PAPER)))
