@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,10 +43,10 @@ from probes.examples.examples import Examples, collect_examples
 from probes.extraction.store import StoreKey
 from probes.extraction.vectors import Sharded, Vectors, layer_part
 from probes.extraction.views import View
-from probes.measurements.context import Context
-from probes.measurements.measurement import NoOptions
+from probes.measurements.context import TaskContext
+from probes.measurements.measurement import NoOptions, as_found
 from probes.measurements.probing import Probing
-from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.scores import scores
 from probes.records.header import ModelRecord
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Rows
@@ -105,19 +106,20 @@ def scores_of(
     """Accuracy of one fit per layer, as a run measures it."""
     cpu = torch.device("cpu")
     data = ProbingData(examples, view, vectors, cpu, project=None)
-    context = Context(
+    unread: dict[str, Any] = dict.fromkeys(("read", "read_changed", "sites"))
+    context = TaskContext(
         corpus=corpus,
         model=ModelRecord.model_validate(vectors.manifest["model"]),
         extent=dict.fromkeys(layers, 1),
         view=view,
         stored=vectors,
-        read=lambda texts, collector: iter(()),
+        **unread,
         device=cpu,
         options=NoOptions(),
         title="scores",
         probing=Probing(data, spec, default_budget(cpu)),
     )
-    found = Rows.of(ScoreMeasurement().compute(context).rows)
+    found = Rows.of(as_found(scores(context)).rows)
     return {layer: row.value or 0.0 for layer in layers if (row := found.at("accuracy", layer))}
 
 

@@ -35,7 +35,9 @@ from probes.measurements.chart_views import Lines as Lines
 from probes.measurements.chart_views import Maps as Maps
 from probes.measurements.choosing import BestOnDev as BestOnDev
 from probes.measurements.choosing import PlacesOf as PlacesOf
-from probes.measurements.context import Context as Context
+from probes.measurements.context import ModelContext as ModelContext
+from probes.measurements.context import PairContext as PairContext
+from probes.measurements.context import TaskContext as TaskContext
 from probes.measurements.measurement import Found as Found
 from probes.measurements.measurement import Measurement as Measurement
 from probes.measurements.measurement import NoOptions as NoOptions

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from probes import __version__
-from probes.cli.arguments import Parser, add_include, exit_status
+from probes.cli.arguments import Parser, add_setting, exit_status
 from probes.common.errors import UserError, out_of_memory
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
@@ -89,7 +89,7 @@ def _main(arguments: list[str]) -> int:
 
 def _add_arguments(parser: ArgumentParser, command: ModuleType) -> None:
     command.add_arguments(parser)
-    add_include(parser)
+    add_setting(parser, "include")
     parser.add_argument("-v", "--verbose", action="store_true", help="print details and tracebacks")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only errors")
 

@@ -1,4 +1,4 @@
-"""Whether probes from another seed predict what the reported ones do."""
+"""Agreement of probes that start from two seeds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from probes import Frozen, Lines, Measurement, Pivot, Row, measurement
+from probes import Frozen, Lines, Pivot, Row, measurement
 
 if TYPE_CHECKING:
-    from probes import Context
+    from probes import TaskContext
 
 
 class Options(Frozen):
@@ -18,32 +18,33 @@ class Options(Frozen):
     seed: int = Field(default=1, ge=1, description="seed of the other probes")
 
 
-@measurement
-class OfProbes(Measurement):
-    """The share of test examples on which probes from two seeds agree, by layer."""
+def missing(task, probe, level) -> str:
+    """Why it is not made for a task and probe family; empty if it is."""
+    return "predictions are numbers" if task.kind == "regression" else ""
 
-    name = "of_probes"
-    asks = ("scores",)
+
+def extent(request):
+    """How often which layers are measured; `request.scores` says which have scores."""
+    return dict.fromkeys(request.layers, 1)
+
+
+@measurement(
+    "of_probes",
+    after="scores",
     # Raise it whenever the same input would give other numbers.
-    version = 1
-    summary = "share of test examples on which probes from two seeds agree"
-    options = Options
+    version=1,
+    options=Options,
+    missing=missing,
+    extent=extent,
     # Shown by `show --by of_probes`, in layers.md and on the page.
-    views = (Pivot(), Lines("of_probes", "agreement"))
+    views=(Pivot(), Lines("of_probes", "agreement")),
+)
+def of_probes(context: TaskContext):
+    """Share of test examples on which probes from two seeds agree."""
+    from probes import Draw  # which imports torch: only where something is computed
 
-    def missing(self, task, probe, level) -> str:
-        # Why it is not made for a task and probe family; empty if it is.
-        return "predictions are numbers" if task.kind == "regression" else ""
-
-    def extent(self, request):
-        # How often which layers are measured; request.scores says which have scores.
-        return dict.fromkeys(request.layers, 1)
-
-    def compute(self, context: Context):
-        from probes import Draw  # which imports torch: only where something is computed
-
-        reported = context.predicted(context.layers)  # (layers, examples)
-        fits = context.fits(context.layers, [Draw(seed=context.options.seed)])
-        other = fits.predicted["test"][:, 0]  # (layers, fits, examples)
-        for layer, one, two in zip(context.layers, reported, other, strict=True):
-            yield Row("agreement", (one == two).mean(), layer, n=len(one))
+    reported = context.predicted(context.layers)  # (layers, examples)
+    fits = context.fits(context.layers, [Draw(seed=context.options.seed)])
+    other = fits.predicted["test"][:, 0]  # (layers, fits, examples)
+    for layer, one, two in zip(context.layers, reported, other, strict=True):
+        yield Row("agreement", (one == two).mean(), layer, n=len(one))

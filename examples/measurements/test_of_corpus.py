@@ -19,4 +19,4 @@ def test_what_is_found_in_hand_written_vectors():
         words=lambda split, layer: np.array(VECTORS[layer]),
         options=its.options(),
     )
-    assert {row.layer: row.value for row in its.compute(context)} == {0: 3.0, 2: 2.0}
+    assert {row.layer: row.value for row in its(context)} == {0: 3.0, 2: 2.0}

@@ -21,4 +21,4 @@ def test_what_is_found_in_hand_written_predictions():
         predicted=lambda layers: REPORTED,
         fits=lambda layers, draws: SimpleNamespace(predicted={"test": OTHER[:, None]}),
     )
-    assert {row.layer: row.value for row in its.compute(context)} == {0: 1.0, 2: 0.75}
+    assert {row.layer: row.value for row in its(context)} == {0: 1.0, 2: 0.75}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Aspect, sifted
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Columns, sifted
 from probes.boards.floors import with_floor
+from probes.measurements.columns import values
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
@@ -174,11 +175,11 @@ def _preference(result: Result) -> tuple[Any, ...]:
     )
 
 
-def _foremost(candidates: Sequence[Candidate], purpose: Sequence[Aspect]) -> Result:
+def _foremost(candidates: Sequence[Candidate], columns: Columns) -> Result:
     """A result that others have to equal: a preferred one; of equal ones the most frequent."""
 
     def words(candidate: Candidate) -> tuple[str, ...]:
-        return tuple(aspect.in_words(candidate.result) for aspect in purpose)
+        return tuple(map(str, values(candidate.result, columns)))
 
     counts = Counter(map(words, candidates))
 
@@ -189,10 +190,10 @@ def _foremost(candidates: Sequence[Candidate], purpose: Sequence[Aspect]) -> Res
 
 
 def _sifted(
-    candidates: Sequence[Candidate], purpose: Sequence[Aspect]
+    candidates: Sequence[Candidate], columns: Columns
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """The candidates that may stand together; and the others, with what is different."""
     by_path = {candidate.path: candidate for candidate in candidates}
     found = {path: candidate.result for path, candidate in by_path.items()}
-    alike, apart = sifted(found, _foremost(candidates, purpose), purpose)
+    alike, apart = sifted(found, _foremost(candidates, columns), columns)
     return [by_path[path] for path in alike], [(by_path[path], why) for path, why in apart.items()]

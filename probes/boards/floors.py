@@ -13,19 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from probes.boards.comparable import (
-    METRIC,
-    PROBE,
-    SAME_LAYER_TABLE,
-    SOURCE,
-    TASK,
-    TASK_VERSION,
-    VIEW,
-    K,
-    sifted,
-    twins_beside,
-    twins_of,
-)
+from probes.boards.comparable import SAME_FLOOR, K, sifted, twins_beside, twins_of
 from probes.common.arrays import Floats
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import is_current
@@ -34,9 +22,6 @@ from probes.records.files import if_readable
 from probes.records.result import FloorTest, Result
 from probes.statistics.replicates import Replicates, drawn
 from probes.statistics.significance import Errors, above_all
-
-SAME_FLOOR = (*SAME_LAYER_TABLE, TASK, TASK_VERSION, VIEW, METRIC, SOURCE, PROBE)
-"""Aspects that a result and those of its random twins have in common."""
 
 
 class TwinLayer(NamedTuple):

@@ -18,16 +18,17 @@ from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.terminal import progress
-from probes.measurements.frame import FILE_KINDS, File, Frame, checked, frame_of
+from probes.measurements.frame import FILE_KINDS, File, Frame, frame_of
 from probes.measurements.measurement import measurements
 from probes.measurements.plugin_keys import plugin_failure
+from probes.measurements.validation import validated
 from probes.records.files import file_state, read_record, read_records, record_paths
 from probes.records.record import SCHEMA_VERSION, Record
 
 HEADERS, ROWS = ".record-headers.parquet", ".record-rows.parquet"
 """Files of the cache, in the folder of results."""
 
-_VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 1"
+VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 2"
 """A cache of another version is not used; to be raised when the same record gives another frame."""
 
 
@@ -39,19 +40,21 @@ def stored_frame(output: Path, read: Callable[[Path], Record] = read_record) -> 
     Args:
         read: reads a record that is not in the cache yet.
     """
-    headers, rows = _cached(output)
+    kept = _cached(output)
     files: dict[File, Path] = {
         (_name(path, output), *file_state(path)): path for path in record_paths(output)
     }
-    known = [*headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
+    known = [*kept.headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
     is_kept = [file in files for file in known]
     new = frame_of(_read({file: files[file] for file in files.keys() - {*known}}, read))
     # What a measurement that is not loaded found is known only in a run that loads it.
     is_loaded = new.headers["measurement"].isin([*measurements])
-    kept = Frame(headers.loc[is_kept], rows)
+    if not all(is_kept):
+        kept = kept.only(is_kept)
+    found = _joined(kept, new) if len(new.headers) else kept
     if not all(is_kept) or is_loaded.any():
-        _write(output, _joined(kept, Frame(new.headers[is_loaded], new.rows)))
-    return _joined(kept, new) if len(new.headers) else kept
+        _write(output, found if is_loaded.all() else _joined(kept, new.only(is_loaded)))
+    return found
 
 
 def path_of(output: Path, name: str) -> Path:
@@ -65,11 +68,11 @@ def _name(path: Path, output: Path) -> str:
 
 
 def _joined(kept: Frame, new: Frame) -> Frame:
-    """The records of both, in the order of their paths, without rows of others."""
+    """The records of both, in the order of their paths."""
     headers = pd.concat([kept.headers, new.headers], ignore_index=True)
     order = sorted(headers.index, key=lambda i: str(path_of(Path(), headers["path"][i])))
-    rows = [frame.rows[frame.rows["path"].isin(frame.headers["path"])] for frame in (kept, new)]
-    return Frame(headers.take(order).reset_index(drop=True), pd.concat(rows, ignore_index=True))
+    rows = pd.concat([kept.rows, new.rows], ignore_index=True)
+    return Frame(headers.take(order).reset_index(drop=True), rows)
 
 
 def _read(files: dict[File, Path], read: Callable[[Path], Record]) -> dict[File, Record]:
@@ -79,7 +82,7 @@ def _read(files: dict[File, Path], read: Callable[[Path], Record]) -> dict[File,
     with infrequent_garbage_collection():
         for path, record in read_records(file_of, read).items():
             try:
-                found[file_of[path]] = checked(record, path)
+                found[file_of[path]] = validated(record, path)
             except UserError as error:
                 progress.say(f"left out {error}")
             except Exception as error:
@@ -98,7 +101,7 @@ def _cached(output: Path) -> Frame:
         found = Frame(pd.read_parquet(output / HEADERS), pd.read_parquet(output / ROWS))
         one, other = (table.attrs["stamp"] for table in found)
         alike = all(a.dtypes.equals(b.dtypes) for a, b in zip(found, empty, strict=True))
-        return found if one == other and one.startswith(f"{_VERSION} ") and alike else empty
+        return found if one == other and one.startswith(f"{VERSION} ") and alike else empty
     # pyarrow's own errors are of these kinds.
     except (OSError, ValueError, LookupError, TypeError, RuntimeError):
         return empty
@@ -109,7 +112,7 @@ def _write(output: Path, frame: Frame) -> None:
 
     Rows come first: a process that ends between the two leaves a cache that is not used.
     """
-    stamp = f"{_VERSION} {uuid.uuid4()}"
+    stamp = f"{VERSION} {uuid.uuid4()}"
     for name, table in ((ROWS, frame.rows), (HEADERS, frame.headers)):
         table.attrs["stamp"] = stamp
         with published(output / name) as temporary:

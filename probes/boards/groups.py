@@ -13,17 +13,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from probes.boards.comparable import (
-    CORPUS_TITLE,
-    MEASUREMENT,
-    OPTIONS,
-    OUTDATED,
     SAME_CHART,
     SAME_CURVE,
     SAME_MEASUREMENT,
-    SOURCE,
     alike,
-    differences,
-    options_of,
+    differing,
+    named,
+    text,
 )
 from probes.boards.floors import with_floor
 from probes.common.errors import UserError
@@ -31,9 +27,11 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.extraction.model_names import pretrained_name
 from probes.measurements.cells import metric_name, n_of
-from probes.measurements.joined_results import require_possible
+from probes.measurements.columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements
-from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.plugin_keys import in_words, is_current
+from probes.measurements.scores import score_curves
+from probes.measurements.validation import validated
 from probes.records.charts import Chart, Curves
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
@@ -66,7 +64,7 @@ class TaskResults:
     @property
     def score_curves(self) -> Curves:
         """Scores by layer, in which those are marked that are not above their model's floor."""
-        (found,) = ScoreMeasurement().charts(self.results)
+        found = score_curves(self.results)
         marked = {
             model: [
                 point._replace(floored=self.floored[model].is_floored(point.x)) for point in points
@@ -184,9 +182,9 @@ def by_model(
 
 def _unit_title(result: Result, *, several: bool) -> str:
     """The task, its metric, and what sets it apart from `several` units of this task."""
-    source = SOURCE.value(result)
+    source = in_words(result.plug_ins)
     marks = f", version {result.task.version}" * several + f", {source}" * bool(several and source)
-    marks += ", outdated" * bool(OUTDATED.value(result))
+    marks += ", outdated" * (not is_current(result))
     return f"{result.task.name} ({metric_name(result)}{marks})"
 
 
@@ -265,8 +263,7 @@ def of_corpora(records: Mapping[Path, Record]) -> dict[Path, Record]:
             unknown[record.measurement] += 1
             continue
         try:
-            require_possible(record, path)
-            found[path] = record
+            found[path] = validated(record, path)
         except UserError as error:
             progress.say(f"left out {error}")
     for name, n in unknown.items():
@@ -306,14 +303,20 @@ def corpus_groups(
 
 
 def _settings_title(first: Record, firsts: Sequence[Record]) -> str:
-    """The corpus of a group, and every aspect in which others of this corpus differ."""
-    others = [
-        other for other in firsts if not differences(first, other, (MEASUREMENT, CORPUS_TITLE))
+    """The corpus of a group, and every column in which others of this corpus differ."""
+    corpus = corpus_title(first)
+    others = [x for x in firsts if x.measurement == first.measurement and corpus_title(x) == corpus]
+    different = {column for x in others for column in differing(first, x, SAME_MEASUREMENT)}
+    columns = [column for column in SAME_MEASUREMENT if column in different]
+    parts = [
+        f"{named(column)} {text(value)}"
+        for column, value in zip(columns, values(first, columns), strict=True)
+        if column != "options"
     ]
-    aspects = [x for x in SAME_MEASUREMENT if x is not OPTIONS] + options_of(first)
-    differing = [
-        f"{aspect.name} {aspect.in_words(first)}"
-        for aspect in aspects
-        if any(aspect.value(other) != aspect.value(first) for other in others)
+    options = {name for x in others for name in {*first.settings, *x.settings}}
+    parts += [
+        f"--{first.measurement}-{name}".replace("_", "-") + f" {first.settings.get(name)}"
+        for name in sorted(options)
+        if any(x.settings.get(name) != first.settings.get(name) for x in others)
     ]
-    return " · ".join([corpus_title(first), *differing])
+    return " · ".join([corpus, *parts])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.comparable import MODEL, SAME_LAYER_TABLE, alike, sifted, twins_of
+from probes.boards.comparable import SAME_LAYER_TABLE, SAME_MODEL, alike, sifted, twins_of
 from probes.boards.floors import with_floor
 from probes.boards.separability import p_best
 from probes.common.terminal import progress
@@ -89,7 +89,7 @@ def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     current = {path: result for path, result in found.items() if result.older or is_current(result)}
     for path in sorted(found.keys() - current.keys()):
         progress.say(f"left out {path}: made by another version of its task or probe")
-    groups = alike(current, (MODEL, *SAME_LAYER_TABLE))
+    groups = alike(current, (*SAME_MODEL, *SAME_LAYER_TABLE))
     firsts = [next(iter(group.values())) for group in groups]
     twins = [sifted(twins_of(x, current), x, SAME_LAYER_TABLE)[0] for x in firsts]
     shown_beside = {path for its in twins for path in its}

@@ -7,31 +7,32 @@ to `behaviour.csv`, too. All three are functions of the frame of records.
 
 from __future__ import annotations
 
-import json
+import hashlib
 from collections.abc import Callable, Iterable
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from probes.boards.behaviour_tables import HEADLINES
-from probes.boards.frame_cache import path_of, stored_frame
+from probes.boards.frame_cache import VERSION, path_of, stored_frame
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
-from probes.common.terminal import progress
-from probes.common.wording import counted
-from probes.measurements.definitions import rank_of, replaced
-from probes.measurements.frame import FILE_KINDS, Frame, axes_of, checked, frame_of, numbered
+from probes.measurements.counting import newest, unique
+from probes.measurements.frame import Frame, axes_of, frame_of, numbered
 from probes.measurements.measurement import EVIDENCE
-from probes.records.files import read_record
+from probes.measurements.validation import validated
+from probes.records.files import file_state, read_record, record_paths
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
-from probes.records.table import csv_line
+from probes.records.table import csv_cell, csv_line
 
 INTEGERS = ("random_seed", "project")
 """Columns of whole numbers that may be missing."""
+
+STATE = ".leaderboard-state"
+"""File in the folder of results that says from which records the CSV files were made."""
 
 COLUMNS = (
     "model", "revision", "random", "random_seed", "causal", "parameters", "layers", "hidden_size",
@@ -67,9 +68,6 @@ BEHAVIOUR_COLUMNS = (
 )  # fmt: skip
 """Columns of `behaviour.csv`: answers to items, overall and by phenomenon."""
 
-IDENTITY = ["model", "revision", "full_key"]
-"""Columns that are equal for duplicates; see `probes.records.files.identity`."""
-
 
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
     """One row per result and layer, with the columns `COLUMNS`."""
@@ -85,7 +83,7 @@ def write_tidy(path: Path, results: Iterable[Result]) -> None:
 
 def _leaderboard_of(results: Iterable[Result]) -> pd.DataFrame:
     records = [record for result in results for record in (result, *result.evidence.values())]
-    return leaderboard(frame_of(numbered(checked(record, Path()) for record in records)))
+    return leaderboard(frame_of(numbered(validated(record, Path()) for record in records)))
 
 
 def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:
@@ -94,11 +92,14 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     Args:
         read: reads a record that is not in the cache of the folder yet.
     """
-    path = output / "leaderboard.csv"
+    path, state = output / "leaderboard.csv", output / STATE
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        frame = stored_frame(output, read)
-        frame = _without_duplicates(_of_newest_definitions(frame, output, read))
+        if state.exists() and state.read_text() == _state(output):
+            return path
+        headers, rows = stored_frame(output, read)
+        paths = [path_of(output, name) for name in headers["path"]]
+        frame = Frame(newest(unique(headers, paths, read), paths, read), rows)
         _write(path, leaderboard(frame).sort_values([*ORDER], kind="stable"))
         for name, columns, table in (
             ("measurements.csv", LONG_COLUMNS, other_measurements(frame)),
@@ -106,42 +107,21 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
         ):
             if len(table) or (output / name).exists():
                 _write(output / name, table[[*columns]])
+        # What was left out is said again next time; plug-ins may not be loaded then.
+        if len(frame.headers) == len(record_paths(output)) and not headers["plug_ins"].any():
+            with published(state) as temporary:
+                temporary.write_text(_state(output))
     return path
 
 
-def _of_newest_definitions(frame: Frame, output: Path, read: Callable[[Path], Record]) -> Frame:
-    """The frame without records of older definitions; see `replaced`."""
-    paths = [path_of(output, name) for name in frame.headers["path"]]
-    found = dict(zip(paths, map(json.loads, frame.headers["definitions"]), strict=True))
-    older = replaced(found, lambda path: rank_of(read(path), path))
-    return Frame(frame.headers.loc[[path not in older for path in paths]], frame.rows)
+def _state(output: Path) -> str:
+    """A digest of this version and of sizes and times of records and CSV files.
 
-
-def _without_duplicates(frame: Frame) -> Frame:
-    """One record of every measurement, the most complete; the first of equal ones.
-
-    It takes the place of the first.
+    Where it is the stored one, the CSV files need not be written again.
     """
-    fullest = frame.headers.sort_values(["n_measured", "n_fits"], ascending=False, kind="stable")
-    fullest = fullest.drop_duplicates(IDENTITY)
-    kept = frame.headers[IDENTITY].drop_duplicates().merge(fullest, on=IDENTITY)
-    left_out = frame.headers[~frame.headers["path"].isin(kept["path"])]
-    pairs = left_out[["path", *IDENTITY]].merge(kept[["path", *IDENTITY]], on=IDENTITY)
-    differing = sum(
-        _content(frame, path) != _content(frame, other)
-        for path, other in zip(pairs["path_x"], pairs["path_y"], strict=True)
-    )
-    if differing:
-        progress.say(f"left out {counted(differing, 'duplicate result')} of the leaderboard")
-    return Frame(kept, frame.rows)
-
-
-def _content(frame: Frame, path: str) -> str:
-    """The header and the rows of a record as text, without when they were made."""
-    header = frame.headers[frame.headers["path"] == path]
-    header = header.drop(columns=[*FILE_KINDS, "seconds", "suite_version"])
-    rows = frame.rows[frame.rows["path"] == path].drop(columns="path")
-    return header.to_csv(index=False) + rows.to_csv(index=False)
+    csv_files = [output / name for name in ("leaderboard.csv", "measurements.csv", "behaviour.csv")]
+    files = [(str(path), file_state(path)) for path in (*record_paths(output), *csv_files)]
+    return hashlib.sha256(repr((VERSION, files)).encode(errors="surrogateescape")).hexdigest()
 
 
 def leaderboard(frame: Frame) -> pd.DataFrame:
@@ -230,10 +210,19 @@ def behaviour(frame: Frame) -> pd.DataFrame:
 
 
 def _write(path: Path, table: pd.DataFrame) -> None:
+    lines = zip(*(_texts(table[name]) for name in table), strict=True)
     with published(path) as temporary:
-        lines = zip(*(_values(table[name]) for name in table), strict=True)
-        text = "".join(map(csv_line, chain([[*table]], lines)))
+        text = csv_line(table) + "".join(f"{','.join(line)}\n" for line in lines)
         temporary.write_text(text, encoding="utf-8", newline="")
+
+
+def _texts(column: pd.Series) -> list[str]:
+    """Cells of a CSV file. Equal values are written once, since that is most of the time."""
+    if column.dtype == object:  # 1 and True are equal, and different texts
+        return [*map(csv_cell, _values(column))]
+    codes, distinct = pd.factorize(column)
+    texts = [*map(csv_cell, _values(pd.Series(distinct))), ""]
+    return [texts[code] for code in codes]
 
 
 def _values(column: pd.Series) -> list[Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.comparable import SAME_PAIR, differences
+from probes.boards.comparable import SAME_PAIR, differing, named
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.measurements.cells import n_of, p_cell, score_cell, task_head
@@ -283,8 +283,8 @@ def _compared(
 
 def _why_apart(first: LayerScore, other: LayerScore) -> str:
     """Why two results cannot be compared; empty if they can."""
-    for aspect in differences(other.result, first.result, SAME_PAIR):
-        return f"another {aspect.name}"
+    for column in differing(other.result, first.result, SAME_PAIR):
+        return f"another {named(column)}"
     same = first.result.examples.test_digest == other.result.examples.test_digest
     return "" if same else "other test examples"
 

@@ -13,6 +13,7 @@ import numpy as np
 from probes.boards.board import Board, Candidate
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
 from probes.measurements.cells import metric_name, n_of, score_cell
+from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.metrics import label_of
@@ -190,7 +191,7 @@ _UNTESTED = (
     "in these."
 )
 
-_MEAN = (
+MEAN = (
     "Mean rank over the tasks, among the models with a rank in all of them; several places count "
     "as their middle. Differences of mean ranks are not tested."
 )
@@ -223,7 +224,7 @@ def rules(ranking: Ranking) -> tuple[str, ...]:
 
 
 def table_of_all(board: Board, ranking: Ranking) -> Table:
-    """A row for each model: its mean rank, and for each task its score with the places it may have.
+    """A row for each model: size, mean rank, and for each task the score with possible places.
 
     Models that have all tasks come first, by mean rank, then by scores; random twins come last.
     """
@@ -232,10 +233,12 @@ def table_of_all(board: Board, ranking: Ranking) -> Table:
     heads, columns = [], []
     below: Counter[str] = Counter()  # how many score higher, over all tasks
     twins = set()
+    facts: dict[str, tuple[Cell, Cell]] = {}
     for task, candidates in board.tasks.items():
         places = {place.candidate.path: place for place in ranking.places(candidates)}
         below.update({place.candidate.name: n for n, place in enumerate(places.values())})
         twins |= {c.name for c in candidates if c.random}
+        facts |= {c.name: size_cells(c.result) for c in candidates}
         n = n_of(c.result for c in candidates)
         heads.append(f"{task}\n{metric_name(candidates[0].result)}, n = {n}")
         columns.append({c.name: _score_in_place(c, places.get(c.path)) for c in candidates})
@@ -244,6 +247,7 @@ def table_of_all(board: Board, ranking: Ranking) -> Table:
     rows = (
         TableRow.of(
             name,
+            *facts[name],
             *[_mean_rank(means.get(name))] * several,
             *(cells.get(name, Cell(NOTHING)) for cells in columns),
             model=name,
@@ -251,8 +255,8 @@ def table_of_all(board: Board, ranking: Ranking) -> Table:
         )
         for name in order
     )
-    heads = ["model", *["mean rank"] * several, *heads]
-    return Table(board.setting, tuple(heads), tuple(rows), notes=(_MEAN,) * several)
+    heads = ["model", "parameters\nclaimed", "layers\nclaimed", *["mean rank"] * several, *heads]
+    return Table(board.setting, tuple(heads), tuple(rows), notes=(MEAN,) * several)
 
 
 def _mean_rank(mean: float | None) -> Cell:
@@ -309,7 +313,7 @@ def _of_all(board: Board, overall: Overall) -> Table:
     )
     heads = ("mean rank", "model", *overall.tasks)
     title = f"{board.setting} · overall, {len(overall.tasks)} tasks"
-    return Table(title, heads, tuple(rows), left=2, notes=(_MEAN, *gaps), repeated=2)
+    return Table(title, heads, tuple(rows), left=2, notes=(MEAN, *gaps), repeated=2)
 
 
 def _layer(candidate: Candidate) -> str:
@@ -331,6 +335,13 @@ def size(parameters: int) -> str:
         if parameters >= unit:
             return f"{parameters / unit:.1f}{name}"
     return str(parameters)
+
+
+def size_cells(result: Result) -> tuple[Cell, Cell]:
+    """The numbers of parameters and of layers of a result's model."""
+    model = result.model
+    layers = Cell(str(model.n_layers), value=model.n_layers)
+    return Cell(size(model.parameters), value=model.parameters), layers
 
 
 def csv_rows(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:

@@ -13,19 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from probes.boards.comparable import MODEL, POOLING, PRECISION, SAME_PAIR, TASK, Aspect, values
+from probes.boards.comparable import SAME_MODEL, SAME_PAIR
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
-from probes.measurements.definitions import older_records
-from probes.measurements.joined_results import joined, require_sound
+from probes.measurements.columns import values
+from probes.measurements.counting import older_records, unique_records
+from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
-from probes.records.files import identity, name_of, read_record, record_paths, unique_records
+from probes.measurements.validation import require_sound
+from probes.records.files import identity, name_of, read_record, record_paths
 from probes.records.header import CorpusRecord
-from probes.records.record import Record, limit_of, record_key
+from probes.records.record import Record, record_key
 from probes.records.result import Result
 
 MOST_BYTES = 20 * 10**6
@@ -37,13 +39,9 @@ MOST_LETTERS = 200
 _PROSE: Any = {"notes": True, "provenance": True, "corpus": {"citation"}}
 """Fields that may be longer."""
 
-_NAME = Aspect("model", lambda r: (r.model.name, r.model.revision))
-_CORPUS = Aspect(
-    "corpus",
-    lambda r: (r.corpus.name, r.corpus.version, limit_of(r), DROPPED in r.corpus.notes),
-)
-_WEIGHTS = (_NAME, PRECISION)
-_SCORES = (_NAME, _CORPUS, TASK, POOLING, PRECISION, *SAME_PAIR)
+_WEIGHTS = ("model", "revision", "dtype")
+_CORPUS = ("corpus", "corpus_version", "limit", "dropped")
+_SCORES = (*_WEIGHTS, *_CORPUS, "task", "pooling", *SAME_PAIR)
 
 
 class LeftOff(NamedTuple):
@@ -168,20 +166,20 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
             corpus another text.
     """
     weights = {values(x, _WEIGHTS): x for x in board.results.values()}
-    texts = {values(x, (_CORPUS,)): x.corpus.fingerprint for x in board.results.values()}
+    texts = {values(x, _CORPUS): x.corpus.fingerprint for x in board.results.values()}
     scores = {values(x, _SCORES): x for x in board.results.values()}
     for path, result in submission.results.items():
         name, corpus = result.model.name, result.corpus
         one = weights.get(values(result, _WEIGHTS), result)
-        if values(one, (MODEL,)) != values(result, (MODEL,)):
+        if values(one, SAME_MODEL) != values(result, SAME_MODEL):
             raise UserError(
                 f"{path}: weights {result.model.digest[:8]} of {name} at revision "
                 f"{result.model.revision}, which on the board are {one.model.digest[:8]}; name "
                 "another revision."
             )
         if known := _known_text(corpus):
-            texts.setdefault(values(result, (_CORPUS,)), known)
-        text = texts.get(values(result, (_CORPUS,)), corpus.fingerprint)
+            texts.setdefault(values(result, _CORPUS), known)
+        text = texts.get(values(result, _CORPUS), corpus.fingerprint)
         if text != corpus.fingerprint:
             raise UserError(
                 f"{path}: fingerprint {corpus.fingerprint[:8]} of {corpus.name} {corpus.version}, "

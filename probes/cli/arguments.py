@@ -6,10 +6,13 @@ import argparse
 import errno
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import NoReturn
+from types import MappingProxyType
+from typing import Any, Literal, NoReturn, cast, get_args, get_origin
+
+from pydantic_core import PydanticUndefined
 
 from probes.common.errors import UserError, out_of_memory, printable
 from probes.common.files import default_cache, default_data_dir
@@ -17,7 +20,7 @@ from probes.common.registry import did_you_mean
 from probes.common.stopping import Sigterm, stopping_at_sigterm
 from probes.common.terminal import discard_output
 from probes.common.wording import listed, names_in, quoted
-from probes.engines.config import NO_NAMES, NO_PATH
+from probes.engines.config import NO_NAMES, NO_PATH, RunConfig
 from probes.rendering.printing import FORMATS
 
 
@@ -179,16 +182,44 @@ class _Extend(argparse.Action):
         setattr(namespace, self.dest, (*before, *values))  # type: ignore[misc]
 
 
-def add_include(parser: argparse.ArgumentParser) -> None:
-    """Add `--include`."""
-    parser.add_argument(
-        "--include",
-        type=names,
-        action=_Extend,
-        metavar="FILE,…",
-        default=parser.argument_default or (),
-        help="Python files with your own tasks, corpora, probes, metrics or measurements",
-    )
+def add_setting(
+    parser: argparse.ArgumentParser, name: str, known: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Add the flag of a setting of `RunConfig`, with its help and default.
+
+    Args:
+        known: what names in braces in its description stand for.
+    """
+    field = RunConfig.model_fields[name]
+    about: dict[str, Any] = {}
+    default = field.default
+    if field.annotation is bool:
+        about["action"] = "store_true"
+    elif choices := _choices(field.annotation):
+        about["choices"] = choices
+    else:
+        extra = cast(dict[str, Any], field.json_schema_extra)
+        about["metavar"] = extra["metavar"]
+    if name == "corpus":
+        about["nargs"] = "+"
+    if name == "include":
+        about |= {"type": names, "action": _Extend}
+    text = (field.description or "").format_map(known)
+    if default and default is not PydanticUndefined and field.annotation is not bool:
+        text += f" (default: {','.join(default) if isinstance(default, tuple) else default})"
+    if parser.argument_default is None:
+        about["default"] = field.get_default(call_default_factory=True)
+    flag = f"--{name.replace('_', '-')}"
+    parser.add_argument(flag, help=text.replace("%", "%%"), **about)
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    """The values of a type that is one of several words, or none of them."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    if get_origin(kind) is tuple:
+        return ()
+    return next((x for each in get_args(kind) if (x := _choices(each))), ())
 
 
 def add_folders(parser: argparse.ArgumentParser) -> None:
@@ -225,27 +256,6 @@ def add_older(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also, and marked, what another version or an older definition of a task or "
         "measurement gave",
-    )
-
-
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add how files of one's own become a corpus."""
-    add = parser.add_argument
-    add(
-        "--annotate",
-        metavar="PIPELINE",
-        default=parser.argument_default or "",
-        help="spaCy pipeline that annotates raw text (silver)",
-    )
-    add(
-        "--split-by",
-        choices=("document", "sentence"),
-        help="cut missing splits from those that exist",
-    )
-    add(
-        "--drop-overlap",
-        action="store_true",
-        help="drop training sentences that occur in dev or test",
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probes import __version__
-from probes.cli.arguments import Parser, add_format, add_include, add_reading, exit_status
+from probes.cli.arguments import Parser, add_format, add_setting, exit_status
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
@@ -23,6 +23,7 @@ from probes.measurements.measurement import (
     CORPUS,
     EVIDENCE,
     ON_REQUEST,
+    TRANSFER,
     get_measurement,
     measurements,
 )
@@ -78,95 +79,18 @@ def build_parser() -> Parser:
         help="word vectors in files instead of a model's: .npz, .npy, .safetensors, or word2vec's "
         "text format (docs/vectors.md)",
     )
-    add(
-        "--corpus",
-        nargs="+",
-        metavar="C",
-        help=f"{', '.join(corpora)}; a folder, files or a pattern (.conllu, .jsonl, .csv, "
-        ".parquet, .txt); or a dataset on the hub (default: sample)",
-    )
-    add("--task-from", metavar="COLUMN,…", help="label columns of your own data")
-    add("--text", metavar="COLUMN", help="column of texts in your own data")
-    add("--label", metavar="COLUMN,…", help="label columns of these texts")
-    add("--sentence-pooling", metavar="P,…", help="of mean, cls, last, max (default: mean)")
-    add("--group", metavar="COLUMN", help="column of what rows share, such as an author")
-    add("--field", metavar="KEY", help="where in a .json file the rows lie, e.g. data.rows")
-    add_reading(parser)
-    add_include(parser)
-    add(
-        "--tasks",
-        metavar="T,…",
-        help=f"of {', '.join(tasks)}; groups: {', '.join(TASK_GROUPS)}; standard (the default): "
-        f"{', '.join(STANDARD)}",
-    )
-    add("--probes", metavar="P,…", help=f"of {', '.join(PROBES)} (default: both)")
-    add("--layers", metavar="all|every:N|N,…", help="layers to measure; 0 is the embeddings")
-    add(
-        "--measurements",
-        metavar="M,…",
-        help="probes (the default), or others of --list-measurements",
-    )
-    add(
-        "--evidence",
-        metavar="none|standard|full|E,…",
-        help=f"what stands behind scores: {', '.join(EVIDENCE)} (default: standard), and on "
-        f"request {', '.join(ON_REQUEST)}",
-    )
-    add("--quick", action="store_true", help="--evidence none, and no random twin")
-    add(
-        "--transfer",
-        action="store_true",
-        help="score the probes of each corpus after --corpus on the others",
-    )
-    add("--seeds", metavar="N", help="fits of each probe on the whole training split (default: 1)")
-    add("--twins", metavar="N", help="random twins of each model (default: 1)")
-    add("--project", metavar="N", help="project vectors to N dimensions at random")
-    add("--output", metavar="DIR", help="where results go (default: results)")
-    add("--data-dir", metavar="DIR", help="searched for corpora (PROBES_DATA_DIR)")
-    add(
-        "--cache-dir",
-        metavar="DIR",
-        help="where vectors are kept (PROBES_CACHE_DIR)",
-    )
-    add("--device", help="auto, cpu, cuda, cuda:N, mps, map (default: auto)")
-    add(
-        "--dtype",
-        choices=("auto", "float32", "bfloat16", "float16"),
-        help="of the forward pass (default: auto: float32, but on a CUDA GPU the checkpoint's own)",
-    )
-    add("--batch-tokens", metavar="auto|N", help="tokens per forward pass")
-    add("--limit", metavar="N", help="keep the first N sentences of each split")
-    add("--overwrite", choices=("missing", "always", "never"), help="default: missing")
-    add("--pooling", choices=("mean", "first", "last"), help="of a word's subwords (default: mean)")
-    add(
-        "--sites",
-        metavar="S,…",
-        help="where words' vectors are read: of block, attention, mlp (default: block)",
-    )
-    add("--workers", metavar="N", help="processes that measure side by side (default: 1)")
-    add("--engine", choices=("local", "ray"), help="where units are computed (default: local)")
-    add("--address", metavar="A", help="of a Ray cluster that runs already, or auto")
-    add(
-        "--threads",
-        metavar="N",
-        help="CPU threads of each process (default: torch's choice, or cores / workers)",
-    )
-    add(
-        "--memory",
-        metavar="SIZE",
-        help="for training in each process, such as 2GB (default: a quarter of what is free, "
-        "divided by workers)",
-    )
-    add(
-        "--language",
-        metavar="CODE",
-        help="of all texts, for models that read one language at a time (default: the corpus's)",
-    )
-    add("--revision", help="branch, tag or commit on the hub")
-    add("--offline", action="store_true", help="never use the network")
-    add("--trust-remote-code", action="store_true", help="run Python code in a model's folder")
-    add("--all-tasks", action="store_true", help="tables also of tasks of earlier runs")
-    add("--dry-run", action="store_true", help="say what would be computed")
+    known: dict[str, Iterable[str]] = {
+        "corpora": corpora,
+        "tasks": tasks,
+        "groups": TASK_GROUPS,
+        "standard": STANDARD,
+        "probes": PROBES,
+        "evidence": EVIDENCE,
+        "on_request": ON_REQUEST,
+    }
+    for name in RunConfig.model_fields:
+        if name != "options":
+            add_setting(parser, name, {key: ", ".join(every) for key, every in known.items()})
     for name in LISTS:
         add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
     add_format(parser)
@@ -206,7 +130,7 @@ def _origin_mark(origin: Origin | None) -> str:
 
 def _include_parser() -> argparse.ArgumentParser:
     parser = Parser(add_help=False)
-    add_include(parser)
+    add_setting(parser, "include")
     return parser
 
 
@@ -235,11 +159,11 @@ def _listed_tasks() -> Iterator[DataRow]:
 def _listed_measurements() -> Iterator[DataRow]:
     for name in measurements:
         its = get_measurement(name)
-        flag = "evidence" if its.is_evidence else "" if its.of_tasks else "measurements"
+        flag = "evidence" if its.is_evidence else "" if its.of == "task" else "measurements"
         yield {
             "name": name,
             "default": name in (SCORES, *EVIDENCE),
-            "flag": "transfer" if its.of_trained else flag,
+            "flag": "transfer" if name == TRANSFER else flag,
             "version": its.version,
             "summary": its.summary + _origin_mark(measurements.origin(name)),
         }

@@ -21,11 +21,12 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import counted, listed
-from probes.measurements.definitions import marked, newest
-from probes.measurements.frame import checked, long_frame
-from probes.measurements.joined_results import MISFITS, joined, require_sound
+from probes.measurements.counting import marked, newest_records, unique_records
+from probes.measurements.frame import long_frame
+from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.files import or_published, unique_records, unreadable
+from probes.measurements.validation import MISFITS, require_sound
+from probes.records.files import or_published, unreadable
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.table import Table
@@ -333,7 +334,7 @@ def records_below(
         raise no_results(folders, flag)
     if older:
         return marked(found)
-    kept = newest(found)
+    kept = newest_records(found)
     left_out = [record for path, record in found.items() if path not in kept]
     if left_out:
         of = sorted(
@@ -357,7 +358,6 @@ def misfit(arguments: Iterable[str]) -> str:
     for path, record in records.items():
         try:
             require_sound(record, path)
-            checked(record, path)
         except MISFITS as error:
             return str(unreadable(path, error))
         except UserError as error:

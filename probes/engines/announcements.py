@@ -12,7 +12,7 @@ from probes.common.wording import counted
 from probes.compute.devices import DType
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource
-from probes.measurements.joined_results import as_result
+from probes.measurements.validation import as_result
 from probes.records.header import ModelRecord
 from probes.records.record import Record
 from probes.records.result import SCORES

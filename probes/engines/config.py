@@ -40,93 +40,138 @@ def as_several(given: Any) -> Any:
     return (given,) if isinstance(given, (str, Path)) else given
 
 
-class RunConfig(Frozen):
-    """One run of `run_probes.py`; each field is the flag of the same name."""
+def setting(description: str, default: Any = ..., metavar: str = "", **more: Any) -> Any:
+    """A field of `RunConfig`.
 
-    corpus: tuple[str, ...] = Field(default=("sample",), min_length=1)
-    """A registered name; a folder, files or a pattern; or a dataset on the hub."""
-    split_by: SplitBy | None = None
-    """What must not be divided when a missing split is cut from another one; None cuts nothing."""
-    drop_overlap: bool = False
-    """Drop training sentences that occur word for word in dev or test."""
-    task_from: tuple[str, ...] = ()
-    """Label columns of the user's own data; each becomes a task."""
-    text: str = ""
-    """The column of texts in the user's own data; empty if rows have tokens."""
-    label: tuple[str, ...] = ()
-    """Label columns of texts; each becomes a task for each of `sentence_pooling`."""
-    sentence_pooling: tuple[TextPooling, ...] = Field(default=("mean",), min_length=1)
-    """How the vector of a text is made from those of its pieces: mean, cls, last, max."""
-    group: str = ""
-    """The column that names what rows share, such as an author, which splits and resamples keep
-    whole; if empty, `document` is looked for."""
-    field: str = ""
-    """The key under which the rows of a JSON file lie, dotted where it is further below."""
-    annotate: str = ""
-    """The spaCy pipeline that annotates raw text."""
-    tasks: tuple[str, ...] = ()
-    """Names of tasks and groups; if empty: the standard tasks, those of `include` and the columns
-    of `task_from`."""
-    include: tuple[Path, ...] = ()
-    """Python files with tasks, corpora, probe families, metrics or measurements."""
-    probes: tuple[str, ...] = Field(default=("linear", "mlp"), min_length=1)
-    layers: Layers = ()
-    """Layer numbers, empty for all; or "every:N", see `layers_of`."""
-    measurements: tuple[str, ...] = Field(default=("probes",), min_length=1)
-    """"probes" stands for scores with their evidence; the others are those of the registry that
-    measure a corpus as a whole."""
-    evidence: tuple[str, ...] = Field(default=("standard",), min_length=1)
-    """What stands behind the scores: none; or standard, full or names of measurements, where names
-    may follow one of the two."""
-    transfer: bool = False
-    """Each name in `corpus` is a corpus of its own, whose probes are scored on the others too."""
-    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Options of measurements, by measurement."""
-    seeds: int = Field(default=1, ge=1, le=1000)
-    """Fits of each layer on the whole training split."""
-    twins: int = Field(default=1, ge=0, le=100)
-    """Random twins of each pretrained model, measured too."""
-    quick: bool = False
-    """No evidence, and no random twin unless asked for."""
-    all_tasks: bool = False
-    """Tables at the end show tasks of earlier runs, too."""
-    dry_run: bool = False
-    """Say what would be computed, and compute nothing."""
-    project: int | None = Field(default=None, ge=1, le=100_000)
-    """Dimension of a random projection of every span's vector; None for no projection."""
-    output: Path = Path("results")
-    data_dir: Path | None = Field(default_factory=default_data_dir)
-    cache_dir: Path = Field(default_factory=default_cache)
-    device: str = "auto"
-    dtype: Literal["auto", DType] = "auto"
-    """Of the forward pass; for "auto" see `probes.engines.inputs.LazyModel.dtype`."""
-    batch_tokens: int | None = Field(default=None, ge=1)
-    """Tokens per forward pass; None for a fixed number per kind of device."""
-    limit: int | None = Field(default=None, ge=1)
-    """Sentences per split; None for all."""
-    overwrite: Overwrite = "missing"
-    pooling: Pooling = "mean"
-    sites: tuple[Site, ...] = Field(default=("block",), min_length=1)
-    """Where the vectors of words are read that probes are fitted on: the output of a block, which
-    is the layer; of its attention; of its MLP. Each but the first gives tasks of their own."""
-    engine: Literal["local", "ray"] = "local"
-    """Where units are computed: on this machine, or on Ray."""
-    address: str | None = None
-    """Of a Ray cluster that runs already, or "auto"; None to start Ray on this machine."""
-    workers: int = Field(default=1, ge=1, le=512)
-    """Processes that compute the units of the run; with one, it is this process. On Ray, the most
-    that there may be; if it is not given, as many as fit."""
-    threads: int | None = Field(default=None, ge=1, le=512)
-    """Of each process; None for torch's choice, or for a share of the cores with several."""
-    memory: ByteSize | None = Field(default=None, ge=1)
-    """Bytes that training may use in each process, as a number or as "2GB"; None for a share of
-    what is free."""
-    language: str = ""
-    """The language of all texts, for models that read text in one language at a time; if empty,
-    that of the corpus."""
-    revision: str | None = None
-    offline: bool = False
-    trust_remote_code: bool = False
+    Args:
+        description: its help, in which names in braces stand for lists such as that of all tasks.
+        metavar: the name of its value in help.
+        more: see `pydantic.Field`.
+    """
+    return Field(default, description=description, json_schema_extra={"metavar": metavar}, **more)
+
+
+class RunConfig(Frozen):
+    """One run of `run_probes.py`. Each field is the flag of the same name, with its help."""
+
+    corpus: tuple[str, ...] = setting(
+        "{corpora}; a folder, files or a pattern (.conllu, .jsonl, .csv, .parquet, .txt); or a "
+        "dataset on the hub",
+        ("sample",),
+        "C",
+        min_length=1,
+    )
+    task_from: tuple[str, ...] = setting(
+        "label columns of your own data; each becomes a task", (), "COLUMN,…"
+    )
+    text: str = setting("column of texts in your own data", "", "COLUMN")
+    label: tuple[str, ...] = setting(
+        "label columns of these texts; each becomes a task", (), "COLUMN,…"
+    )
+    sentence_pooling: tuple[TextPooling, ...] = setting(
+        "how to pool the pieces of a text: mean, cls, last or max", ("mean",), "P,…", min_length=1
+    )
+    group: str = setting(
+        "column that names what rows share, such as an author; splits and resamples keep it whole",
+        "",
+        "COLUMN",
+    )
+    field: str = setting("where in a .json file the rows lie, e.g. data.rows", "", "KEY")
+    annotate: str = setting("spaCy pipeline that annotates raw text (silver)", "", "PIPELINE")
+    split_by: SplitBy | None = setting(
+        "cut missing splits from those that exist, and keep documents or sentences whole", None
+    )
+    drop_overlap: bool = setting("drop training sentences that occur in dev or test", False)
+    include: tuple[Path, ...] = setting(
+        "Python files with your own tasks, corpora, probes, metrics or measurements", (), "FILE,…"
+    )
+    tasks: tuple[str, ...] = setting(
+        "tasks: {tasks}; groups: {groups}; standard (the default): {standard}", (), "T,…"
+    )
+    probes: tuple[str, ...] = setting(
+        "probe families: {probes}", ("linear", "mlp"), "P,…", min_length=1
+    )
+    layers: Layers = setting(
+        "layers to measure (default: all); 0 is the embedding output", (), "all|every:N|N,…"
+    )
+    measurements: tuple[str, ...] = setting(
+        "probes, which are scores with their evidence, or others of --list-measurements",
+        ("probes",),
+        "M,…",
+        min_length=1,
+    )
+    evidence: tuple[str, ...] = setting(
+        "evidence behind scores: {evidence}; on request {on_request}",
+        ("standard",),
+        "none|standard|full|E,…",
+        min_length=1,
+    )
+    quick: bool = setting("--evidence none, and no random twin unless asked for", False)
+    transfer: bool = setting("score the probes of each corpus after --corpus on the others", False)
+    seeds: int = setting("fits of each probe on the whole training split", 1, "N", ge=1, le=1000)
+    twins: int = setting("random twins of each pretrained model", 1, "N", ge=0, le=100)
+    project: int | None = setting(
+        "project vectors to N dimensions at random", None, "N", ge=1, le=100_000
+    )
+    output: Path = setting("where results go", Path("results"), "DIR")
+    data_dir: Path | None = setting(
+        "searched for corpora (PROBES_DATA_DIR)", metavar="DIR", default_factory=default_data_dir
+    )
+    cache_dir: Path = setting(
+        "where vectors are kept (PROBES_CACHE_DIR)", metavar="DIR", default_factory=default_cache
+    )
+    device: str = setting("auto, cpu, cuda, cuda:N, mps or map", "auto", "DEVICE")
+    dtype: Literal["auto", DType] = setting(
+        "dtype of the forward pass; auto is float32, but on a CUDA GPU the checkpoint's own", "auto"
+    )
+    batch_tokens: int | None = setting(
+        "tokens per forward pass (default: by kind of device)", None, "auto|N", ge=1
+    )
+    limit: int | None = setting("keep the first N sentences of each split", None, "N", ge=1)
+    overwrite: Overwrite = setting(
+        "records to compute: those missing, always all, or never any", "missing"
+    )
+    pooling: Pooling = setting("how to pool a word's subwords", "mean")
+    sites: tuple[Site, ...] = setting(
+        "where words' vectors are read: block, attention or mlp; each but the first gives tasks of "
+        "its own",
+        ("block",),
+        "S,…",
+        min_length=1,
+    )
+    workers: int = setting(
+        "processes that measure side by side; on Ray the most there may be", 1, "N", ge=1, le=512
+    )
+    engine: Literal["local", "ray"] = setting("where units are computed", "local")
+    address: str | None = setting("address of a running Ray cluster, or auto", None, "A")
+    threads: int | None = setting(
+        "CPU threads of each process (default: torch's choice, or cores / workers)",
+        None,
+        "N",
+        ge=1,
+        le=512,
+    )
+    memory: ByteSize | None = setting(
+        "memory for training in each process, such as 2GB (default: a quarter of what is free, "
+        "divided by workers)",
+        None,
+        "SIZE",
+        ge=1,
+    )
+    language: str = setting(
+        "language of all texts, for models that read one language at a time (default: the "
+        "corpus's)",
+        "",
+        "CODE",
+    )
+    revision: str | None = setting("branch, tag or commit on the hub", None, "R")
+    offline: bool = setting("never use the network", False)
+    trust_remote_code: bool = setting("run Python code in a model's folder", False)
+    all_tasks: bool = setting("tables also of tasks of earlier runs", False)
+    dry_run: bool = setting("say what would be computed", False)
+    options: dict[str, dict[str, Any]] = setting(
+        "options of measurements, by measurement", default_factory=dict
+    )
 
     @field_validator("corpus", "include", mode="before")
     @classmethod
@@ -271,7 +316,7 @@ class RunConfig(Frozen):
     def reads_head(self) -> bool:
         """Whether a measurement needs, or uses, the probabilities of tokens."""
         named = map(get_measurement, (*self.about_corpus, *self.evidence_names))
-        return any(its.reads_head or its.uses_head for its in named)
+        return any(its.head for its in named)
 
     @property
     def corpus_request(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -28,8 +28,14 @@ from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
 from probes.extraction.sites import sites_of
 from probes.extraction.views import ViewName
-from probes.measurements.context import Context
-from probes.measurements.measurement import Found, as_found, get_measurement, measurements
+from probes.measurements.context import ModelContext, PairContext, TaskContext
+from probes.measurements.measurement import (
+    TRANSFER,
+    Found,
+    as_found,
+    get_measurement,
+    measurements,
+)
 from probes.measurements.probing import Probing
 from probes.measurements.scores import read_predictions
 from probes.records.files import write_record
@@ -90,7 +96,7 @@ def _add_reading(prepared: Prepared, unit: Unit, readings: dict[Place, Reading])
     """Add what is read for a unit, unless that fails, which is reported when it is computed."""
     try:
         place = prepared.place(unit)
-        if unit.its.reads_head:
+        if unit.its.head == "needed":
             _ = prepared.run.model.language_model
         if place not in readings:
             reading = prepared.reading(place)
@@ -165,7 +171,7 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> Record | None:
     record = record_of(prepared, unit, context, found, seconds)
     _require_describable(prepared, unit, record)
     if found.parameters:
-        classes = context.examples.classes if context.probing else ()
+        classes = context.examples.classes if isinstance(context, TaskContext) else ()
         try:
             write_parameters(prepared.run.config.cache_dir, record, found.parameters, classes)
             note_cache(unit.path.parent, prepared.run.config.cache_dir)
@@ -179,77 +185,91 @@ def _measure(prepared: Prepared, unit: Unit, extent: Extent) -> Record | None:
 
 def _context(
     prepared: Prepared, unit: Unit, extent: Extent, scores: Result | None = None
-) -> Context | None:
+) -> ModelContext | None:
     """What a unit is measured in; None if the corpus does not serve its task after all.
 
     Args:
         scores: those that are known of its task and probe.
     """
-    run, probing = prepared.run, None
-    if unit.task is not None and unit.probe is not None:
-        if (data := prepared.task(unit.task)) is None:
-            return None
-        probing = Probing(
-            data,
-            unit.probe,
-            run.config.memory or default_budget(data.device) // run.config.workers,
-            scores,
-            read_predictions(run.paths[scores.key]) if scores else None,
-            run.config.cache_dir,
-            run.trained_elsewhere(unit) if unit.its.of_trained else None,
-        )
-    of_base = None
-    if prepared.base is not None and unit.its.of_two_models:
-        of_base = _base_context(prepared.base, unit, extent)
-    results = []
-    for each in run.units_behind(unit) if unit.its.of_results else ():
+    if unit.task is not None:
+        return _task_context(prepared, unit, extent, scores)
+    run, about = prepared.run, _of_model(prepared, unit, extent)
+    if unit.its.of == "pair" and prepared.base is not None:
+        return PairContext(**about, base=_base_context(prepared.base, unit, extent))
+    tasks = []
+    for each in run.units_behind(unit):
         if known := run.results.get(each.of):
-            results.append(_context(prepared, each, dict.fromkeys(known.layers, 1), known))
-    place = prepared.place(unit)
-    return Context(
-        corpus=prepared.run.corpus.value,
-        model=prepared.info,
-        extent=extent,
-        view=prepared.view(place),
-        stored=prepared.stored(place),
-        read=prepared.read,
-        read_changed=prepared.read_changed,
-        sites=lambda: sites_of(prepared.run.model.encoder.model),
-        device=prepared.device,
-        options=unit.options,
-        title=unit.title,
-        of_base=of_base,
-        probing=probing,
-        of_results=tuple(filter(None, results)),
+            tasks.append(_task_context(prepared, each, dict.fromkeys(known.layers, 1), known))
+    return ModelContext(**about, tasks=tuple(filter(None, tasks)))
+
+
+def _task_context(
+    prepared: Prepared, unit: Unit, extent: Extent, scores: Result | None
+) -> TaskContext | None:
+    """The context of a task and its probes; None if the corpus does not serve it after all."""
+    assert unit.task is not None
+    assert unit.probe is not None
+    if (data := prepared.task(unit.task)) is None:
+        return None
+    run = prepared.run
+    probing = Probing(
+        data,
+        unit.probe,
+        run.config.memory or default_budget(data.device) // run.config.workers,
+        scores,
+        read_predictions(run.paths[scores.key]) if scores else None,
+        run.config.cache_dir,
+        run.trained_elsewhere(unit) if unit.measurement == TRANSFER else {},
     )
+    return TaskContext(**_of_model(prepared, unit, extent), probing=probing)
 
 
-def _base_context(base: Prepared, unit: Unit, extent: Extent) -> Context | None:
+def _of_model(prepared: Prepared, unit: Unit, extent: Extent) -> dict[str, Any]:
+    """The attributes that all contexts have."""
+    place = prepared.place(unit)
+    return {
+        "corpus": prepared.run.corpus.value,
+        "model": prepared.info,
+        "extent": extent,
+        "view": prepared.view(place),
+        "stored": prepared.stored(place),
+        "read": prepared.read,
+        "read_changed": prepared.read_changed,
+        "sites": lambda: sites_of(prepared.run.model.encoder.model),
+        "device": prepared.device,
+        "options": unit.options,
+        "title": unit.title,
+    }
+
+
+def _base_context(base: Prepared, unit: Unit, extent: Extent) -> ModelContext:
     """The context of a base: the layers of its own that are asked for, and those of the extent."""
     n_layers = base.info.n_layers
     asked = layers_of(base.run.config, n_layers, base.run.name)
     layers = sorted({*asked, *(layer for layer in extent if layer <= n_layers)})
     base.need(layers)
-    context = _context(base, unit, dict.fromkeys(layers, 1))
+    context = ModelContext(**_of_model(base, unit, dict.fromkeys(layers, 1)))
     base.release()  # its vectors are enough
     return context
 
 
 @exact_products()
-def _found(unit: Unit, context: Context) -> Found:
+def _found(unit: Unit, context: ModelContext) -> Found:
     """What is found; of probes in groups of layers that fit in memory, smaller if it runs out."""
     what = f"measuring {unit.title}"
-    less = "--limit, --project or --layers" if context.probing else "--limit or --layers"
+    of_task = isinstance(context, TaskContext)
+    less = "--limit, --project or --layers" if of_task else "--limit or --layers"
     with explain_out_of_memory(what, f"use {less}, or free some memory."):
         while True:
             try:
-                return as_found(unit.its.compute(context))
+                return as_found(unit.its(context))
             except (MemoryError, RuntimeError) as error:
-                probing = context.probing
-                if not out_of_memory(error) or probing is None or probing.least_groups:
+                if not out_of_memory(error) or not isinstance(context, TaskContext):
+                    raise
+                if context.probing.least_groups:
                     raise
             # Outside the handler: the error would keep tensors alive.
-            probing = replace(probing, memory=probing.memory // 2)
+            probing = replace(context.probing, memory=context.probing.memory // 2)
             context = replace(context, probing=probing)
             progress.say(
                 f"not enough memory; {what} continues with {probing.memory / 1e6:,.0f} MB",
@@ -338,6 +358,6 @@ def _least(run: ModelRun, unit: Unit, hidden: int, device: torch.device, hides: 
         if run.missing(unit, its) or not its.extent(request):
             continue
         n_cells = its.fits_at_once(probe, config.level) if its.is_evidence else config.seeds
-        work = work_of(*data, probe, device, n_cells, its.n_concatenated)
-        needs.append(least(work, len(request.layers) if its.reads_all_layers else 0))
+        work = work_of(*data, probe, device, n_cells, its.layers_at_once or 1)
+        needs.append(least(work, 0 if its.layers_at_once else len(request.layers)))
     return max(needs, default=0)

@@ -22,20 +22,22 @@ from probes.engines.task_choice import Omissions, choose_tasks, require_measurab
 from probes.engines.unit import Measure, State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
 from probes.extraction.windows import window_rule
-from probes.measurements.joined_results import as_result, joined, require_possible
+from probes.measurements.joined_results import joined
 from probes.measurements.measurement import (
+    TRANSFER,
     Measurement,
     Request,
     Scored,
+    corpus_measurements,
     get_measurement,
 )
 from probes.measurements.plugin_keys import (
     digests,
-    measurement_plug_in,
     plug_ins_of,
     source_of,
 )
 from probes.measurements.stored_probes import Trained
+from probes.measurements.validation import as_result, validated
 from probes.records.files import Index, is_complete
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES, ProbeSpec
@@ -135,7 +137,7 @@ class ModelRun:
 
     def _units_of(self, measurement: str) -> Iterator[Unit]:
         its, options = get_measurement(measurement), options_of(self.config, measurement)
-        source = source_of(measurement_plug_in(measurement))
+        source = source_of(plug_ins_of(measurement=measurement))
         inputs = Inputs(
             model=self.model.source.digest,
             corpus=self.corpus.source.digest,
@@ -146,7 +148,7 @@ class ModelRun:
 
         def unit(task: Task | None, probe: ProbeSpec | None, more: Mapping[str, object]) -> Unit:
             digest, filled = inputs.model_copy(update=more).digest, options
-            if its.of_trained and task and probe:
+            if measurement == TRANSFER and task and probe:
                 behind = self.units_elsewhere(task.name, probe.family)
                 trained = {name: each.key for name, (_, each) in behind.items()}
                 filled = options.model_copy(update={"trained": trained})
@@ -154,7 +156,7 @@ class ModelRun:
             key = record_key(digest, measurement, its.version, settings, source)
             return Unit(measurement, task, probe, filled, digest, key, self.folder)
 
-        if its.of_tasks:
+        if its.of == "task":
             for task in self.tasks:
                 for family in dict.fromkeys(self.families):
                     yield unit(
@@ -173,7 +175,7 @@ class ModelRun:
         elif its.of_results:
             keys = sorted(each.key for each in self.units(SCORES, self.families[0]))
             yield unit(None, None, {"scores": tuple(keys)})
-        elif not its.of_two_models:
+        elif its.of == "model":
             yield unit(None, None, {})
         elif self.base is not None:
             base = self.base.model
@@ -183,8 +185,8 @@ class ModelRun:
     def corpus_measurements(self) -> tuple[str, ...]:
         """The measurements of the corpus to make, those of pairs of models last."""
         named = self.config.about_corpus
-        along = [get_measurement(name).of_pairs for name in named]
-        return tuple(dict.fromkeys((*named, *filter(None, along))))
+        along = [x.name for x in corpus_measurements() if x.of == "pair" and x.after in named]
+        return tuple(dict.fromkeys((*named, *along)))
 
     @property
     def other_measurements(self) -> tuple[str, ...]:
@@ -220,7 +222,7 @@ class ModelRun:
         if not unit.path.exists():
             return None
         record = self.index.read(unit.path)
-        require_possible(record, unit.path)
+        validated(record, unit.path)
         if record.key != unit.key:
             raise UserError(f"{unit.path}: the record of another key; delete it and run again.")
         return record if is_complete(unit.path, record) else None
@@ -385,7 +387,7 @@ class ModelRun:
         """Add the record of a unit to the results."""
         if unit.its.is_evidence:
             self.results[unit.of] = self.results[unit.of].with_evidence(record)
-        elif unit.its.of_tasks:
+        elif unit.task:
             result = as_result(record, unit.path)
             found = {**self.results, unit.of: result}
             # In the order of the units, whichever is done first.

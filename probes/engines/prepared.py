@@ -41,7 +41,7 @@ from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.measurement import get_measurement
-from probes.measurements.plugin_keys import measurement_plug_in, plugin_failure, source_of
+from probes.measurements.plugin_keys import plug_ins_of, plugin_failure, source_of
 from probes.records.header import ModelRecord
 from probes.tasks.task import Sublayer, Task, TextPooling, plain_name
 from probes.tasks.validation import TaskError
@@ -257,7 +257,7 @@ class Prepared:
         if measurement:
             collector = self._collector(measurement)
             assert collector is not None
-            source = source_of(measurement_plug_in(measurement))
+            source = source_of(plug_ins_of(measurement=measurement))
             return Reading(cache, self.info, run.model.dtype, view, collector, name, source)
         about = self.info, run.model.dtype, view, self.layers
         if poolings := self._poolings(place[0]):

@@ -17,9 +17,9 @@ from probes.engines.announcements import corpus_counts
 from probes.engines.model_run import ModelRun
 from probes.engines.prepared import Prepared
 from probes.engines.unit import Unit
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext, PairContext
 from probes.measurements.measurement import Found
-from probes.measurements.plugin_keys import measurement_plug_in, plug_ins_of
+from probes.measurements.plugin_keys import plug_ins_of
 from probes.records.header import CorpusRecord, TaskRecord
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.row import Rows
@@ -29,7 +29,7 @@ from probes.tasks.task import Task
 def record_of(
     prepared: Prepared,
     unit: Unit,
-    context: Context,
+    context: ModelContext,
     found: Found,
     seconds: dict[str, float],
 ) -> Record:
@@ -40,7 +40,7 @@ def record_of(
     """
     run, task, probe = prepared.run, unit.task, unit.probe
     config, scores = run.config, run.scores_behind(unit)
-    plug_ins = plug_ins_of(task, probe.family) if task and probe else ()
+    family = probe.family if probe else ""
     return Record(
         schema_version=SCHEMA_VERSION,
         suite_version=__version__,
@@ -52,14 +52,14 @@ def record_of(
         extent=context.extent,
         behind=scores.headline if scores else {},
         model=context.model,
-        base=context.of_base.model if context.of_base else None,
+        base=context.base.model if isinstance(context, PairContext) else None,
         corpus=_corpus_record(run, task),
         task=_task_record(task) if task else None,
         view=context.view.name,
         pooling=config.pooling,
         dtype=run.model.dtype,
         probe=probe,
-        plug_ins=(*plug_ins, *measurement_plug_in(unit.measurement)),
+        plug_ins=plug_ins_of(task, family, unit.measurement),
         project=config.project,
         encoding=context.stored.encoding,
         seconds=seconds,

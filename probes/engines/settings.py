@@ -208,12 +208,15 @@ def _with_named_evidence(config: RunConfig) -> RunConfig:
     return config.model_copy(update=changed)
 
 
+FOR_ITEMS = {"cloze": "completion"}
+"""Evidence that needs sentences, and what is measured in its place of a corpus of items."""
+
+
 def for_items(config: RunConfig, source: Source) -> RunConfig:
     """The configuration for a corpus of items, of which other measurements may be meant."""
     if not source.items:
         return config
-    evidence = {name: get_measurement(name).of_items for name in config.evidence_names}
-    if not (meant := [name for name in evidence.values() if name]):
+    if not (meant := [FOR_ITEMS[name] for name in config.evidence_names if name in FOR_ITEMS]):
         return config
     others = config.about_corpus
     return config.model_copy(update={"measurements": (*others, *meant), "evidence": ("none",)})

@@ -200,7 +200,7 @@ def require_pairs(config: RunConfig, n_models: int) -> None:
         UserError: there is only one.
     """
     for name in config.about_corpus:
-        if get_measurement(name).of_two_models and n_models < 2:
+        if get_measurement(name).of == "pair" and n_models < 2:
             raise UserError(
                 f"--measurements {name}: it compares models; name two after --model, or leave the "
                 "random twin to be measured."

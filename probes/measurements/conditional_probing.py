@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Level, Measurement, Request
+from probes.measurements.measurement import Level, Request, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.charts import Curves
+from probes.records.charts import UNMEASURED, Chart, Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result
@@ -33,7 +33,7 @@ from probes.training.families import is_convex, may_be_convex
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
     from probes.training.batches import Batches
     from probes.training.features import Features
 
@@ -43,18 +43,47 @@ _NOTE = (
 )
 
 
-class ConditionalProbing(Measurement):
-    """Convex probes on layers 0 and k against one on layer 0.
+def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """Only convex probes are fitted."""
+    return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
 
-    At the best layer on dev, or the highest if that is layer 0; with full evidence at every layer.
-    """
 
-    name = "conditional_probing"
-    asks = ("scores",)
-    version = 2
-    summary = "what a layer adds to layer 0 (Hewitt et al. 2021)"
-    n_concatenated = 2
-    views = (
+def _extent(request: Request) -> Extent:
+    """Layers above 0; none if layer 0 has no scores."""
+    if 0 not in request.layers:
+        return {}
+    scored = request.scores
+    wanted = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
+    return {layer: 1 for layer in wanted if layer}
+
+
+def _missing_of(result: Result) -> str:
+    """Why it was not measured what layers add to layer 0."""
+    if not may_be_convex(result.probe):
+        return "only convex probes are fitted on concatenated layers"
+    if 0 not in result.extent:
+        return "layer 0 was not probed"
+    if len(result.extent) == 1:
+        return "only layer 0 was probed"
+    return UNMEASURED
+
+
+def _charts(drawn: Sequence[Chart], records: object) -> Sequence[Curves]:
+    """Bits that layers add; points for a regression."""
+    bits, points = (x for x in drawn if isinstance(x, Curves))
+    return [bits if bits.models else points]
+
+
+@measurement(
+    "conditional_probing",
+    after="scores",
+    version=2,
+    layers_at_once=2,
+    missing=_missing,
+    extent=_extent,
+    missing_of=_missing_of,
+    redrawn=_charts,
+    views=(
         Pivot(
             "bits per example that a layer adds to layer 0",
             ("added_bits",),
@@ -71,82 +100,56 @@ class ConditionalProbing(Measurement):
         ),
         Lines("conditional", "added_bits", "Bits that a layer adds to layer 0", _NOTE),
         Lines("conditional_points", "added_points", "Points that a layer adds to layer 0", _NOTE),
+    ),
+)
+def conditional_probing(context: TaskContext) -> Iterator[Row]:
+    """Bits and points that a layer adds to layer 0 (Hewitt et al. 2021).
+
+    Convex probes on layers 0 and k against one on layer 0, at the best layer on dev, or the highest
+    if that is layer 0; with full evidence at every layer.
+
+    Rows by layer: bits per example that it adds to layer 0, of all tasks but regressions, and
+    points of the headline metric; and the number of test examples that bits leave out, since
+    train lacks their label and no probe can code it.
+    """
+    from probes.training.fit import Draw
+    from probes.training.steps import fit_steps
+
+    data, gold = context.data, context.scorers["test"].gold
+    groups = list(context.groups(context.layers, 1, 2))
+    shape = context.spec, data.sentences("train"), data.n_outputs
+    steps = fit_steps(*shape, [Draw()], converge=True)
+    with context.bar((1 + len(groups)) * steps):
+        alone = _tested(context, data.features((0,), groups[0][1]))
+        both = [_tested(context, data.concatenated(0, *group)) for group in groups]
+    metric = metrics.get(context.task.metric)
+    predicted = np.concatenate([each.predicted for each in both])
+    points = metric(gold, predicted) - metric(gold, alone.predicted)
+    points_intervals = _intervals(
+        gold,
+        lambda draws: (
+            replicates(metric, gold, predicted, draws)
+            - replicates(metric, gold, alone.predicted, draws)
+        ),
+        len(points),
     )
-
-    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Only convex probes are fitted."""
-        return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
-
-    def extent(self, request: Request) -> Extent:
-        """Layers above 0; none if layer 0 has no scores."""
-        if 0 not in request.layers:
-            return {}
-        scored = request.scores
-        wanted = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
-        return {layer: 1 for layer in wanted if layer}
-
-    def missing_of(self, result: Result) -> str:
-        """Why it was not measured what layers add to layer 0."""
-        if not may_be_convex(result.probe):
-            return "only convex probes are fitted on concatenated layers"
-        if 0 not in result.extent:
-            return "layer 0 was not probed"
-        if len(result.extent) == 1:
-            return "only layer 0 was probed"
-        return super().missing_of(result)
-
-    def charts(self, records: Mapping[str, Result], paths: object = None) -> Sequence[Curves]:
-        """Bits that layers add; points for a regression."""
-        bits, points = (x for x in super().charts(records) if isinstance(x, Curves))
-        return [bits if bits.models else points]
-
-    def compute(self, context: Context) -> Iterator[Row]:
-        """Fit both probes, and compare them on test.
-
-        Rows by layer: bits per example that it adds to layer 0, of all tasks but regressions, and
-        points of the headline metric; and the number of test examples that bits leave out, since
-        train lacks their label and no probe can code it.
-        """
-        from probes.training.fit import Draw
-        from probes.training.steps import fit_steps
-
-        data, gold = context.data, context.scorers["test"].gold
-        groups = list(context.groups(context.layers, 1, self.n_concatenated))
-        shape = context.spec, data.sentences("train"), data.n_outputs
-        steps = fit_steps(*shape, [Draw()], converge=True)
-        with context.bar((1 + len(groups)) * steps):
-            alone = _tested(context, data.features((0,), groups[0][1]))
-            both = [_tested(context, data.concatenated(0, *group)) for group in groups]
-        metric = metrics.get(context.task.metric)
-        predicted = np.concatenate([each.predicted for each in both])
-        points = metric(gold, predicted) - metric(gold, alone.predicted)
-        points_intervals = _intervals(
-            gold,
-            lambda draws: (
-                replicates(metric, gold, predicted, draws)
-                - replicates(metric, gold, alone.predicted, draws)
-            ),
-            len(points),
+    bits: Floats = np.full(len(points), np.nan)
+    bits_intervals: list[Interval] = [None] * len(points)
+    if data.n_outputs:
+        gained = np.concatenate([each.log_probabilities for each in both])
+        gained = (gained - alone.log_probabilities) / np.log(2)
+        mean = _weighted_mean(alone.weights)
+        bits = mean(gold, gained)
+        bits_intervals = _intervals(
+            gold, lambda draws: replicates(mean, gold, gained, draws), len(bits)
         )
-        bits: Floats = np.full(len(points), np.nan)
-        bits_intervals: list[Interval] = [None] * len(points)
+    for place, layer in enumerate(context.layers):
         if data.n_outputs:
-            gained = np.concatenate([each.log_probabilities for each in both])
-            gained = (gained - alone.log_probabilities) / np.log(2)
-            mean = _weighted_mean(alone.weights)
-            bits = mean(gold, gained)
-            bits_intervals = _intervals(
-                gold, lambda draws: replicates(mean, gold, gained, draws), len(bits)
-            )
-        for place, layer in enumerate(context.layers):
-            if data.n_outputs:
-                ends = bits_intervals[place] or (None, None)
-                yield Row("added_bits", bits[place], layer, *ends)
-            yield Row(
-                "added_points", points[place], layer, *(points_intervals[place] or (None, None))
-            )
-        if left_out := int((alone.weights == 0).sum()):
-            yield Row("examples_left_out", left_out)
+            ends = bits_intervals[place] or (None, None)
+            yield Row("added_bits", bits[place], layer, *ends)
+        yield Row("added_points", points[place], layer, *(points_intervals[place] or (None, None)))
+    if left_out := int((alone.weights == 0).sum()):
+        yield Row("examples_left_out", left_out)
 
 
 class _Tested(NamedTuple):
@@ -163,7 +166,7 @@ class _Tested(NamedTuple):
     weights: Floats
 
 
-def _tested(context: Context, features: Mapping[str, Features]) -> _Tested:
+def _tested(context: TaskContext, features: Mapping[str, Features]) -> _Tested:
     """Fit a probe at each layer of `features`, until it converges, and read test."""
     from probes.training.fit import Draw, fit, log_probabilities, predict
 

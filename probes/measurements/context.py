@@ -1,4 +1,4 @@
-"""What a measurement is given: a model that has read a corpus, and what else it asks for."""
+"""Contexts of measurements: of a model that has read a corpus, of a task, and of two models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,16 +38,10 @@ from probes.training.dataset import ProbingData
 from probes.training.fit import Draw
 from probes.training.steps import fit_steps
 
-T = TypeVar("T")
 
-
-def _without_model(*_: Any) -> Any:
-    raise TypeError("there is no model whose passes could be changed")
-
-
-@dataclass(frozen=True)
-class Context:
-    """For `Measurement.compute`.
+@dataclass(frozen=True, kw_only=True)
+class ModelContext:
+    """A model that has read a corpus.
 
     Attributes:
         corpus: sentences by split, with their annotation.
@@ -58,16 +52,14 @@ class Context:
         stored: what was kept: word vectors, or what the measurement's own collector keeps.
         read: lets the model read a view once more, and gives what a collector finds in each shard;
             nothing is stored.
-        device: where to compute.
-        options: the measurement's options.
-        title: what progress bars call it.
-        of_base: the same of the base; None unless the measurement asks for it.
-        probing: a task and its probes; None unless the measurement asks for examples.
-        of_results: the same of each task that was scored; none unless the measurement asks for the
-            results.
         read_changed: as `read`, under interventions and in one shard; see
             `probes.extraction.encoding.read_changed`.
         sites: finds where the model's passes can be changed.
+        device: where to compute.
+        options: the measurement's options.
+        title: what progress bars call it.
+        tasks: the tasks that were scored, with one probe family; none unless the measurement comes
+            after scores.
     """
 
     corpus: Corpus
@@ -76,17 +68,15 @@ class Context:
     view: View
     stored: Store
     read: Callable[[View, Collector], Iterator[tuple[Shard, Mapping[str, torch.Tensor]]]]
-    device: torch.device
-    options: Any
-    title: str = ""
-    of_base: Context | None = None
-    probing: Probing | None = None
-    of_results: tuple[Context, ...] = ()
     read_changed: Callable[
         [View, Collector, Sequence[Sequence[Intervention]]],
         Iterator[tuple[int, Mapping[str, torch.Tensor]]],
-    ] = _without_model
-    sites: Callable[[], Sites] = _without_model
+    ]
+    sites: Callable[[], Sites]
+    device: torch.device
+    options: Any
+    title: str = ""
+    tasks: tuple[TaskContext, ...] = ()
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -188,41 +178,46 @@ class Context:
             )
         return self.view.index[text]
 
-    # Another model.
 
-    @property
-    def base(self) -> Context:
-        """The base, with which this model is compared.
+@dataclass(frozen=True, kw_only=True)
+class PairContext(ModelContext):
+    """A model, and the base with which it is compared.
 
-        Raises:
-            TypeError: the measurement does not ask for it.
-        """
-        return _asked(self.of_base, "base")
+    Attributes:
+        base: with the same sentences, but its own layers and vectors.
+    """
 
-    # A task, its probes and their scores. Each raises TypeError if it was not asked for.
+    base: ModelContext
 
-    @property
-    def _probes(self) -> Probing:
-        return _asked(self.probing, "examples")
+
+@dataclass(frozen=True, kw_only=True)
+class TaskContext(ModelContext):
+    """A task with its examples, its probes and their scores.
+
+    Attributes:
+        probing: what fits probes, and what is stored of the scores.
+    """
+
+    probing: Probing
 
     @property
     def data(self) -> ProbingData:
         """Features, labels and scorers of the task."""
-        return self._probes.data
+        return self.probing.data
 
     @property
     def spec(self) -> ProbeSpec:
         """How probes are fitted."""
-        return self._probes.spec
+        return self.probing.spec
 
-    def with_spec(self, spec: ProbeSpec) -> Context:
+    def with_spec(self, spec: ProbeSpec) -> TaskContext:
         """The same with probes that are fitted in another way."""
-        return replace(self, probing=replace(self._probes, spec=spec))
+        return replace(self, probing=replace(self.probing, spec=spec))
 
     @property
     def memory(self) -> int:
         """Bytes that fits may take."""
-        return self._probes.memory
+        return self.probing.memory
 
     @property
     def examples(self) -> Examples:
@@ -241,17 +236,19 @@ class Context:
 
     @property
     def result(self) -> Result:
-        """The scores that this evidence supports."""
-        return _asked(self._probes.scores, "scores")
+        """The scores that this evidence supports; scores themselves have none yet."""
+        assert self.probing.scores is not None
+        return self.probing.scores
 
     @property
     def trained(self) -> Mapping[str, Trained]:
         """The probes of the same task and family that other corpora have trained, by corpus."""
-        return _asked(self._probes.trained, "probes of other corpora")
+        return self.probing.trained
 
     def predicted(self, layers: Sequence[int]) -> NDArray[Any]:
         """What the first fit of each layer, whose scores are reported, predicts on test (L, n)."""
-        arrays = _asked(self._probes.arrays, "scores")
+        arrays = self.probing.arrays
+        assert arrays is not None
         places = [arrays["layers"].tolist().index(layer) for layer in layers]
         found: NDArray[Any] = arrays["predicted"][places, 0]
         return found
@@ -264,7 +261,7 @@ class Context:
         Raises:
             UserError: the file in the cache is damaged.
         """
-        cache = self._probes.cache
+        cache = self.probing.cache
         stored = read_parameters(cache, self.result.key) if cache else None
         found = dict(stored or {})
         if missing := [layer for layer in layers if of_layer(layer, "weight") not in found]:
@@ -309,10 +306,4 @@ class Context:
         groups, data = list(self.groups(layers, len(draws))), self.data
         steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws, kept)
         with self.bar(len(groups) * steps):
-            return joined(self._probes.fits(*group, draws, labels, kept) for group in groups)
-
-
-def _asked(given: T | None, what: str) -> T:
-    if given is None:
-        raise TypeError(f"no {what}: the measurement does not ask for it; see Measurement.asks")
-    return given
+            return joined(self.probing.fits(*group, draws, labels, kept) for group in groups)

@@ -21,7 +21,7 @@ from pydantic import Field
 from probes.common.wording import listed
 from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, Measurement
+from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import StoredProbes, Trained, why_not
 from probes.records.parameters import of_layer
@@ -40,7 +40,7 @@ from probes.statistics.replicates import Replicates, p_values_of
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
 
 _AT_ONCE = 1 << 14
 """Examples whose vectors are in memory."""
@@ -56,14 +56,19 @@ class Options(Frozen):
     """By corpus, the key of the scores whose probes are applied."""
 
 
-class CorpusTransfer(Measurement):
-    """Scores on this corpus of the probes that the run's other corpora have trained."""
+def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """Probes that cannot be applied again, and sets of labels."""
+    if task.kind == "multi-label":
+        return "sets of labels are not carried over to another corpus"
+    return why_not(probe)
 
-    name = "corpus_transfer"
-    asks = ("scores", "trained")
-    options = Options
-    summary = "scores of probes that the run's other corpora have trained"
-    views = (
+
+@measurement(
+    "corpus_transfer",
+    after="scores",
+    options=Options,
+    missing=_missing,
+    views=(
         Pivot(
             "score by training corpus",
             ("transfer_score",),
@@ -90,59 +95,53 @@ class CorpusTransfer(Measurement):
             line="train",
             where={"vectors": None},
         ),
-    )
+    ),
+)
+def corpus_transfer(context: TaskContext) -> Found:
+    """Scores of probes that the run's other corpora have trained.
 
-    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Probes that cannot be applied again, and sets of labels."""
-        if task.kind == "multi-label":
-            return "sets of labels are not carried over to another corpus"
-        return why_not(probe)
+    Rows of each layer and training corpus, also with the axis `vectors` for centred ones: the
+    score, also of the own probe; its difference from that, with p-values that are corrected
+    over layers and both kinds of vectors (max-T); the cosine of the mean vectors of training
+    examples. Without a layer the number of test examples whose label the training corpus lacks,
+    none of which is predicted right; nor is a label that this corpus's own train lacks.
 
-    def compute(self, context: Context) -> Found:
-        """Apply the probes of the other corpora, and compare them with this one's own.
-
-        Rows of each layer and training corpus, also with the axis `vectors` for centred ones: the
-        score, also of the own probe; its difference from that, with p-values that are corrected
-        over layers and both kinds of vectors (max-T); the cosine of the mean vectors of training
-        examples. Without a layer the number of test examples whose label the training corpus lacks,
-        none of which is predicted right; nor is a label that this corpus's own train lacks.
-
-        Raises:
-            NotServedError: no other corpus has scores of such examples.
-        """
-        if not context.trained:
-            raise NotServedError("no other corpus of the run has scores of such examples")
-        axes = {"train": context.corpus.name}
-        scores = _replicates(context, context.predicted(context.layers)).scores
-        rows = [
-            Row("transfer_score", score, layer, axes=axes)
-            for layer, score in zip(context.layers, scores, strict=True)
-        ]
-        notes = []
-        for name, trained in context.trained.items():
-            lacking = _without_label(context, trained)
-            total = len(context.examples.targets("test"))
-            if lacking:
-                first, n_more = [*lacking][:_NAMED], len(lacking) - _NAMED
-                labels = listed([*first, f"{n_more:,} others"] if n_more > 0 else first)
-                notes.append(
-                    f"{context.task.name}: {name} has no training example labelled {labels}; "
-                    f"{lacking.total():,} of {total:,} test examples are, and count as errors."
-                )
-            axes = {"train": name}
-            rows.append(Row("examples_without_label", lacking.total(), n=total, axes=axes))
-            rows += _compared(context, name, trained)
-        return Found(rows, notes=notes)
+    Raises:
+        NotServedError: no other corpus has scores of such examples.
+    """
+    if not context.trained:
+        raise NotServedError("no other corpus of the run has scores of such examples")
+    axes = {"train": context.corpus.name}
+    scores = _replicates(context, context.predicted(context.layers)).scores
+    rows = [
+        Row("transfer_score", score, layer, axes=axes)
+        for layer, score in zip(context.layers, scores, strict=True)
+    ]
+    notes = []
+    for name, trained in context.trained.items():
+        lacking = _without_label(context, trained)
+        total = len(context.examples.targets("test"))
+        if lacking:
+            first, n_more = [*lacking][:_NAMED], len(lacking) - _NAMED
+            labels = listed([*first, f"{n_more:,} others"] if n_more > 0 else first)
+            notes.append(
+                f"{context.task.name}: {name} has no training example labelled {labels}; "
+                f"{lacking.total():,} of {total:,} test examples are, and count as errors."
+            )
+        axes = {"train": name}
+        rows.append(Row("examples_without_label", lacking.total(), n=total, axes=axes))
+        rows += _compared(context, name, trained)
+    return Found(rows, notes=notes)
 
 
-def _without_label(context: Context, trained: Trained) -> Counter[str]:
+def _without_label(context: TaskContext, trained: Trained) -> Counter[str]:
     """The number of test examples of each label that the training corpus lacks, sorted."""
     known = set(trained.result.examples.classes)
     labels = (str(each.label) for each in context.examples.splits["test"].examples)
     return Counter(sorted(label for label in labels if known and label not in known))
 
 
-def _compared(context: Context, name: str, trained: Trained) -> Iterator[Row]:
+def _compared(context: TaskContext, name: str, trained: Trained) -> Iterator[Row]:
     """The rows of one training corpus, layer by layer."""
     layers = [x for x in context.layers if of_layer(x, "weight") in trained.parameters]
     ours, theirs = context.parameters(layers), trained.parameters
@@ -180,7 +179,7 @@ def _compared(context: Context, name: str, trained: Trained) -> Iterator[Row]:
 
 
 def _predicted(
-    context: Context, probes: Sequence[StoredProbes], layers: Sequence[int]
+    context: TaskContext, probes: Sequence[StoredProbes], layers: Sequence[int]
 ) -> NDArray[Any]:
     """What probes predict on test, those of each layer after each other. Shape (probes × L, n)."""
     n = len(context.examples.targets("test"))
@@ -194,7 +193,7 @@ def _predicted(
     return np.concatenate(np.stack(of_layers, axis=1))
 
 
-def _replicates(context: Context, predicted: NDArray[Any]) -> Replicates:
+def _replicates(context: TaskContext, predicted: NDArray[Any]) -> Replicates:
     """The headline score of each row of predictions (cells, n), and what clusters give to it."""
     gold, metric = context.scorers["test"].gold, metrics.get(context.task.metric)
     sums = [cluster_sums(metric.parts(gold, row), gold) for row in predicted]

@@ -10,11 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, Measurement, Request
+from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.charts import Curves
+from probes.records.charts import UNMEASURED, Chart, Curves
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Extent
 from probes.records.result import Result
 from probes.records.row import Place, Row
 from probes.records.values import Interval, ends
@@ -24,7 +23,7 @@ from probes.training.families import family_of, is_convex, may_be_convex
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
     from probes.training.online_code import OnlineCode
 
 ALONE = {"baseline": "labels alone"}
@@ -36,14 +35,58 @@ UNIFORM = {"baseline": "uniform code"}
 _OF_TRAIN = {"split": "train"}
 
 
-class DescriptionLength(Measurement):
-    """The online code of convex probes."""
+def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """Regressions have none, nor have probes that are not convex."""
+    if task.kind == "regression":
+        return "it is not defined for regression"
+    return "" if is_convex(probe) else "only convex probes have an online code"
 
-    name = "description_length"
-    asks = ("scores",)
-    version = 2
-    summary = "bits of the training labels given the vectors (Voita & Titov 2020)"
-    views = (
+
+def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
+    """One for each prior of linear probes."""
+    return 4
+
+
+def _missing_of(result: Result) -> str:
+    """Why a result has no code."""
+    if result.task.kind == "regression":
+        return "it is not defined for regression"
+    if not may_be_convex(result.probe):
+        return "only convex probes have an online code"
+    return UNMEASURED
+
+
+def _charts(drawn: Sequence[Chart], records: Mapping[str, Result]) -> Sequence[Curves]:
+    """Compression by layer; learning curves of three layers and of the labels alone."""
+    compression, learning = (x for x in drawn if isinstance(x, Curves))
+    few = compression.models.keys() & learning.missing.keys()
+    learning.missing.update(dict.fromkeys(few, "too few training examples"))
+    for model, points in learning.models.items():
+        layers = records[model].layers
+        three = {
+            "best layer": records[model].best_layer,
+            "lowest layer": layers[0],
+            "highest layer": layers[-1],
+        }
+        lines = {name: f"layer {layer}" for name, layer in three.items()}
+        learning.models[model] = [
+            point._replace(line=name)
+            for name, line in {**lines, ALONE["baseline"]: ALONE["baseline"]}.items()
+            for point in points
+            if point.line == line
+        ]
+    return [compression, learning]
+
+
+@measurement(
+    "description_length",
+    after="scores",
+    version=2,
+    missing=_missing,
+    fits_at_once=_fits_at_once,
+    missing_of=_missing_of,
+    redrawn=_charts,
+    views=(
         Pivot(
             "compression: length of the uniform code over that of the training labels",
             ("compression",),
@@ -81,85 +124,44 @@ class DescriptionLength(Measurement):
             log=True,
             where=_OF_TRAIN,
         ),
-    )
+    ),
+)
+def description_length(context: TaskContext) -> Found:
+    """Bits of the training labels given the vectors (Voita & Titov 2020).
 
-    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Regressions have none, nor have probes that are not convex."""
-        if task.kind == "regression":
-            return "it is not defined for regression"
-        return "" if is_convex(probe) else "only convex probes have an online code"
+    The online code of convex probes; neither dev nor test is used.
 
-    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
-        """One for each prior of linear probes."""
-        return 4
+    Rows by layer: the codelength in bits, compression (the length of the uniform code divided
+    by it), and bits per label of each block, by the number of examples sent before it. The
+    same of the code without vectors, and the length of the uniform code.
+    """
+    from probes.training.online_code import decisions, prior_block_bits, uniform_bits
+    from probes.training.steps import code_steps
 
-    def extent(self, request: Request) -> Extent:
-        """Every layer."""
-        return dict.fromkeys(request.layers, 1)
-
-    def missing_of(self, result: Result) -> str:
-        """Why a result has no code."""
-        if result.task.kind == "regression":
-            return "it is not defined for regression"
-        if not may_be_convex(result.probe):
-            return "only convex probes have an online code"
-        return super().missing_of(result)
-
-    def compute(self, context: Context) -> Found:
-        """Code the training labels; neither dev nor test is used.
-
-        Rows by layer: the codelength in bits, compression (the length of the uniform code divided
-        by it), and bits per label of each block, by the number of examples sent before it. The
-        same of the code without vectors, and the length of the uniform code.
-        """
-        from probes.training.online_code import decisions, prior_block_bits, uniform_bits
-        from probes.training.steps import code_steps
-
-        rows: list[Row] = []
-        n_priors = len(family_of(context.spec).logit_variances)
-        groups = list(context.groups(context.layers, n_priors))
-        n_outputs = context.data.n_outputs
-        steps = code_steps(context.data.sentences("train"))
-        uniform = 0.0
-        with context.bar(len(groups) * steps):
-            for layers, hold in groups:
-                code, labels, sets = _coded(context, layers, hold)
-                sent, outcomes = decisions(labels, n_outputs, sets)
-                uniform = sum(uniform_bits(len(each), outcomes) for each in sent)
-                parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
-                for layer, bits, interval, block_bits in zip(layers, *parts, strict=True):
-                    rows += _rows(uniform, bits, interval, block_bits, code.ends, layer)
-        alone = [
-            sum(blocks)
-            for blocks in zip(
-                *(prior_block_bits(each, code.ends, outcomes) for each in sent), strict=True
-            )
-        ]
-        rows += _rows(uniform, sum(alone), None, alone, code.ends, None, ALONE)
-        rows.append(Row("codelength", uniform, split="train", axes=UNIFORM))
-        facts: dict[str, Place] = {"code": "online code", "classes": n_outputs}
-        return Found(rows, facts=facts, notes=["Code: online code."])
-
-    def charts(self, records: Mapping[str, Result], paths: object = None) -> Sequence[Curves]:
-        """Compression by layer; learning curves of three layers and of the labels alone."""
-        compression, learning = (x for x in super().charts(records) if isinstance(x, Curves))
-        few = compression.models.keys() & learning.missing.keys()
-        learning.missing.update(dict.fromkeys(few, "too few training examples"))
-        for model, points in learning.models.items():
-            layers = records[model].layers
-            three = {
-                "best layer": records[model].best_layer,
-                "lowest layer": layers[0],
-                "highest layer": layers[-1],
-            }
-            lines = {name: f"layer {layer}" for name, layer in three.items()}
-            learning.models[model] = [
-                point._replace(line=name)
-                for name, line in {**lines, ALONE["baseline"]: ALONE["baseline"]}.items()
-                for point in points
-                if point.line == line
-            ]
-        return [compression, learning]
+    rows: list[Row] = []
+    n_priors = len(family_of(context.spec).logit_variances)
+    groups = list(context.groups(context.layers, n_priors))
+    n_outputs = context.data.n_outputs
+    steps = code_steps(context.data.sentences("train"))
+    uniform = 0.0
+    with context.bar(len(groups) * steps):
+        for layers, hold in groups:
+            code, labels, sets = _coded(context, layers, hold)
+            sent, outcomes = decisions(labels, n_outputs, sets)
+            uniform = sum(uniform_bits(len(each), outcomes) for each in sent)
+            parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
+            for layer, bits, interval, block_bits in zip(layers, *parts, strict=True):
+                rows += _rows(uniform, bits, interval, block_bits, code.ends, layer)
+    alone = [
+        sum(blocks)
+        for blocks in zip(
+            *(prior_block_bits(each, code.ends, outcomes) for each in sent), strict=True
+        )
+    ]
+    rows += _rows(uniform, sum(alone), None, alone, code.ends, None, ALONE)
+    rows.append(Row("codelength", uniform, split="train", axes=UNIFORM))
+    facts: dict[str, Place] = {"code": "online code", "classes": n_outputs}
+    return Found(rows, facts=facts, notes=["Code: online code."])
 
 
 def _rows(
@@ -190,7 +192,7 @@ def _rows(
 
 
 def _coded(
-    context: Context, layers: Sequence[int], hold: bool
+    context: TaskContext, layers: Sequence[int], hold: bool
 ) -> tuple[OnlineCode, Tensor, Tensor | None]:
     """The code of some layers, the labels in the order in which they are sent, and label sets.
 

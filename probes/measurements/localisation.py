@@ -21,8 +21,9 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import LOCALISATION, Found, Level, Measurement, Request
+from probes.measurements.measurement import LOCALISATION, Found, Level, Request, measurement
 from probes.measurements.pivots import Pivot
+from probes.records.charts import UNMEASURED
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result
@@ -38,20 +39,42 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.examples.scoring import Scorer
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
 
 
 N_SAMPLES = 2
 """Bootstrap samples of the training split on which the mix of all layers is learnt again."""
 
 
-class Localisation(Measurement):
-    """Scores of probes on mixes of layers 0 to k, and the layers that follow from them."""
+def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """Only convex probes are fitted on mixes."""
+    return "" if is_convex(probe) else "only convex probes are fitted on mixes"
 
-    name = LOCALISATION
-    version = 2
-    summary = "scalar mixes of layers, expected layer (Tenney et al. 2019a)"
-    views = (
+
+def _extent(request: Request) -> Extent:
+    """All layers of the model, or none if only some are probed."""
+    every = len(request.layers) == request.n_layers + 1
+    return dict.fromkeys(request.layers, 1) if every else {}
+
+
+def _missing_of(result: Result) -> str:
+    """Why a result has no mixes and expected layer."""
+    if not result.has_all_layers:
+        return "not all layers were probed"
+    if not may_be_convex(result.probe):
+        return "only convex probes are fitted on mixes"
+    return UNMEASURED
+
+
+@measurement(
+    LOCALISATION,
+    after="scores",
+    version=2,
+    layers_at_once=None,
+    missing=_missing,
+    extent=_extent,
+    missing_of=_missing_of,
+    views=(
         Pivot(
             "probes on mixes of layers 0 to k",
             ("mix_score",),
@@ -67,41 +90,23 @@ class Localisation(Measurement):
             "Score on the mix of layers 0 to k",
             "Scalar mixes as Tenney et al. 2019a; what a layer adds is the step to it.",
         ),
-    )
-    asks = ("scores",)
-    reads_all_layers = True
+    ),
+)
+def localisation(context: TaskContext) -> Found:
+    """Scalar mixes of layers, expected layer (Tenney et al. 2019a).
 
-    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Only convex probes are fitted on mixes."""
-        return "" if is_convex(probe) else "only convex probes are fitted on mixes"
-
-    def extent(self, request: Request) -> Extent:
-        """All layers of the model, or none if only some are probed."""
-        every = len(request.layers) == request.n_layers + 1
-        return dict.fromkeys(request.layers, 1) if every else {}
-
-    def missing_of(self, result: Result) -> str:
-        """Why a result has no mixes and expected layer."""
-        if not result.has_all_layers:
-            return "not all layers were probed"
-        if not may_be_convex(result.probe):
-            return "only convex probes are fitted on mixes"
-        return super().missing_of(result)
-
-    def compute(self, context: Context) -> Found:
-        """Learn the mixes and score probes on them; the array is their predictions on test.
-
-        Rows: see `rows_of_mixes`.
-        """
-        weights, strengths, predicted = _fit_mixes(context)
-        rows = list(rows_of_mixes(weights, strengths, predicted, context.scorers))
-        kind = context.task.kind
-        stored = np.float64 if kind == "regression" else predicted["test"].dtype
-        return Found(rows, {"predicted": predicted["test"].astype(stored)})
+    Rows, see `rows_of_mixes`: scores of probes on mixes of layers 0 to k, and the layers that
+    follow from them. The array is what these probes predict on test.
+    """
+    weights, strengths, predicted = _fit_mixes(context)
+    rows = list(rows_of_mixes(weights, strengths, predicted, context.scorers))
+    kind = context.task.kind
+    stored = np.float64 if kind == "regression" else predicted["test"].dtype
+    return Found(rows, {"predicted": predicted["test"].astype(stored)})
 
 
 def _fit_mixes(
-    context: Context,
+    context: TaskContext,
 ) -> tuple[Floats, list[float], dict[str, NDArray[Any]]]:
     """The mix weights, and strengths and predictions of the probe on each mix.
 

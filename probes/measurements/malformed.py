@@ -23,7 +23,7 @@ from probes.examples.examples import NotServedError, Split
 from probes.extraction.vectors import layer_part
 from probes.extraction.views import Text, view_over
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, Measurement
+from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import StoredProbes, why_not
 from probes.records.probe_spec import ProbeSpec
@@ -35,7 +35,7 @@ from probes.tasks.task import Task
 
 if TYPE_CHECKING:
     from probes.extraction.windows import Pooling
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
 
 NOTE = (
     "Score on the intact text minus that on the malformed one, of the same probe, test examples "
@@ -44,16 +44,20 @@ NOTE = (
 )
 
 
-class Malformed(Measurement):
-    """What the reported probes predict of malformed test sentences."""
+def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """Probes that cannot be applied again, and labels that are of whole sentences."""
+    if why := why_not(probe):
+        return why
+    whole = task.shape in ("sentence", "text")
+    return "a malformed sentence need not have the label of the whole one" if whole else ""
 
-    name = "malformed"
-    version = 2
-    asks = ("scores",)
-    summary = (
-        "scores of the same probes on shuffled, cut and incomplete sentences, and with other names"
-    )
-    views = (
+
+@measurement(
+    "malformed",
+    after="scores",
+    version=2,
+    missing=_missing,
+    views=(
         *(
             Pivot(
                 f"drop, {name}",
@@ -71,49 +75,42 @@ class Malformed(Measurement):
             line="perturbation",
             of_several={"perturbation": PERTURBATIONS[0]},
         ),
+    ),
+)
+def malformed(context: TaskContext) -> Found:
+    """Scores of the same probes on shuffled, cut and incomplete sentences, and with other names.
+
+    Rows of each layer and perturbation: the score on malformed text, that of the same examples
+    in intact text, and the difference. Facts have the number of examples.
+
+    Raises:
+        NotServedError: examples are of other texts than sentences, none survives, or the
+            vectors were given.
+    """
+    split, total = context.examples.splits["test"], len(context.examples.targets("test"))
+    if context.examples.view != "plain":
+        raise NotServedError("its examples hide words or bring texts of their own")
+    if not context.model.window:
+        raise NotServedError("given vectors are of the sentences as they are")
+    every = {
+        name: survivors(context.corpus.splits["test"], split, perturb)
+        for name, perturb in perturbations_of(context.corpus).items()
+    }
+    counts = {name: len(each.kept) for name, each in every.items()}
+    every = {name: each for name, each in every.items() if counts[name]}
+    if not every:
+        raise NotServedError("no test example survives in malformed text")
+    predicted = _predicted(context, every)
+    said = ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    return Found(
+        [
+            row
+            for name, each in every.items()
+            for row in _compared(context, name, each.kept, predicted[name])
+        ],
+        facts={"test_examples": total, **counts},
+        notes=[f"{context.task.name}: of {total:,} test examples survive {said}."],
     )
-
-    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Probes that cannot be applied again, and labels that are of whole sentences."""
-        if why := why_not(probe):
-            return why
-        whole = task.shape in ("sentence", "text")
-        return "a malformed sentence need not have the label of the whole one" if whole else ""
-
-    def compute(self, context: Context) -> Found:
-        """Read the malformed sentences, and predict and score the examples that survive.
-
-        Rows of each layer and perturbation: the score on malformed text, that of the same examples
-        in intact text, and the difference. Facts have the number of examples.
-
-        Raises:
-            NotServedError: examples are of other texts than sentences, none survives, or the
-                vectors were given.
-        """
-        split, total = context.examples.splits["test"], len(context.examples.targets("test"))
-        if context.examples.view != "plain":
-            raise NotServedError("its examples hide words or bring texts of their own")
-        if not context.model.window:
-            raise NotServedError("given vectors are of the sentences as they are")
-        every = {
-            name: survivors(context.corpus.splits["test"], split, perturb)
-            for name, perturb in perturbations_of(context.corpus).items()
-        }
-        counts = {name: len(each.kept) for name, each in every.items()}
-        every = {name: each for name, each in every.items() if counts[name]}
-        if not every:
-            raise NotServedError("no test example survives in malformed text")
-        predicted = _predicted(context, every)
-        said = ", ".join(f"{n:,} {name}" for name, n in counts.items())
-        return Found(
-            [
-                row
-                for name, each in every.items()
-                for row in _compared(context, name, each.kept, predicted[name])
-            ],
-            facts={"test_examples": total, **counts},
-            notes=[f"{context.task.name}: of {total:,} test examples survive {said}."],
-        )
 
 
 class Survivors(NamedTuple):
@@ -145,7 +142,7 @@ def survivors(sentences: Sequence[Sentence], split: Split, perturb: Perturbation
     return Survivors(np.array(kept, dtype=np.int64), own, np.array(spans, dtype=np.int64))
 
 
-def _predicted(context: Context, every: dict[str, Survivors]) -> dict[str, NDArray[Any]]:
+def _predicted(context: TaskContext, every: dict[str, Survivors]) -> dict[str, NDArray[Any]]:
     """What the probe of each layer predicts of the survivors of each perturbation. (L, m, …)."""
     from probes.extraction.collectors import WordVectors
 
@@ -172,7 +169,9 @@ def _predicted(context: Context, every: dict[str, Survivors]) -> dict[str, NDArr
     return predicted
 
 
-def _compared(context: Context, name: str, kept: Ints, malformed: NDArray[Any]) -> Iterator[Row]:
+def _compared(
+    context: TaskContext, name: str, kept: Ints, malformed: NDArray[Any]
+) -> Iterator[Row]:
     """The rows of a perturbation.
 
     Args:

@@ -1,28 +1,28 @@
-"""What a measurement is: one question about a model's vectors, with its method, as one plug-in.
+"""Measurements: one question about a model's vectors each, with its method, as one plug-in.
 
-A measurement is a class with the attributes and methods below, registered by `@measurement`. The
-suite's own are listed here as ``module:Class`` and imported when they are asked for, so that
-listing them is fast. Modules of measurements import torch and what needs it inside `compute`: keys,
-tables and rows are made without it.
+A measurement is a function that is given a context and gives rows, registered by
+`@measurement(name, …)`. The modules of the suite's own are listed here, and imported when they are
+asked for, so that listing them is fast. They import torch and what needs it inside the function:
+keys, tables and rows are made without it.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from probes.common.errors import UserError
-from probes.common.registry import Registry
+from probes.common.registry import Registry, did_you_mean
 from probes.measurements.pivots import AnyView, Pivot, charts, tables
 from probes.records.charts import UNMEASURED, Chart, Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import TREES, Extent, Record, covers, subject_title, united
-from probes.records.result import Result
+from probes.records.result import SCORES, Result
 from probes.records.row import Place, Row
 from probes.records.table import Table
 from probes.records.values import Frozen
@@ -35,25 +35,11 @@ if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
-    from probes.measurements.context import Context
     from probes.records.header import ExampleCounts
     from probes.records.parameters import Parameters
 
-M = TypeVar("M", bound="Measurement")
-
 Level = Literal["standard", "full"]
 """How much evidence is asked for."""
-
-Ask = Literal["examples", "scores", "trained", "results", "base"]
-"""What a measurement asks for: a task's examples, to which probes are fitted; the scores that it is
-evidence behind, and with them the examples; the probes that the other corpora of a run with
-`--transfer` have trained; the scores of all tasks of the run together, of one probe family; or the
-base, the first model of the run, with which
-each other one is compared, random twins among them. Records of a comparison belong to the other
-model and name the base."""
-
-ASKED: tuple[tuple[Ask, ...], ...] = ((), ("scores",), ("base",))
-"""What a plug-in may ask for."""
 
 CSV_FIELDS = "metric", "split", "value", "low", "high"
 """Fields of a row that every CSV file of a measurement has."""
@@ -65,7 +51,7 @@ class NoOptions(Frozen):
 
 @dataclass(frozen=True)
 class Found:
-    """What `compute` returns; rows alone may be returned, or yielded, as they are.
+    """What a measurement returns; rows alone may be returned, or yielded, as they are.
 
     Attributes:
         rows: the numbers.
@@ -132,55 +118,108 @@ class Request(NamedTuple):
         return self.scored
 
 
-class Measurement(ABC):
-    """One question with its method.
+def _every_layer(request: Request) -> Extent:
+    return dict.fromkeys(request.layers, 1)
+
+
+def _always(task: Task, probe: ProbeSpec, level: Level) -> str:
+    return ""
+
+
+def _one_fit(probe: ProbeSpec, level: Level) -> int:
+    return 1
+
+
+def _nothing_of_its_own(*_: Any) -> None:
+    return None
+
+
+def _unmeasured(result: Result) -> str:
+    return UNMEASURED
+
+
+def _no_more_tables(record: Record) -> Sequence[Table]:
+    return ()
+
+
+def _as_drawn(drawn: Sequence[Chart], records: Mapping[str, Any]) -> Sequence[Chart]:
+    return drawn
+
+
+def csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
+    """The lines of a CSV file, by column: all numbers of a record as they are."""
+    rows, axes = list(record.rows), record.rows.axes
+    filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
+    for row in rows:
+        places = {axis: row.axes.get(axis) for axis in axes}
+        found = {name: getattr(row, name) for name in (*CSV_FIELDS, *filled)}
+        yield {"layer": row.layer, **places, **found}
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One question with its method; made by `@measurement`, whose arguments are its attributes.
 
     Attributes:
         name: lower-case letters, digits and underscores; part of file names.
+        function: is given a context, and gives rows or `Found`. Of a task it is a `TaskContext`, of
+            a model a `ModelContext`, of a pair a `PairContext`.
+        of: "task": made for each task and probe family; "model": for a model that has read a
+            corpus; "pair": for each other model and the base, the first model of the run, random
+            twins among them. Such a record belongs to the other model and names the base.
+        after: "scores": of a task, it is evidence behind them, with which it is shown; of a model,
+            it is about all tasks that were scored with one probe family, `context.tasks`. Of a
+            pair, the measurement along with which it is made.
         version: part of every key, to be raised when the same inputs would give other numbers.
-        summary: one line for `--list-measurements`.
-        views: how its rows are shown; see `probes.measurements.pivots`.
+        needs: annotation layers of the corpus without which there is nothing to measure.
         options: its settings, each with a default and a description. Each field becomes a flag
             ``--<name>-<field>``, and what is given becomes part of the key.
-        asks: what it needs beside a model that has read a corpus; see `Ask`.
-        needs: annotation layers of the corpus without which there is nothing to measure.
-        of_pairs: name of the measurement of pairs of models that is made along with it; empty for
-            none.
-        csv_name: name of the CSV file in the folder of model and corpus, without its ending; the
-            measurement's own if empty.
-        shares_arrays: whether its arrays have neither text nor labels, such as sums over sentences,
-            and may be passed on where a licence forbids text.
-        reads_all_layers: whether probes have all layers in memory at once, instead of one after the
-            other.
-        n_concatenated: layers whose features one probe reads.
-        reads_head: whether it needs the model's language-model head.
-        uses_head: whether it uses that head where there is one.
-        of_items: name of the measurement that is made in its place where the corpus has items
-            instead of sentences; empty for none.
+        views: how its rows are shown; see `probes.measurements.pivots`.
+        extent: says of a `Request` how often which layers are measured; empty for not at all.
+        missing: says why it is not made for a task and probe family; empty if it is.
+        fits_at_once: the most fits of a layer that are made together; `--memory` is checked.
+        layers_at_once: layers whose features one probe reads; None for all of them.
         of_twins: of evidence, whether it is gathered for random twins too; with full evidence
             everything is.
+        view: the texts that the collector reads; None for all sentences.
+        collector: what is to be kept of the model's reading, given the corpus, the layers and the
+            options; None for the word vectors of all sentences.
+        head: whether it needs the model's language-model head, or uses it where there is one.
+        shares_arrays: whether its arrays have neither text nor labels, such as sums over sentences,
+            and may be passed on where a licence forbids text.
+        missing_of: says why a result lacks it, where curves name those without.
+        more_tables: of a record, after those of the views.
+        redrawn: the charts of the views as they are shown.
+        csv_lines: the lines of its CSV file, by column.
+        csv_name: the name of that file without its ending; the measurement's own if empty.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    summary: ClassVar[str]
-    views: ClassVar[Sequence[AnyView]] = (Pivot(),)
-    options: ClassVar[type[Frozen]] = NoOptions
-    asks: ClassVar[tuple[Ask, ...]] = ()
-    needs: ClassVar[tuple[str, ...]] = ()
-    of_pairs: ClassVar[str] = ""
-    csv_name: ClassVar[str] = ""
-    shares_arrays: ClassVar[bool] = False
-    reads_all_layers: ClassVar[bool] = False
-    n_concatenated: ClassVar[int] = 1
-    reads_head: ClassVar[bool] = False
-    uses_head: ClassVar[bool] = False
-    of_items: ClassVar[str] = ""
-    of_twins: ClassVar[bool] = False
+    name: str
+    function: Callable[[Any], Found | Iterable[Row]]
+    of: Literal["task", "model", "pair"] = "model"
+    after: str = ""
+    version: int = 1
+    needs: tuple[str, ...] = ()
+    options: type[Frozen] = NoOptions
+    views: Sequence[AnyView] = (Pivot(),)
+    extent: Callable[[Request], Extent] = _every_layer
+    missing: Callable[[Task, ProbeSpec, Level], str] = _always
+    fits_at_once: Callable[[ProbeSpec, Level], int] = _one_fit
+    layers_at_once: int | None = 1
+    of_twins: bool = False
+    view: Callable[[Corpus, Any], View | None] = _nothing_of_its_own
+    collector: Callable[[Corpus, Sequence[int], Any], Collector | None] = _nothing_of_its_own
+    head: Literal["", "needed", "used"] = ""
+    shares_arrays: bool = False
+    missing_of: Callable[[Result], str] = _unmeasured
+    more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
+    redrawn: Callable[[Sequence[Chart], Mapping[str, Any]], Sequence[Chart]] = _as_drawn
+    csv_lines: Callable[[Record], Iterable[Mapping[str, Place]]] = csv_lines
+    csv_name: str = ""
 
-    @abstractmethod
-    def compute(self, context: Context) -> Found | Iterable[Row]:
+    def __call__(self, context: Any) -> Found | Iterable[Row]:
         """Measure the layers of `context.extent`."""
+        return self.function(context)
 
     @property
     def title(self) -> str:
@@ -188,44 +227,27 @@ class Measurement(ABC):
         return self.name.replace("_", " ")
 
     @property
-    def of_tasks(self) -> bool:
-        """Whether it is made for each task and probe family, instead of the corpus as a whole."""
-        return bool(self.asks) and not self.of_two_models and not self.of_results
+    def summary(self) -> str:
+        """One line for `--list-measurements`: the first of its docstring."""
+        line = (inspect.getdoc(self.function) or "").partition("\n")[0].rstrip(".")
+        return line if line[:2].isupper() else line[:1].lower() + line[1:]
 
     @property
     def is_evidence(self) -> bool:
         """Whether it stands behind scores, with which its records are shown."""
-        return "scores" in self.asks
-
-    @property
-    def of_trained(self) -> bool:
-        """Whether it applies probes that other corpora have trained: its option `trained`."""
-        return "trained" in self.asks
+        return self.of == "task" and bool(self.after)
 
     @property
     def of_results(self) -> bool:
         """Whether it is about all tasks that were scored."""
-        return "results" in self.asks
-
-    @property
-    def of_two_models(self) -> bool:
-        """Whether it compares each model with the base."""
-        return "base" in self.asks
+        return self.of == "model" and bool(self.after)
 
     # What is to be measured.
-
-    def extent(self, request: Request) -> Extent:
-        """How often which layers are to be measured; empty for not at all."""
-        return dict.fromkeys(request.layers, 1)
 
     def lacking(self, layers: frozenset[str]) -> str:
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""
         lacking = [name for name in self.needs if name not in layers]
         return f"it has no {' and no '.join(lacking)}" if lacking else ""
-
-    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Why it is not made for this task and probe family; empty if it is."""
-        return ""
 
     def is_complete(self, record: Record, request: Request) -> bool:
         """Whether a stored record has all that is asked for; of evidence, for these scores."""
@@ -235,23 +257,11 @@ class Measurement(ABC):
     def united(self, stored: Extent, wanted: Extent) -> Extent:
         """What is measured where a record has less than is wanted: nothing of it is lost.
 
-        Of evidence it is what is wanted, since what is found depends on all that is asked for.
+        All layers of both, each as often: the predictions of scores make up one array. Of evidence
+        it is what is wanted, since what is found depends on all that is asked for.
         """
-        return wanted if self.is_evidence else united(stored, wanted)
-
-    # What it reads, and what it costs.
-
-    def view(self, corpus: Corpus, options: Any) -> View | None:
-        """The texts that the collector reads; None for all sentences."""
-        return None
-
-    def collector(self, corpus: Corpus, layers: Sequence[int], options: Any) -> Collector | None:
-        """What is to be kept of the model's reading; None for the word vectors of all sentences."""
-        return None
-
-    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
-        """The most fits of a layer that are made together; `--memory` is checked against it."""
-        return 1
+        both = united(stored, wanted)
+        return wanted if self.is_evidence else dict.fromkeys(both, max(both.values()))
 
     # What is shown. Evidence is shown with scores: its `records` are results, and else its own.
 
@@ -261,10 +271,6 @@ class Measurement(ABC):
             return record
         assert isinstance(record, Result)
         return record.evidence.get(self.name)
-
-    def missing_of(self, result: Result) -> str:
-        """Why a result lacks it, where curves name those without."""
-        return UNMEASURED
 
     def tables(self, records: Sequence[Any]) -> Sequence[Table]:
         """What was found for one model and corpus.
@@ -277,12 +283,13 @@ class Measurement(ABC):
         own = [each for each in map(self.own, records) if each is not None]
         notes = list(dict.fromkeys(note for record in own for note in record.notes))
         title = self.title
-        if not self.of_tasks:
+        if self.of != "task":
             (record,) = own
             title = f"{subject_title(record)} · {title}"
             title += f" · {TREES}" * (record.corpus.other_trees and "heads" in self.needs)
             title += f" from {record.base.name}" if record.base else ""
-        return tables(self.views, long_frame(own), title, notes)
+        found = tables(self.views, long_frame(own), title, notes)
+        return [*found, *(table for record in own for table in self.more_tables(record))]
 
     def charts(
         self, records: Mapping[str, Any], paths: Mapping[str, Path] | None = None
@@ -301,57 +308,50 @@ class Measurement(ABC):
         for each in found:
             if isinstance(each, Curves):
                 each.missing.update({x: self.missing_of(records[x]) for x in every.keys() - own})
-        return found
+        return self.redrawn(found, records)
 
     @property
     def figure_names(self) -> list[str]:
         """Names of the charts that `python -m probes figure` can draw."""
         return [view.name for view in self.views if not isinstance(view, Pivot)]
 
-    def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
-        """The lines of its CSV file, by column: all numbers as they are."""
-        rows, axes = list(record.rows), record.rows.axes
-        filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
-        for row in rows:
-            places = {axis: row.axes.get(axis) for axis in axes}
-            found = {name: getattr(row, name) for name in (*CSV_FIELDS, *filled)}
-            yield {"layer": row.layer, **places, **found}
 
+LOCALISATION, TRANSFER = "localisation", "corpus_transfer"
 
-LOCALISATION = "localisation"
+_HERE = "probes.measurements"
 
 EVIDENCE = {
-    "training_variance": "probes.measurements.training_variance:TrainingVariance",
-    "selectivity": "probes.measurements.selectivity:Selectivity",
-    "conditional_probing": "probes.measurements.conditional_probing:ConditionalProbing",
-    "description_length": "probes.measurements.description_length:DescriptionLength",
-    LOCALISATION: "probes.measurements.localisation:Localisation",
+    "training_variance": f"{_HERE}.training_variance",
+    "selectivity": f"{_HERE}.selectivity",
+    "conditional_probing": f"{_HERE}.conditional_probing",
+    "description_length": f"{_HERE}.description_length",
+    LOCALISATION: f"{_HERE}.localisation",
 }
-"""The evidence behind scores, most valuable first."""
+"""The evidence behind scores, most valuable first, and the module of each."""
 
 CORPUS = {
-    "structure": "probes.measurements.structure.structure:Structure",
-    "geometry": "probes.measurements.geometry.geometry:Geometry",
-    "attention": "probes.measurements.attention.attention:Attention",
-    "attention_change": "probes.measurements.attention.change:AttentionChange",
-    "parallel": "probes.measurements.geometry.parallel:Parallel",
-    "pairs": "probes.measurements.behaviour.pairs:Pairs",
-    "ablation": "probes.measurements.intervening.ablation:Ablation",
-    "erasure": "probes.measurements.intervening.erasure:Erasure",
-    "completion": "probes.measurements.behaviour.completion:Completion",
-    "model_similarity": "probes.measurements.geometry.model_similarity:ModelSimilarity",
+    "structure": f"{_HERE}.structure.structure",
+    "geometry": f"{_HERE}.geometry.geometry",
+    "attention": f"{_HERE}.attention.attention",
+    "attention_change": f"{_HERE}.attention.change",
+    "parallel": f"{_HERE}.geometry.parallel",
+    "pairs": f"{_HERE}.behaviour.pairs",
+    "ablation": f"{_HERE}.intervening.ablation",
+    "erasure": f"{_HERE}.intervening.erasure",
+    "completion": f"{_HERE}.behaviour.completion",
+    "model_similarity": f"{_HERE}.geometry.model_similarity",
 }
 """Measurements of a corpus as a whole, which `--measurements` asks for."""
 
-TRANSFER = "corpus_transfer"
-
 ON_REQUEST = {
-    "cloze": "probes.measurements.behaviour.cloze:Cloze",
-    "lens": "probes.measurements.behaviour.lens:Lens",
-    "malformed": "probes.measurements.malformed:Malformed",
-    TRANSFER: "probes.measurements.corpus_transfer:CorpusTransfer",
+    "cloze": f"{_HERE}.behaviour.cloze",
+    "lens": f"{_HERE}.behaviour.lens",
+    "malformed": f"{_HERE}.malformed",
+    TRANSFER: f"{_HERE}.corpus_transfer",
 }
 """Further evidence, which is gathered where it is named."""
+
+_OWN = {SCORES: f"{_HERE}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
 
 LEVELS = ("none", "standard", "full")
 """Values of `--evidence` that are not names of measurements."""
@@ -359,41 +359,67 @@ LEVELS = ("none", "standard", "full")
 RESERVED = ("probes", *LEVELS)
 """Words that no measurement may be called."""
 
-measurements: Registry[str | type[Measurement]] = Registry("measurement")
-"""Classes of plug-ins, and the suite's own as ``module:Class``."""
+measurements: Registry[Measurement | None] = Registry("measurement")
+"""Measurements by name; None for one of the suite's own, which its module makes."""
 
-measurements.add("scores", "probes.measurements.scores:ScoreMeasurement")
-for _name, _place in (EVIDENCE | ON_REQUEST | CORPUS).items():
-    measurements.add(_name, _place)
+for _name in _OWN:
+    measurements.add(_name, None)
+
+_made: dict[str, Measurement] = {}
+"""The suite's own, as far as their modules are imported."""
 
 
-def measurement(cls: type[M]) -> type[M]:
-    """Register the decorated class.
+def measurement(
+    name: str, **about: Any
+) -> Callable[[Callable[[Any], Found | Iterable[Row]]], Measurement]:
+    """Make a measurement of the decorated function, and register it.
+
+    The first line of the function's docstring is the measurement's summary.
+
+    Args:
+        name: see `Measurement`.
+        about: further attributes of a `Measurement`; `of` is "task" where `after` is "scores",
+            unless it is given.
 
     Raises:
-        UserError: it is no `Measurement`, lacks an attribute, a method or a default, asks for
-            something that there is not, or its name is taken or cannot be used.
+        UserError: an attribute does not exist or cannot be used, the function has no docstring, or
+            the name is taken.
     """
-    if not (isinstance(cls, type) and issubclass(cls, Measurement)):
-        raise UserError(
-            f"{getattr(cls, '__name__', cls)}: a measurement has to be a subclass of Measurement."
-        )
-    attributes = [x for x in ("name", "summary") if not hasattr(cls, x)]
-    if lacking := [*attributes, *sorted(cls.__abstractmethods__)]:
-        raise UserError(f"Measurement {cls.__name__}: it has no {' and no '.join(lacking)}.")
-    require_usable(cls.name)
-    if cls.asks not in ASKED:
-        raise UserError(
-            f"Measurement {cls.name!r}: asks is {cls.asks!r}; it can be ('scores',), ('base',) or "
-            "(), for nothing but a model and a corpus."
-        )
-    if not (isinstance(cls.options, type) and issubclass(cls.options, Frozen)):
-        raise UserError(f"Measurement {cls.name!r}: options has to be a subclass of Frozen.")
-    for option, about in cls.options.model_fields.items():
-        if about.is_required():
-            raise UserError(f"Measurement {cls.name!r}: the option {option!r} has no default.")
-    measurements.add(cls.name, cls)
-    return cls
+    if callable(name):
+        raise UserError('@measurement: it needs a name: @measurement("my_norms").')
+    require_usable(name)
+    what = f"Measurement {name!r}"
+    if after := about.get("after"):
+        about.setdefault("of", "task")
+    for given in about:
+        if given not in Measurement.__dataclass_fields__:
+            hint = did_you_mean(given, [*Measurement.__dataclass_fields__][2:])
+            raise UserError(f"{what}: there is no attribute {given!r}. {hint}")
+    of = about.get("of", "model")
+    if of not in ("task", "model", "pair"):
+        raise UserError(f'{what}: of is {of!r}; it can be "task", "model" or "pair".')
+    if of == "task" and not after and name not in _OWN:
+        raise UserError(f'{what}: of a task it has to be after="scores".')
+    if after and after not in (measurements if of == "pair" else (SCORES,)):
+        raise UserError(f"{what}: after is {after!r}, which nothing of a {of} can be after.")
+    options = about.get("options", NoOptions)
+    if not (isinstance(options, type) and issubclass(options, Frozen)):
+        raise UserError(f"{what}: options has to be a subclass of Frozen.")
+
+    def register(function: Callable[[Any], Found | Iterable[Row]]) -> Measurement:
+        made = Measurement(name, function, **about)
+        if not made.summary:
+            raise UserError(f"{what}: its docstring has no first line, which is its summary.")
+        if _OWN.get(name) == getattr(function, "__module__", ""):
+            _made[name] = made
+            return made
+        for option, field_of in options.model_fields.items():
+            if field_of.is_required():
+                raise UserError(f"{what}: the option {option!r} has no default.")
+        measurements.add(name, made)
+        return made
+
+    return register
 
 
 def require_usable(name: object) -> None:
@@ -417,11 +443,10 @@ def get_measurement(name: str) -> Measurement:
     Raises:
         UserError: there is none; the message suggests the closest name.
     """
-    entry = measurements.get(name)
-    if isinstance(entry, str):
-        module, _, cls = entry.partition(":")
-        entry = getattr(importlib.import_module(module), cls)
-    found: Measurement = entry()
+    found = measurements.get(name)
+    if found is None:
+        importlib.import_module(_OWN[name])
+        found = _made[name]
     return found
 
 
@@ -432,11 +457,11 @@ def probe_measurements() -> list[Measurement]:
 
 def corpus_measurements() -> list[Measurement]:
     """All measurements of a corpus as a whole, pairs of models among them."""
-    return [each for each in map(get_measurement, measurements) if not each.of_tasks]
+    return [each for each in map(get_measurement, measurements) if each.of != "task"]
 
 
 def as_found(found: Found | Iterable[Row]) -> Found:
-    """What `compute` has returned; rows that it yields are computed here."""
+    """What a measurement has returned; rows that it yields are computed here."""
     return found if isinstance(found, Found) else Found(tuple(found))
 
 

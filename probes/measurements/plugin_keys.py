@@ -27,17 +27,10 @@ REGISTRIES: dict[str, Registry[object]] = {
 }
 
 
-def plug_ins_of(task: Task, family: str) -> tuple[PlugIn, ...]:
-    """The plug-ins among a task, its metrics and a probe family."""
-    return _plug_ins(parts_of(task, family))
-
-
-def measurement_plug_in(name: str) -> tuple[PlugIn, ...]:
-    """The measurement called `name`, if it is a plug-in."""
-    return _plug_ins([("measurement", name)])
-
-
-def _plug_ins(parts: Iterable[tuple[str, str]]) -> tuple[PlugIn, ...]:
+def plug_ins_of(
+    task: Task | None = None, family: str = "", measurement: str = ""
+) -> tuple[PlugIn, ...]:
+    """The plug-ins among a task, its metrics, a probe family and a measurement."""
     return tuple(
         PlugIn(
             kind=kind,
@@ -46,7 +39,7 @@ def _plug_ins(parts: Iterable[tuple[str, str]]) -> tuple[PlugIn, ...]:
             distribution=origin.distribution,
             sha256=origin.sha256,
         )
-        for kind, name in parts
+        for kind, name in parts_of(task, family, measurement)
         if (origin := REGISTRIES[kind].origin(name))
     )
 
@@ -63,10 +56,9 @@ def plugin_failure(error: Exception, measurement: str, task: Task | None, family
     """
     if isinstance(error, UserError):
         return ""
-    parts = [("measurement", measurement), *(parts_of(task, family) if task else ())]
     plug_ins = [
         (kind, name, origin)
-        for kind, name in parts
+        for kind, name in reversed([*parts_of(task, family, measurement)])
         if kind != "task" and (origin := REGISTRIES[kind].origin(name))
     ]
     for kind, name, origin in plug_ins:
@@ -81,12 +73,15 @@ def plugin_failure(error: Exception, measurement: str, task: Task | None, family
     return ""
 
 
-def parts_of(task: Task, family: str) -> Iterator[tuple[str, str]]:
-    """Kinds and names of a task, its metrics and a probe family."""
-    yield "task", plain_name(task.name)
-    for name in (task.metric, *task.also):
-        yield "metric", name
-    yield "probe family", family
+def parts_of(task: Task | None, family: str, measurement: str = "") -> Iterator[tuple[str, str]]:
+    """Kinds and names of a task, its metrics, a probe family and a measurement."""
+    if task:
+        yield "task", plain_name(task.name)
+        for name in (task.metric, *task.also):
+            yield "metric", name
+        yield "probe family", family
+    if measurement:
+        yield "measurement", measurement
 
 
 def digests(plug_ins: Iterable[PlugIn]) -> dict[str, str]:

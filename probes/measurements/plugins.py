@@ -1,4 +1,4 @@
-"""Loads plug-ins: files of `--include`, files put into tasks/, installed packages.
+"""Loads plug-ins: files of `--include`, and installed packages.
 
 A plug-in is Python code and runs as such (see docs/adding-a-task.md). Running it registers what
 it defines, together with its origin, which becomes part of its results' keys.
@@ -18,7 +18,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
 from types import CodeType
 
-import probes.tasks.builtin
+import probes.tasks.builtin  # noqa: F401 (the suite's own tasks are registered first)
 from probes.common.defined import begin_run, own_imports
 from probes.common.errors import UserError
 from probes.common.files import sha256
@@ -28,10 +28,8 @@ from probes.common.terminal import progress
 GROUP = "probes.plug_ins"
 """Group of entry points; each names a module that registers what it defines."""
 
-TASKS = Path(probes.tasks.builtin.__file__).parent
-
 broken: dict[str, str] = {}
-"""By name of an entry point or of a file in tasks/, why it could not be loaded."""
+"""By name of an entry point, why it could not be loaded."""
 
 _loaded: dict[Path | str, Loading] = {}
 """By file, or by module of an installed package."""
@@ -44,22 +42,23 @@ _STARTED = time.time()
 
 
 def discover(include: Iterable[str | Path] = ()) -> None:
-    """Load the files in tasks/ and the installed packages, once; then the files of `include`.
+    """Load the installed packages, once; then the files of `include`.
 
-    A file in tasks/ or a package that cannot be loaded is reported and noted in `broken`.
+    A package that cannot be loaded is reported and noted in `broken`.
 
     Raises:
         UserError: a file of `include` cannot be loaded, or registers nothing.
     """
     begin_run()
-    for path in sorted(TASKS.glob("[!_]*.py")):
-        if f"probes.tasks.{path.stem}" not in sys.modules:
-            with _tolerating(path.stem):
-                _load(path, str(Path("tasks", path.name)), f"probes.tasks.{path.stem}")
     for point in entry_points(group=GROUP):
-        if point.module not in _loaded:
-            with _tolerating(point.name):
-                _install(point)
+        if point.module in _loaded:
+            continue
+        try:
+            _install(point)
+        except UserError as error:
+            if point.name not in broken:
+                progress.say(f"ignored {point.name}: {error}")
+            broken[point.name] = str(error)
     for file in include:
         load_file(file)
 
@@ -86,8 +85,8 @@ def load_file(file: str | Path) -> Loading:
     if not found.entries:
         raise UserError(
             f"--include {file}: registers no task, corpus, probe family, metric or measurement; a "
-            "task is a function under @task(…), see docs/adding-a-task.md, a measurement a class "
-            "under @measurement, see docs/adding-a-measurement.md."
+            "task is a function under @task(…), see docs/adding-a-task.md, a measurement one "
+            "under @measurement(…), see docs/adding-a-measurement.md."
         )
     return found
 
@@ -217,17 +216,6 @@ def _blamed(origin: Origin) -> Iterator[None]:
         of = f" ({origin.distribution})" if origin.distribution else ""
         what = str(error) if isinstance(error, UserError) else described(error)
         raise UserError(f"{where}{of}: {what.rstrip('.')}. Fix the plug-in.") from error
-
-
-@contextmanager
-def _tolerating(name: str) -> Iterator[None]:
-    """Report what cannot be loaded and go on; it is an error only if it is asked for."""
-    try:
-        yield
-    except UserError as error:
-        if name not in broken:
-            progress.say(f"ignored {name}: {error}")
-        broken[name] = str(error)
 
 
 def require_loaded(names: Iterable[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,7 @@ class Probing:
         scores: the result that this evidence supports; None while scores are measured.
         arrays: the predictions of that result.
         cache: the folder in which its parameters may be stored.
-        trained: probes of the same kind, by the corpus that has trained them; None unless the
-            measurement asks for them.
+        trained: probes of the same kind, by the other corpus of the run that has trained them.
     """
 
     data: ProbingData
@@ -91,7 +90,7 @@ class Probing:
     scores: Result | None = None
     arrays: Arrays | None = None
     cache: Path | None = None
-    trained: Mapping[str, Trained] | None = None
+    trained: Mapping[str, Trained] = field(default_factory=dict)
 
     @property
     def least_groups(self) -> bool:
@@ -106,7 +105,7 @@ class Probing:
         labels: Labels | None,
         kept: Array | None,
     ) -> Fits:
-        """See `Context.fits`, for layers that fit in memory; what it takes is freed on return.
+        """See `TaskContext.fits`, for layers that fit in memory; what it takes is freed on return.
 
         Args:
             hold: whether to copy features to the memory of the device.

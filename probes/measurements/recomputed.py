@@ -19,10 +19,10 @@ from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS
 from probes.data.splits import DROPPED
-from probes.measurements.localisation import Localisation, rows_of_gains, rows_of_scores
+from probes.measurements.localisation import localisation, rows_of_gains, rows_of_scores
 from probes.measurements.plugin_keys import has_current_numerics
 from probes.measurements.resampled import resampled, stored_mix_sums, stored_sums, unlike
-from probes.measurements.training_variance import TrainingVariance, deviation, pooled_deviations
+from probes.measurements.training_variance import deviation, pooled_deviations, training_variance
 from probes.records.files import name_of
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
@@ -61,7 +61,7 @@ def why_not_recomputed(record: Record, path: Path) -> str:
         return "made by another version of the suite, or of its task or probe"
     if record.task and record.task.metric not in metrics:
         return f"the metric {record.task.metric} is not loaded"
-    needs_arrays = record.measurement != TrainingVariance.name
+    needs_arrays = record.measurement != training_variance.name
     return NO_SUMS if needs_arrays and not path.with_suffix(".npz").exists() else ""
 
 
@@ -164,7 +164,7 @@ def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | 
 
 
 def _training_variance(result: Result, path: Path) -> Iterator[Row]:
-    rows = result.evidence[TrainingVariance.name].rows
+    rows = result.evidence[training_variance.name].rows
     samples, seeds = (_fits(rows, result.task.metric, axis) for axis in ("sample", "seed"))
     yield from pooled_deviations(result, pooled(list(samples.values())), seeds)
     for layer, own in samples.items():
@@ -186,7 +186,7 @@ def _fits(rows: Rows, metric: str, axis: str) -> dict[int, list[float | None]]:
 
 
 def _localisation(result: Result, path: Path) -> Iterator[Row]:
-    stored, sums = result.evidence[Localisation.name], stored_mix_sums(result, path)
+    stored, sums = result.evidence[localisation.name], stored_mix_sums(result, path)
     beside = path.with_name(name_of(stored))
     if sums is None:
         raise UserError(f"{beside}: is not beside the scores {path.name}; export both together.")
@@ -200,7 +200,7 @@ def _localisation(result: Result, path: Path) -> Iterator[Row]:
 
 
 _AGAIN: dict[str, Callable[[Result, Path], Iterator[Row]]] = {
-    TrainingVariance.name: _training_variance,
-    Localisation.name: _localisation,
+    training_variance.name: _training_variance,
+    localisation.name: _localisation,
 }
 """Evidence that can be computed again, by measurement."""

@@ -16,8 +16,7 @@ from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.joined_results import joined
-from probes.measurements.localisation import Localisation
-from probes.measurements.measurement import get_measurement, measurements
+from probes.measurements.measurement import LOCALISATION, get_measurement, measurements
 from probes.measurements.scores import RULE_SAMPLES, RULES, SUMS, gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
 from probes.records.files import Arrays, has_arrays, name_of, read_arrays
@@ -185,7 +184,7 @@ def stored_mix_sums(result: Result, path: Path) -> Floats | None:
     Raises:
         UserError: the arrays cannot be read.
     """
-    found = result.evidence.get(Localisation.name)
+    found = result.evidence.get(LOCALISATION)
     if found is None or result.task.metric not in metrics:
         return None
     beside = path.with_name(name_of(found))
@@ -223,7 +222,7 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
         record.key: path
         for path, result in results.items()
         for record in result.evidence.values()
-        if record.measurement == Localisation.name
+        if record.measurement == LOCALISATION
     }
 
     def sums_of(record: Record, path: Path) -> Arrays:

@@ -17,10 +17,10 @@ from probes.examples.scoring import (
     references,
     rule_scores,
 )
-from probes.measurements.measurement import Found, Measurement, Request
+from probes.measurements.measurement import Found, Request, measurement
 from probes.records.charts import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
-from probes.records.record import Extent, united
+from probes.records.record import Extent
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
 from probes.records.values import Interval, Scores, ends
@@ -31,101 +31,97 @@ from probes.statistics.partition import Partition
 from probes.statistics.ranking_metrics import ranking_scores
 
 if TYPE_CHECKING:
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
     from probes.measurements.probing import Fits
 
 
-class ScoreMeasurement(Measurement):
-    """One fit per layer and seed on the whole training split.
+def _extent(request: Request) -> Extent:
+    """Every layer, once for each seed."""
+    return dict.fromkeys(request.layers, request.seeds)
 
-    Layers are chosen on dev. Intervals are for the first seed's test scores: test documents or
-    sentences are resampled; training variation is not included.
+
+def score_curves(records: Mapping[str, Result]) -> Curves:
+    """Headline test scores, with baselines and references as levels."""
+    first = next(iter(records.values()))
+    metric = first.task.metric
+    found = Curves(
+        "score",
+        "Score by layer",
+        "Headline metric on test; bands are 95 % intervals over test documents, or sentences "
+        "where the corpus names no documents; training variation is not included.",
+        axis_of(metric),
+        metric,
+        is_percent(metric),
+    )
+    for model, result in records.items():
+        found.models[model] = [
+            Point(layer, result.score(layer), result.interval(layer)) for layer in result.layers
+        ]
+    for name, given in {**first.baselines, **first.references}.items():
+        if (value := given.get(metric)) is not None:
+            found.levels[name] = value
+    return found
+
+
+@measurement(
+    SCORES,
+    of="task",
+    version=3,
+    extent=_extent,
+    redrawn=lambda drawn, records: [score_curves(records)],
+)
+def scores(context: TaskContext) -> Found:
+    """Scores of probes at every layer, with intervals and baselines.
+
+    One fit per layer and seed on the whole training split. Layers are chosen on dev. Intervals are
+    for the first seed's test scores: test documents or sentences are resampled; training variation
+    is not included.
+
+    Rows of the first fit of each layer: every metric on dev and test; on test also within each
+    group of examples and of each label, and how it orders two classes of texts; its L2
+    strength, after which share of the steps the dev loss was lowest, and that loss. Further
+    fits have an axis `seed`; rules without vectors have none but `baseline`, or `reference` if
+    they read the annotation.
+
+    `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
+    layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
+    of each sentence of the split; `unseen` names labels that train lacks; `rules` names the
+    baselines, to whose headline metric each cluster contributes `rule_sums` (rules, clusters,
+    k), and `rule_sd` (rules,) is the metric's deviation over bootstrap samples of training
+    clusters. For multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and
+    there are `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
     """
+    from probes.training.fit import Draw
 
-    name = SCORES
-    asks = ("examples",)
-    version = 3
-    summary = "scores of probes at every layer, with intervals and baselines"
-
-    def extent(self, request: Request) -> Extent:
-        """Every layer, once for each seed."""
-        return dict.fromkeys(request.layers, request.seeds)
-
-    def united(self, stored: Extent, wanted: Extent) -> Extent:
-        """All layers of both, each as often: their predictions make up one array."""
-        both = united(stored, wanted)
-        return dict.fromkeys(both, max(both.values()))
-
-    def compute(self, context: Context) -> Found:
-        """Fit, score and resample; the arrays are predictions and gold labels of test.
-
-        Rows of the first fit of each layer: every metric on dev and test; on test also within each
-        group of examples and of each label, and how it orders two classes of texts; its L2
-        strength, after which share of the steps the dev loss was lowest, and that loss. Further
-        fits have an axis `seed`; rules without vectors have none but `baseline`, or `reference` if
-        they read the annotation.
-
-        `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
-        layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
-        of each sentence of the split; `unseen` names labels that train lacks; `rules` names the
-        baselines, to whose headline metric each cluster contributes `rule_sums` (rules, clusters,
-        k), and `rule_sd` (rules,) is the metric's deviation over bootstrap samples of training
-        clusters. For multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and
-        there are `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
-        """
-        from probes.training.fit import Draw
-
-        examples, test = context.examples, context.scorers["test"]
-        n_seeds = max(context.extent.values())
-        fits = context.fits(context.layers, [Draw(seed) for seed in range(n_seeds)])
-        train_labels = examples.targets("train")
-        rules = baseline_predictions(examples, train_labels)
-        gold_type, predicted_type = _stored_types(context)
-        arrays = {
-            "predicted": fits.predicted["test"].astype(predicted_type),
-            "gold": test.gold.labels.astype(gold_type),
-            "sentence": test.gold.sentence.astype(np.int32),
-            "clusters": examples.splits["test"].partition.of_sentence.astype(np.int32),
-            "punctuation": test.gold.punctuation,
-            "unseen": np.array(test.gold.unseen, dtype=np.str_),
-            "layers": np.array(context.layers, dtype=np.int32),
-            **_rule_arrays(examples, rules, test),
-        }
-        if test.gold.sets is not None:
-            arrays["sets"] = test.gold.sets
-        return Found(
-            rows=[
-                *_rows_of_layers(context, fits),
-                *_rows_of_rules("baseline", rule_scores(rules, test)),
-                *_rows_of_rules("reference", references(examples, train_labels, test)),
-            ],
-            arrays=arrays,
-            parameters=fits.parameters,
-            facts={"probe_parameters": fits.n_parameters, "group_metric": test.group_metric},
-            examples=count_examples(examples, test),
-        )
-
-    def charts(self, records: Mapping[str, Result], paths: object = None) -> list[Curves]:
-        """Headline test scores, with baselines and references as levels."""
-        first = next(iter(records.values()))
-        metric = first.task.metric
-        found = Curves(
-            "score",
-            "Score by layer",
-            "Headline metric on test; bands are 95 % intervals over test documents, or sentences "
-            "where the corpus names no documents; training variation is not included.",
-            axis_of(metric),
-            metric,
-            is_percent(metric),
-        )
-        for model, result in records.items():
-            found.models[model] = [
-                Point(layer, result.score(layer), result.interval(layer)) for layer in result.layers
-            ]
-        for name, given in {**first.baselines, **first.references}.items():
-            if (value := given.get(metric)) is not None:
-                found.levels[name] = value
-        return [found]
+    examples, test = context.examples, context.scorers["test"]
+    n_seeds = max(context.extent.values())
+    fits = context.fits(context.layers, [Draw(seed) for seed in range(n_seeds)])
+    train_labels = examples.targets("train")
+    rules = baseline_predictions(examples, train_labels)
+    gold_type, predicted_type = _stored_types(context)
+    arrays = {
+        "predicted": fits.predicted["test"].astype(predicted_type),
+        "gold": test.gold.labels.astype(gold_type),
+        "sentence": test.gold.sentence.astype(np.int32),
+        "clusters": examples.splits["test"].partition.of_sentence.astype(np.int32),
+        "punctuation": test.gold.punctuation,
+        "unseen": np.array(test.gold.unseen, dtype=np.str_),
+        "layers": np.array(context.layers, dtype=np.int32),
+        **_rule_arrays(examples, rules, test),
+    }
+    if test.gold.sets is not None:
+        arrays["sets"] = test.gold.sets
+    return Found(
+        rows=[
+            *_rows_of_layers(context, fits),
+            *_rows_of_rules("baseline", rule_scores(rules, test)),
+            *_rows_of_rules("reference", references(examples, train_labels, test)),
+        ],
+        arrays=arrays,
+        parameters=fits.parameters,
+        facts={"probe_parameters": fits.n_parameters, "group_metric": test.group_metric},
+        examples=count_examples(examples, test),
+    )
 
 
 RULES = ("rules", "rule_sums", "rule_sd")
@@ -154,7 +150,7 @@ def gold_of(result: Result, arrays: Arrays) -> Gold:
 
 
 def read_predictions(path: Path) -> Arrays:
-    """The arrays of the scores at `path`; see `ScoreMeasurement.compute`.
+    """The arrays of the scores at `path`; see `scores`.
 
     Raises:
         NotServedError: there are only sums.
@@ -194,7 +190,7 @@ def _require_shapes(arrays: Arrays) -> None:
         raise ValueError("its sentences are not in its clusters")
 
 
-def _rows_of_layers(context: Context, fits: Fits) -> Iterator[Row]:
+def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
     """Of every layer, its first fit and then the others."""
     dev, test = context.scorers["dev"], context.scorers["test"]
     first = fits.predicted["test"][:, 0]
@@ -234,7 +230,7 @@ def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
 
 
 def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Scorer) -> Arrays:
-    """Arrays of the rules that predict something for every example; see `compute`."""
+    """Arrays of the rules that predict something for every example; see `scores`."""
     said = {name: row for name, row in rules.items() if not is_silent(row)}
     metric = metrics.get(examples.task.metric)
     sums = [cluster_sums(metric.parts(test.gold, row), test.gold) for row in said.values()]
@@ -263,7 +259,7 @@ def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Int
     }
 
 
-def _stored_types(context: Context) -> tuple[Any, Any]:
+def _stored_types(context: TaskContext) -> tuple[Any, Any]:
     """The types in which gold labels and predictions are stored."""
     if context.task.kind == "regression":
         return np.float64, np.float64

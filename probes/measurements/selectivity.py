@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from probes.examples.scoring import control_labels, control_metric, number
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, Measurement, Request
+from probes.measurements.measurement import Found, Level, Request, measurement
 from probes.measurements.pivots import Pivot
+from probes.records.charts import UNMEASURED
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result
@@ -27,7 +28,7 @@ from probes.statistics.replicates import Spread, pooled, training_noise
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
 
 
 _NOTE = (
@@ -36,19 +37,38 @@ _NOTE = (
 )
 
 
-class Selectivity(Measurement):
-    """Probes fitted to control tasks, with the seed and the schedule of the task's own.
+DRAWS, CONVEX_DRAWS = 3, 10
+"""At each layer; the latter with full evidence."""
 
-    Three draws of control labels, which also tell how much draws differ: of convex probes at every
-    layer, of others at three (lowest, best on dev, highest). With full evidence every layer has
-    them, and convex probes have ten.
-    """
 
-    name = "selectivity"
-    asks = ("scores",)
-    version = 3
-    summary = "score minus score on control tasks (Hewitt & Liang 2019)"
-    views = (
+def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
+    """All draws."""
+    return CONVEX_DRAWS if level == "full" and is_convex(probe) else DRAWS
+
+
+def _extent(request: Request) -> Extent:
+    """The number of draws by layer."""
+    scored = request.scores
+    if not scored.typed:
+        return {}
+    every = request.level == "full" or is_convex(scored.probe)
+    layers = request.layers if every else scored.three_layers
+    return dict.fromkeys(layers, _fits_at_once(scored.probe, request.level))
+
+
+def _missing_of(result: Result) -> str:
+    """Control tasks need types."""
+    return UNMEASURED if result.examples.typed else "its examples have no types"
+
+
+@measurement(
+    "selectivity",
+    after="scores",
+    version=3,
+    fits_at_once=_fits_at_once,
+    extent=_extent,
+    missing_of=_missing_of,
+    views=(
         Pivot(
             "score on the task minus score on its control task",
             ("selectivity",),
@@ -57,75 +77,60 @@ class Selectivity(Measurement):
             "of labels.",
         ),
         Lines("selectivity", "selectivity", "Selectivity by layer", _NOTE),
-    )
+    ),
+)
+def selectivity(context: TaskContext) -> Found:
+    """Score minus score on control tasks (Hewitt & Liang 2019).
 
-    DRAWS, CONVEX_DRAWS = 3, 10
-    """At each layer; the latter with full evidence."""
+    Probes are fitted to control tasks with the seed and the schedule of the task's own. There are
+    three draws of control labels, which also tell how much draws differ: of convex probes at every
+    layer, of others at three (lowest, best on dev, highest). With full evidence every layer has
+    them, and convex probes have ten.
 
-    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
-        """All draws."""
-        return self.CONVEX_DRAWS if level == "full" and is_convex(probe) else self.DRAWS
-
-    def extent(self, request: Request) -> Extent:
-        """The number of draws by layer."""
-        scored = request.scores
-        if not scored.typed:
-            return {}
-        every = request.level == "full" or is_convex(scored.probe)
-        layers = request.layers if every else scored.three_layers
-        return dict.fromkeys(layers, self.fits_at_once(scored.probe, request.level))
-
-    def missing_of(self, result: Result) -> str:
-        """Control tasks need types."""
-        return super().missing_of(result) if result.examples.typed else "its examples have no types"
-
-    def compute(self, context: Context) -> Found:
-        """Fit and score.
-
-        Rows by layer: selectivity; the score of the reported probe by the control metric, which is
-        the unit; and that of a probe fitted to each draw of control labels. Then the number of
-        types of train, the share of test examples with one of them, and the standard deviation of
-        control scores over draws, within layers.
-        """
-        examples, layers = context.examples, context.layers
-        (n_draws,) = set(context.extent.values())
-        name = control_metric(context.task.kind, context.task.metric)
-        metric = metrics.get(name)
-        controls = _ControlTasks(context, n_draws)
-        predicted = controls.predicted()
-        scores = [
-            tuple(
-                number(metric(gold, of_draw[None])[0])
-                for gold, of_draw in zip(controls.gold, of_layer, strict=True)
-            )
-            for of_layer in predicted
-        ]
-        draws = pooled(scores)
-        if draws is not None:
-            # Layers have the same draws, whose effects go together: they count once.
-            draws = Spread(sd=draws.sd, df=n_draws - 1)
-        intervals = controls.intervals(metric, predicted, draws)
-        of_task = metric(context.scorers["test"].gold, context.predicted(layers))
-        rows = []
-        for layer, of_layer, task, between in zip(layers, scores, of_task, intervals, strict=True):
-            value = _difference(number(task), of_layer)
-            rows.append(Row("selectivity", value, layer, *ends(between)))
-            rows.append(Row(name, task, layer))
-            for draw, score in enumerate(of_layer, start=1):
-                rows.append(Row(name, score, layer, axes={"draw": draw}))
-        train = {e.type for e in examples.splits["train"].examples}
-        test = [e.type for e in examples.splits["test"].examples]
-        rows.append(Row("control_types", len(train), split="train"))
-        rows.append(Row("types_seen", sum(x in train for x in test) / len(test)))
-        if draws is not None:
-            rows.append(Row("control_sd", draws.sd, n=draws.df))
-        return Found(rows, facts={"unit": name})
+    Rows by layer: selectivity; the score of the reported probe by the control metric, which is
+    the unit; and that of a probe fitted to each draw of control labels. Then the number of
+    types of train, the share of test examples with one of them, and the standard deviation of
+    control scores over draws, within layers.
+    """
+    examples, layers = context.examples, context.layers
+    (n_draws,) = set(context.extent.values())
+    name = control_metric(context.task.kind, context.task.metric)
+    metric = metrics.get(name)
+    controls = _ControlTasks(context, n_draws)
+    predicted = controls.predicted()
+    scores = [
+        tuple(
+            number(metric(gold, of_draw[None])[0])
+            for gold, of_draw in zip(controls.gold, of_layer, strict=True)
+        )
+        for of_layer in predicted
+    ]
+    draws = pooled(scores)
+    if draws is not None:
+        # Layers have the same draws, whose effects go together: they count once.
+        draws = Spread(sd=draws.sd, df=n_draws - 1)
+    intervals = controls.intervals(metric, predicted, draws)
+    of_task = metric(context.scorers["test"].gold, context.predicted(layers))
+    rows = []
+    for layer, of_layer, task, between in zip(layers, scores, of_task, intervals, strict=True):
+        value = _difference(number(task), of_layer)
+        rows.append(Row("selectivity", value, layer, *ends(between)))
+        rows.append(Row(name, task, layer))
+        for draw, score in enumerate(of_layer, start=1):
+            rows.append(Row(name, score, layer, axes={"draw": draw}))
+    train = {e.type for e in examples.splits["train"].examples}
+    test = [e.type for e in examples.splits["test"].examples]
+    rows.append(Row("control_types", len(train), split="train"))
+    rows.append(Row("types_seen", sum(x in train for x in test) / len(test)))
+    if draws is not None:
+        rows.append(Row("control_sd", draws.sd, n=draws.df))
+    return Found(rows, facts={"unit": name})
 
 
 class _ControlTasks:
     """Draws of control labels, and the probes that are fitted to them."""
 
-    def __init__(self, context: Context, n_draws: int) -> None:
+    def __init__(self, context: TaskContext, n_draws: int) -> None:
         self._context = context
         gold = context.scorers["test"].gold
         labels = {

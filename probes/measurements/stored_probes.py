@@ -16,7 +16,7 @@ from probes.records.result import Result
 if TYPE_CHECKING:
     import torch
 
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
     from probes.training.layer_probe import LayerProbe
 
 
@@ -45,7 +45,7 @@ class StoredProbes:
 
     def __init__(
         self,
-        context: Context,
+        context: TaskContext,
         layers: Sequence[int],
         parameters: Parameters | None = None,
         outputs: Ints | None = None,

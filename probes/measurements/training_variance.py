@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probes.measurements.measurement import Found, Level, Measurement, Request
+from probes.measurements.measurement import Found, Level, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
@@ -28,23 +28,39 @@ from probes.statistics.replicates import Replicates, Spread, p_best_of, pooled
 from probes.training.families import is_convex
 
 if TYPE_CHECKING:
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
 
 
-class TrainingVariance(Measurement):
-    """Refits from other seeds and on bootstrap samples, and tests between layers that know of it.
+CONVEX_SAMPLES = 5
 
-    Of convex probes every layer is fitted to five bootstrap samples. Others are fitted from one
-    further seed and to three bootstrap samples at three layers (lowest, best on dev, highest); with
-    full evidence at every layer.
-    """
+CONVEX_EPOCHS = 8
+"""Fewer than for the scores: the spread is that of longer fits, at less than half the time."""
 
-    name = "training_variance"
-    asks = ("scores",)
-    version = 3
-    summary = "variance of scores over seeds and training samples; tests between layers"
-    of_twins = True
-    views = (
+SEEDS, SAMPLES = 1, 3
+"""Further seeds, and bootstrap samples, of probes that are not convex."""
+
+
+def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
+    """All samples of a convex probe."""
+    return CONVEX_SAMPLES if is_convex(probe) else 1
+
+
+def _extent(request: Request) -> Extent:
+    """The number of further fits by layer."""
+    if is_convex(request.scores.probe):
+        return dict.fromkeys(request.layers, CONVEX_SAMPLES)
+    layers = request.layers if request.level == "full" else request.scores.three_layers
+    return dict.fromkeys(layers, SEEDS + SAMPLES)
+
+
+@measurement(
+    "training_variance",
+    after="scores",
+    version=3,
+    of_twins=True,
+    fits_at_once=_fits_at_once,
+    extent=_extent,
+    views=(
         Pivot(
             "standard deviation of test scores over trainings",
             ("layer_training_sd",),
@@ -55,63 +71,49 @@ class TrainingVariance(Measurement):
             "difference of both variances. Tests carry the pooled deviation at every layer, though "
             "layers may differ.",
         ),
-    )
+    ),
+)
+def training_variance(context: TaskContext) -> Found:
+    """Variance of scores over seeds and training samples; tests between layers.
 
-    CONVEX_SAMPLES = 5
-    CONVEX_EPOCHS = 8
-    """Fewer than for the scores: the spread is that of longer fits, at less than half the time."""
+    Of convex probes every layer is fitted to five bootstrap samples. Others are fitted from one
+    further seed and to three bootstrap samples at three layers (lowest, best on dev, highest); with
+    full evidence at every layer.
 
-    SEEDS, SAMPLES = 1, 3
-    """Further seeds, and bootstrap samples, of probes that are not convex."""
+    Rows: the standard deviation over seeds, on the whole training split, with its degrees of
+    freedom as n; over samples alone; over both, and that of each layer; the score of each
+    further fit; and by layer the least corrected p-value of a difference from a layer that
+    scores higher on test, 1 without any, without a value where nothing could be tested.
+    """
+    from probes.training.fit import Draw
 
-    def fits_at_once(self, probe: ProbeSpec, level: Level) -> int:
-        """All samples of a convex probe."""
-        return self.CONVEX_SAMPLES if is_convex(probe) else 1
-
-    def extent(self, request: Request) -> Extent:
-        """The number of further fits by layer."""
-        if is_convex(request.scores.probe):
-            return dict.fromkeys(request.layers, self.CONVEX_SAMPLES)
-        layers = request.layers if request.level == "full" else request.scores.three_layers
-        return dict.fromkeys(layers, self.SEEDS + self.SAMPLES)
-
-    def compute(self, context: Context) -> Found:
-        """Fit, score and test; see `probes.statistics.significance` for the tests.
-
-        Rows: the standard deviation over seeds, on the whole training split, with its degrees of
-        freedom as n; over samples alone; over both, and that of each layer; the score of each
-        further fit; and by layer the least corrected p-value of a difference from a layer that
-        scores higher on test, 1 without any, without a value where nothing could be tested.
-        """
-        from probes.training.fit import Draw
-
-        result, layers = context.result, context.layers
-        convex = is_convex(context.spec)
-        seeds = [] if convex else [Draw(seed=i) for i in range(1, self.SEEDS + 1)]
-        n_samples = self.CONVEX_SAMPLES if convex else self.SAMPLES
-        samples = [Draw(0 if convex else i, sample=i) for i in range(1, n_samples + 1)]
-        if convex:
-            shorter = context.spec.model_copy(update={"epochs": self.CONVEX_EPOCHS})
-            context = context.with_spec(shorter)
-        predicted = context.fits(layers, [*seeds, *samples]).predicted["test"]
-        metric = context.task.metric
-        scores = {
-            layer: [each[metric] for each in context.scorers["test"].scores(own)]
-            for layer, own in zip(layers, predicted, strict=True)
-        }
-        n_seeds = len(seeds)
-        both = pooled([own[n_seeds:] for own in scores.values()])
-        of_seeds = {} if convex else {layer: own[:n_seeds] for layer, own in scores.items()}
-        rows = pooled_deviations(result, both, of_seeds)
-        for layer, own in scores.items():
-            rows.append(deviation("layer_training_sd", pooled([own[n_seeds:]]), layer))
-            for i, value in enumerate(own):
-                axes = {"seed": i + 1} if i < n_seeds else {"sample": i + 1 - n_seeds}
-                rows.append(Row(metric, value, layer, axes=axes))
-        rows += [Row("p_best", p, layer) for layer, p in _tested(context, both).items()]
-        drawn = context.examples.splits["train"].partition.clusters
-        notes = (f"The pooled deviation has {both.df} degrees of freedom.",) if both else ()
-        return Found(rows, facts={"resampled": drawn}, notes=notes)
+    result, layers = context.result, context.layers
+    convex = is_convex(context.spec)
+    seeds = [] if convex else [Draw(seed=i) for i in range(1, SEEDS + 1)]
+    n_samples = CONVEX_SAMPLES if convex else SAMPLES
+    samples = [Draw(0 if convex else i, sample=i) for i in range(1, n_samples + 1)]
+    if convex:
+        shorter = context.spec.model_copy(update={"epochs": CONVEX_EPOCHS})
+        context = context.with_spec(shorter)
+    predicted = context.fits(layers, [*seeds, *samples]).predicted["test"]
+    metric = context.task.metric
+    scores = {
+        layer: [each[metric] for each in context.scorers["test"].scores(own)]
+        for layer, own in zip(layers, predicted, strict=True)
+    }
+    n_seeds = len(seeds)
+    both = pooled([own[n_seeds:] for own in scores.values()])
+    of_seeds = {} if convex else {layer: own[:n_seeds] for layer, own in scores.items()}
+    rows = pooled_deviations(result, both, of_seeds)
+    for layer, own in scores.items():
+        rows.append(deviation("layer_training_sd", pooled([own[n_seeds:]]), layer))
+        for i, value in enumerate(own):
+            axes = {"seed": i + 1} if i < n_seeds else {"sample": i + 1 - n_seeds}
+            rows.append(Row(metric, value, layer, axes=axes))
+    rows += [Row("p_best", p, layer) for layer, p in _tested(context, both).items()]
+    drawn = context.examples.splits["train"].partition.clusters
+    notes = (f"The pooled deviation has {both.df} degrees of freedom.",) if both else ()
+    return Found(rows, facts={"resampled": drawn}, notes=notes)
 
 
 def pooled_deviations(
@@ -146,13 +148,13 @@ def _of_samples_alone(both: Spread | None, seeds: Spread | None) -> float | None
 
 def training_spread(result: Result) -> Spread | None:
     """The spread of scores over trainings that tests carry; None without training variance."""
-    row = result.row(TrainingVariance.name, "training_sd")
+    row = result.row(training_variance.name, "training_sd")
     if row is None or row.value is None:
         return None
     return Spread(row.value, row.n or 0)
 
 
-def _tested(context: Context, spread: Spread | None) -> dict[int, float | None]:
+def _tested(context: TaskContext, spread: Spread | None) -> dict[int, float | None]:
     """The test behind the confidence set of layers: the p-value of each."""
     result, gold = context.result, context.scorers["test"].gold
     layers = result.layers

@@ -1,6 +1,6 @@
 """Records on disk: a JSON file each, and beside it its arrays, if it has any, as an archive.
 
-`Index` reads each record of a run once, `unique_records` leaves out duplicates.
+`Index` reads each record of a run once.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -25,7 +25,7 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.records.record import SCHEMA_VERSION, Record, fullness, record_name
+from probes.records.record import SCHEMA_VERSION, Record, record_name
 
 PUBLISHED = "published"
 """Folder of the results that ship with the suite, in the one that users write to."""
@@ -282,56 +282,3 @@ def content_of(record: Record) -> dict[str, Any]:
     aside = ("seconds", "provenance", "suite_version", "encoding", "schema_version", "arrays")
     of_models = {name: {"configuration"} for name in ("model", "base")}
     return record.model_dump(exclude={**dict.fromkeys(aside, True), **of_models})
-
-
-def unique_records(
-    *folders: Path, find: Callable[[Path], dict[Path, Record]] = find_records
-) -> dict[Path, Record]:
-    """All records below the folders by path, one of every measurement.
-
-    Of duplicates, the one in the folder named first is kept, and within a folder the most complete
-    one. Published records come after all others, whatever the order of the folders.
-
-    Args:
-        find: gives all records below a folder.
-    """
-    found = sorted(_all(folders, find), key=lambda each: each.rank)
-    alike: dict[Identity, list[_Found]] = defaultdict(list)
-    for each in found:
-        alike[identity(each.record)].append(each)
-    kept, differing = set(), []
-    for same in alike.values():
-        best = max(same, key=lambda each: (*(-n for n in each.rank), *_fullness(each)))
-        kept.add(best.path)
-        if len(same) > 1:
-            content = content_of(best.record)
-            differing += [(x.path, best.path) for x in same if content_of(x.record) != content]
-    if differing:
-        duplicates = counted(len(differing), "duplicate result")
-        progress.say(f"left out {duplicates}; -v says which")
-        for path, best_path in differing:
-            progress.detail(f"left out {path}: {best_path} has the same key and other content")
-    return {each.path: each.record for each in found if each.path in kept}
-
-
-class _Found(NamedTuple):
-    """A record and its rank: whether it is published, then the place of its folder."""
-
-    rank: tuple[int, int]
-    path: Path
-    record: Record
-
-
-def _all(folders: tuple[Path, ...], find: Callable[[Path], dict[Path, Record]]) -> Iterator[_Found]:
-    seen: set[Path] = set()
-    for place, folder in enumerate(folders):
-        for path, record in find(folder).items():
-            resolved = path.resolve()
-            if resolved not in seen:
-                seen.add(resolved)
-                yield _Found((is_published(resolved), place), path, record)
-
-
-def _fullness(found: _Found) -> tuple[int, int, bool]:
-    # Scores can be compared with others only if their predictions are there.
-    return *fullness(found.record.extent), is_complete(found.path, found.record)

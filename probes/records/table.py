@@ -68,11 +68,6 @@ class Cell:
         """Its marks, as signs; see `MARKS`."""
         return "".join(sign for name, (sign, _) in MARKS.items() if getattr(self, name))
 
-    @property
-    def said(self) -> str:
-        """What its marks say, each after a comma."""
-        return "".join(f", {said}" for name, (_, said) in MARKS.items() if getattr(self, name))
-
 
 @dataclass(frozen=True)
 class TableRow:
@@ -231,7 +226,7 @@ def csv_line(values: Iterable[object]) -> str:
 
     A quoted text stays in its cell even in a spreadsheet that separates cells by semicolons.
     """
-    return ",".join(map(_cell, values)) + "\n"
+    return ",".join(map(csv_cell, values)) + "\n"
 
 
 @lru_cache(maxsize=1 << 16)
@@ -239,7 +234,8 @@ def _quoted(text: str) -> str:
     return '"' + escaped(printable(text)).replace('"', '""') + '"'
 
 
-def _cell(value: object) -> str:
+def csv_cell(value: object) -> str:
+    """One cell of a CSV file; see `csv_line`."""
     match value:
         case None | "":
             return ""

@@ -135,7 +135,7 @@ def test_results_that_cannot_be_compared_are_set_apart_with_the_reason():
     )  # fmt: skip
     assert [s.model for s in found.standings] == ["a"]
     assert found.apart == {
-        "b": "another corpus",
+        "b": "another corpus text",
         "c": "another view",
         "d": "other test examples",
     }

@@ -15,7 +15,6 @@ from probes.measurements.scores import RULES
 from probes.records.files import read_arrays, write_record
 from probes.records.row import Rows
 from probes.rendering.layers_md import layers_md
-from probes.rendering.page.tables import best_layers, heat_map, leaderboard
 
 
 def make_twin(scores, task="pos", **more):
@@ -212,8 +211,7 @@ def test_a_score_that_is_not_above_its_floor_is_marked_and_not_the_best():
     assert "| 5 | 73.1 ± 20.0☆▽ |" in text
     assert "**" not in text.split("##")[1]
     assert "▽ not above the floor" in text
-    (shown,), _ = group({"path": found})
-    assert not any(cell.best for row in heat_map(shown, "m").rows for cell in row.cells)
+    assert not any(cell.best for row in score_table([found]).rows for cell in row.cells)
 
 
 def test_what_equals_its_floor_is_not_above_it_and_nothing_is_below_no_floor():
@@ -229,18 +227,6 @@ def told_apart(folder, *results):
     return {folder / str(i): changed(x, "model", digest=str(i)) for i, x in enumerate(results)}
 
 
-def test_the_page_marks_what_is_not_above_the_twin(tmp_path):
-    model = make_result(scores=(0.3, 0.4), model="m")
-    twin = make_result(scores=(0.2, 0.6), model="random:m", random_seed=0)
-    (shown,), _ = group(told_apart(tmp_path, model, twin))
-    rows = {row.cells[0].text: row.cells[1].marks for row in heat_map(shown, "m").rows}
-    assert rows == {"0": "▽", "1": "☆▽", "floor": "", "n": ""}
-    assert {row.model: row.cells[1].note for row in leaderboard(shown).rows}["m"] == (
-        "layer 1 of 1, not above the floor, n = 9"
-    )
-    assert best_layers(shown.units[0]) == {"m": None, "random:m": 1}
-
-
 def cells(table):
     (row,) = (row for row in table.rows if row.cells[0].text == "floor")
     return [(cell.text, cell.note) for cell in row.cells[1:]]
@@ -253,7 +239,7 @@ def test_tables_have_the_floor_of_each_task():
     assert cells(score_table([scored(None, None, majority=None)])) == [("–", "")]
 
 
-def test_the_page_has_the_floor_with_the_model_s_own_twins(tmp_path):
+def test_pages_and_figures_have_the_floor_with_the_model_s_own_twins(tmp_path):
     def model(name, layer_0, **more):
         return scored(layer_0, 0.3, model=name, **more)
 
@@ -263,7 +249,7 @@ def test_the_page_has_the_floor_with_the_model_s_own_twins(tmp_path):
         # At its best layer, which scores .9.
         model("random:m", 0.6, random_seed=0),
     ]
-    (shown,), _ = group(told_apart(tmp_path, *found))
-    assert cells(heat_map(shown, "m")) == [("90.0", "random twin")]
-    assert cells(heat_map(shown, "other")) == [("40.0", "layer 0")]
-    assert cells(heat_map(shown, "random:m")) == [("60.0", "layer 0")]
+    ((unit,),) = (shown.units for shown in group(told_apart(tmp_path, *found))[0])
+    assert cells(score_table([unit.floored["m"]])) == [("90.0", "random twin")]
+    assert cells(score_table([unit.floored["other"]])) == [("40.0", "layer 0")]
+    assert cells(score_table([unit.floored["random:m"]])) == [("60.0", "layer 0")]

@@ -11,9 +11,9 @@ from results_by_hand import variance_rows
 
 import probes.boards.frame_cache as frame_cache
 from probes.boards.frame_cache import HEADERS, ROWS, stored_frame
-from probes.boards.leaderboard_csv import LONG_COLUMNS, write_leaderboard
+from probes.boards.leaderboard_csv import LONG_COLUMNS, STATE, write_leaderboard
 from probes.common.origin import Origin, loading
-from probes.measurements.measurement import Measurement, measurement, measurements
+from probes.measurements.measurement import measurement, measurements
 from probes.records.row import Row
 from probes.records.table import csv_line
 
@@ -42,6 +42,7 @@ def reads(monkeypatch):
 
 
 def leaderboard(folder):
+    (folder / STATE).unlink(missing_ok=True)
     return write_leaderboard(folder).read_bytes()
 
 
@@ -63,6 +64,26 @@ def test_unchanged_files_are_read_once(folder, reads):
     assert leaderboard(folder) == first
     assert reads == []
     assert afresh(folder) == first
+
+
+def test_files_are_written_again_only_if_something_changed(folder, reads):
+    path = write_leaderboard(folder)
+    first, changed = path.read_bytes(), path.stat().st_mtime_ns
+    assert write_leaderboard(folder).stat().st_mtime_ns == changed
+    path.write_bytes(b"edited")
+    assert write_leaderboard(folder).read_bytes() == first
+    path.unlink()
+    assert write_leaderboard(folder).read_bytes() == first
+    put(folder, "new", "pos", 4)
+    assert b"new" in write_leaderboard(folder).read_bytes()
+    assert len(reads) == len(records(folder))
+
+
+def test_a_record_that_cannot_be_read_is_named_every_time(folder, capsys):
+    (folder / "m" / "c" / "pos-linear-scores-00000000.json").write_text("{")
+    for _ in range(2):
+        write_leaderboard(folder)
+        assert "pos-linear-scores-00000000.json: not a readable result" in capsys.readouterr().err
 
 
 def test_only_what_is_new_is_read(folder, reads):
@@ -203,15 +224,9 @@ def test_evidence_that_is_not_sound_leaves_its_scores_alone(folder, capsys):
     assert f"left out {beside}: not a readable result" in capsys.readouterr().err
 
 
-class Wug(Measurement):
-    """A plug-in's measurement."""
-
-    name = "wug"
-    asks = ("scores",)
-    summary = "wugs"
-
-    def compute(self, context):
-        return WUGS
+def wug_of(context):
+    """Wugs."""
+    return WUGS
 
 
 WUGS = [
@@ -227,7 +242,7 @@ def wug():
 
     def register():
         with loading(Origin("wug.py", (), "a" * 64)) as loaded:
-            measurement(Wug)
+            measurement("wug", after="scores")(wug_of)
         found.append(loaded)
 
     yield register

@@ -117,7 +117,9 @@ def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
     rows["value"][place.index(("accuracy", 0, "test"))] = 0.5
     (tmp_path / "theirs" / "m" / "c" / path.name).write_text(json.dumps(content))
     assert read(tmp_path).score[0] == pytest.approx(0.25)
-    assert capsys.readouterr().err == "left out 1 duplicate result of the leaderboard\n"
+    assert (
+        capsys.readouterr().err == "left out 1 duplicate result with other content; -v says which\n"
+    )
 
 
 def test_published_results_are_only_in_their_own_leaderboard(tmp_path):

@@ -8,8 +8,8 @@ from probes.boards.groups import group
 from probes.boards.layer_tables import layer_rows
 from probes.boards.score_charts import separability
 from probes.boards.separability import confidence_set, p_best
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import joined
-from probes.records.files import unique_records
 from probes.tables.charts import PAPER
 
 

@@ -8,8 +8,8 @@ from probes.__main__ import main
 from probes.boards.groups import group
 from probes.boards.score_charts import revision_of, steps
 from probes.common.errors import UserError
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import joined
-from probes.records.files import unique_records
 from probes.tables.charts import PAPER
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from board_by_hand import put
+from changed_measurement import change_measurement
 from corpus_records import geometry, store_record
 from heads_by_hand import attention, choice, numbers
 from tiny_runs import run
@@ -242,12 +243,12 @@ def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, cap
 def test_a_record_that_nothing_could_know_to_break_is_named(folder, tmp_path, monkeypatch, capsys):
     path = of_corpus(folder)
 
-    def tables(self, records):
-        if any(record.model.name == "odd" for record in records):
+    def tables(record):
+        if record.model.name == "odd":
             raise KeyError("odd")
         return []
 
-    monkeypatch.setattr("probes.measurements.geometry.geometry.Geometry.tables", tables)
+    change_measurement(monkeypatch, "geometry", more_tables=tables)
     assert main(["report", str(folder), "-o", str(tmp_path / "report.html")]) == 2
     assert (
         capsys.readouterr()

@@ -4,14 +4,14 @@ import re
 import threading
 
 import pytest
+from changed_measurement import change_measurement
 from tiny_runs import files_of, found_in, run
 
 from probes.cli.main import main
 from probes.common.locks import SUFFIX, locked
 from probes.engines.config import RunConfig
 from probes.engines.settings import validate
-from probes.measurements.measurement import EVIDENCE
-from probes.measurements.selectivity import Selectivity
+from probes.measurements.measurement import EVIDENCE, get_measurement
 from probes.records.files import write_record
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
@@ -122,14 +122,13 @@ def test_a_unit_that_another_run_computes_is_waited_for_and_read(
     path.unlink()
     (other,) = (p for p in files_of(tmp_path) if p.name.startswith("depth-linear-selectivity"))
     other.unlink()
-    measured = []
-    compute = Selectivity.compute
+    measured, measure = [], get_measurement("selectivity").function
 
-    def noted(self, context):
+    def noted(context):
         measured.append(context.title)
-        return compute(self, context)
+        return measure(context)
 
-    monkeypatch.setattr(Selectivity, "compute", noted)
+    change_measurement(monkeypatch, "selectivity", function=noted)
     taken, done = threading.Event(), threading.Event()
 
     def another_run():

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from changed_measurement import change_measurement
 from tiny_readings import files_below, small_shards
 from tiny_runs import run
 
@@ -58,7 +59,7 @@ def test_a_stop_while_a_library_is_imported_is_a_stop(tiny_bert, tmp_path, capsy
     def fail(*arguments):
         raise failures.pop(0)
 
-    monkeypatch.setattr("probes.measurements.selectivity.Selectivity.compute", fail)
+    change_measurement(monkeypatch, "selectivity", function=fail)
     monkeypatch.setattr("probes.boards.score_charts.of_results", fail)
     with pytest.raises(KeyboardInterrupt):
         run(tiny_bert, tmp_path, tasks=("pos",), quick=False, evidence="selectivity", twins=0)

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from changed_measurement import change_measurement
 from found_in_rows import controls_in
 from tiny_runs import assert_close, files_of, found_in, run, scores
 
@@ -10,8 +11,6 @@ from probes.common.errors import UserError
 from probes.engines.config import RunConfig
 from probes.measurements import probing
 from probes.measurements.measurement import EVIDENCE
-from probes.measurements.scores import ScoreMeasurement
-from probes.measurements.training_variance import TrainingVariance
 from probes.training.fit import Draw
 from probes.training.streamed import standard_scale
 
@@ -116,7 +115,7 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
         draws.append(tuple(drawn))
         return fits(train, dev, n_outputs, spec, drawn, strengths)
 
-    monkeypatch.setattr(ScoreMeasurement, "compute", never)
+    change_measurement(monkeypatch, "scores", function=never)
     monkeypatch.setattr(probing, "fit", noted)
     found = run(tiny_bert, tmp_path, evidence="training_variance", **settings)
     assert files_of(tmp_path, "*-scores-*") == before
@@ -128,7 +127,7 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     # A full run serves a quick one, whose tables lose nothing.
     tables = {path: path.read_text() for path in tmp_path.rglob("layers.md")}
     assert "training variance · standard deviation" in "".join(tables.values())
-    monkeypatch.setattr(TrainingVariance, "compute", never)
+    change_measurement(monkeypatch, "training_variance", function=never)
     assert scores(run(tiny_bert, tmp_path, **settings)) == scores(quick)
     assert {path: path.read_text() for path in tmp_path.rglob("layers.md")} == tables
 

@@ -193,7 +193,7 @@ def test_norms_of_roots_are_those_of_the_words_whose_head_is_root(folder):
     vectors = np.array([[9.0, 9.0], [3.0, 4.0], [0.0, 1.0]])
     corpus = SimpleNamespace(splits={"test": sentences})
     context = SimpleNamespace(layers=(1,), corpus=corpus, words=lambda split, layer: vectors)
-    (row,) = get_measurement("root_norms").compute(context)
+    (row,) = get_measurement("root_norms")(context)
     assert (row.layer, row.value) == (1, 3.0)
 
 

@@ -9,7 +9,6 @@ import pytest
 from killing import small_corpus
 
 from probes.cli.main import main
-from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file
 from probes.records.files import find_records
@@ -18,33 +17,26 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 
 PAIR = """
 import numpy as np
-from probes import Measurement, Pivot, Row, measurement
+from probes import Pivot, Row, measurement
 
 def units(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-@measurement
-class Cosine(Measurement):
-    asks = ("base",)
-    name = "cosine"
-    summary = "mean cosine of the same word in two models"
-    views = (Pivot("beside the base", columns=("base_layer",)),)
+@measurement("words")
+def words(context):
+    "Number of words."
+    assert not hasattr(context, "base")
+    yield Row("words", len(context.rows("test")))
 
-    def compute(self, context):
-        for i in context.layers:
-            for j in context.base.layers:
-                both = units(context.words("test", i)), units(context.base.words("test", j))
-                yield Row("cosine", (both[0] * both[1]).sum(1).mean(), i, axes={"base_layer": j})
+view = Pivot("beside the base", columns=("base_layer",))
 
-@measurement
-class Words(Measurement):
-    name = "words"
-    summary = "how many words"
-    of_pairs = "cosine"
-
-    def compute(self, context):
-        assert context.of_base is None
-        yield Row("words", len(context.rows("test")))
+@measurement("cosine", of="pair", after="words", views=(view,))
+def cosine(context):
+    "Mean cosine of the same word in two models."
+    for i in context.layers:
+        for j in context.base.layers:
+            both = units(context.words("test", i)), units(context.base.words("test", j))
+            yield Row("cosine", (both[0] * both[1]).sum(1).mean(), i, axes={"base_layer": j})
 """
 
 
@@ -142,4 +134,3 @@ def test_one_model_cannot_be_compared(command, capsys):
 def test_what_goes_along_is_made_only_where_there_is_a_base(command, tmp_path):
     assert command("--measurements", "words", "--twins", "0") == 0
     assert [name for _, name in records_of(tmp_path)] == ["words"]
-    assert get_measurement("words").of_pairs == "cosine"

@@ -8,9 +8,9 @@ import numpy as np
 from results_by_hand import evidence_record, make_result, with_intervals
 
 from probes.extraction.windows import WINDOW_RULE
-from probes.measurements.joined_results import as_result
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import digests
+from probes.measurements.validation import as_result
 from probes.records.files import read_record, write_record
 from probes.records.record import Inputs, record_key, record_name
 

@@ -1,4 +1,4 @@
-"""What a page carries for its charts and cards."""
+"""Data that a page carries for its charts, and its tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from html import unescape
 from typing import Any
 
 from probes.rendering.page.page_charts import script
@@ -17,6 +18,20 @@ def data_of(text: str) -> dict[str, Any]:
     assert found
     data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
     return data
+
+
+def texts(text: str) -> str:
+    """What a page says, without its script: the text of all elements, parted by spaces."""
+    parts = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", parts)).split())
+
+
+def chart_of(text: str, title: str) -> list[dict[str, Any]]:
+    """The specifications of the panels of a chart."""
+    figures = re.findall(r"<figure.*?</figure>", text, re.DOTALL)
+    (figure,) = (x for x in figures if f"<h5>{title}</h5>" in x)
+    charts = data_of(text)["charts"]
+    return [charts[int(number)] for number in re.findall(r'data-chart="(\d+)"', figure)]
 
 
 def own(text: str) -> str:

@@ -12,7 +12,7 @@ from results_by_hand import make_result, with_rows
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
-from probes.measurements.context import Context
+from probes.measurements.context import TaskContext
 from probes.measurements.probing import Probing
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Row
@@ -44,14 +44,16 @@ def draw(seed, n_sentences, words=WORDS, length=10):
 
 def task_context(data, extent, spec=PROBES["linear"], memory=2**30, **more):
     """What a measurement of a task is given: without a corpus, of which it reads nothing else."""
-    unread = ("corpus", "model", "view", "stored", "read", "device", "options")
+    unread = ("corpus", "model", "view", "stored", "read", "read_changed", "sites", "device")
     probing = Probing(data, spec, memory, **more)
-    return Context(**dict.fromkeys(unread), extent=extent, title="planted", probing=probing)
+    return TaskContext(
+        **dict.fromkeys(unread), options=None, extent=extent, title="planted", probing=probing
+    )
 
 
 @dataclass
 class PlantedContext:
-    """Stands for the `Context` of a task.
+    """Stands for the `TaskContext` of a task.
 
     Args:
         scores: test predictions of the scores that the evidence supports, by layer.
@@ -90,15 +92,15 @@ class PlantedContext:
         )
 
     def with_spec(self, spec):
-        """As `Context.with_spec`."""
+        """As `TaskContext.with_spec`."""
         return replace(self, spec=spec)
 
     def predicted(self, layers):
-        """As `Context.predicted`."""
+        """As `TaskContext.predicted`."""
         return np.stack([self.scores[layer] for layer in layers])
 
     def fits(self, layers, draws, labels=None):
-        """As `Context.fits`, with test predictions alone."""
+        """As `TaskContext.fits`, with test predictions alone."""
         self.asked.append((tuple(layers), list(draws), labels))
 
         def one(layer, k):

@@ -16,11 +16,12 @@ from planted_trees import random_heads
 
 from probes.data.sentence import ROOT, Corpus, Frame, Sentence
 from probes.extraction.shards import shards_of
-from probes.measurements.attention.attention import Attention, AttentionOptions
+from probes.measurements.attention.attention import AttentionOptions
 from probes.measurements.attention.collector import trees
 from probes.measurements.attention.links import text_links
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext
 from probes.measurements.head_rows import OFFSETS, STATISTICS, TOKENS, HeadRows
+from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
 
 TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
@@ -210,7 +211,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
         maps_of: gives the maps of a sentence. Shape (blocks, heads, words, words).
         long: sentences, by their names, that do not fit into the model's window.
     """
-    view = Attention().view(of, AttentionOptions())
+    view = get_measurement("attention").view(of, AttentionOptions())
     sentences = {s.words: s for s in of}
     of_text = text_links((*of.splits["dev"], *of.splits["test"]))
     parts, long_texts = {}, []
@@ -239,7 +240,18 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
     options = AttentionOptions(mix_sentences=40)
     model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
     cpu = torch.device("cpu")
-    return Context(of, model, dict.fromkeys(layers, 1), view, stored, live.read, cpu, options)
+    return ModelContext(
+        corpus=of,
+        model=model,
+        extent=dict.fromkeys(layers, 1),
+        view=view,
+        stored=stored,
+        read=live.read,
+        read_changed=None,
+        sites=None,
+        device=cpu,
+        options=options,
+    )
 
 
 def among_special_tokens(a):
@@ -263,7 +275,7 @@ def share(sentences, right, counts=lambda of, i: True):
 
 def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
     """What attention finds, and its rows as `heads`."""
-    found = Attention().compute(context(of, maps, layers=layers, **more))
+    found = get_measurement("attention")(context(of, maps, layers=layers, **more))
     return SimpleNamespace(**vars(found), heads=HeadRows(Rows.of(found.rows)))
 
 

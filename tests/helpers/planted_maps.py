@@ -39,7 +39,7 @@ class PlantedModel:
     def read(
         self, view: View, collector: AttentionCollector
     ) -> Iterator[tuple[Shard, Mapping[str, torch.Tensor]]]:
-        """As `Context.read`, in small shards and passes."""
+        """As `ModelContext.read`, in small shards and passes."""
         for shard in shards_of(view, 12):
             pieces = [
                 Pieces(3 + np.arange(len(text.words)), np.arange(len(text.words) + 1), 0)
@@ -89,7 +89,7 @@ class PlantedModel:
 def context_of(
     corpus: Corpus, model: PlantedModel | Encoder, n_blocks: int = 2, **more: Any
 ) -> Any:
-    """Stands for a `Context` whose measurement reads the model live."""
+    """Stands for a `ModelContext` whose measurement reads the model live."""
     reads = model.read if isinstance(model, PlantedModel) else (lambda v, c: read(v, c, model, 64))
     return SimpleNamespace(
         corpus=corpus,

@@ -16,7 +16,7 @@ from probes.statistics.partition import partition
 
 @dataclass
 class PlantedVectors:
-    """Stands for a `Context`.
+    """Stands for a `ModelContext`.
 
     Args:
         vectors_of: gives the vectors of a sentence at a layer. Shape (words, H).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probes.measurements.scores import ScoreMeasurement
+from probes.measurements.measurement import get_measurement
 from probes.records.header import (
     CorpusRecord,
     EncodingRecord,
@@ -49,7 +49,7 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
         "schema_version": SCHEMA_VERSION,
         "suite_version": "0",
         "measurement": "scores",
-        "measurement_version": ScoreMeasurement.version,
+        "measurement_version": get_measurement("scores").version,
         "key": "0" * 64,
         "inputs": "1" * 64,
         "extent": dict.fromkeys(layers, 1),

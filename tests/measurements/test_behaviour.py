@@ -42,7 +42,7 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.token_scores import TokenScores, scored
 from probes.extraction.views import Text, View, view_over
-from probes.measurements.behaviour.completion import Completion
+from probes.measurements.behaviour.completion import completion_columns
 from probes.measurements.behaviour.items import text_in
 from probes.measurements.behaviour.lens_collector import LensAnswers
 from probes.measurements.behaviour.pairs import truth
@@ -486,7 +486,7 @@ def test_the_better_word_is_compared_with_each_rival_and_with_all(
     found = list(read(view, TokenScores(), encoder))
     parts = [{name: x.numpy() for name, x in arrays.items()} for _, arrays in found]
     its = scored(view, [shard for shard, _ in found], parts)
-    columns = {scale.name: x for scale, x in Completion().columns(items, its, False)}
+    columns = {scale.name: x for scale, x in completion_columns(items, its, False)}
 
     def p(item: Item, word: str) -> float:
         text = "".join(item.texts[word])

@@ -13,13 +13,11 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 
-from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.layer_tables import score_table
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.extraction.vectors import Sharded
-from probes.measurements.conditional_probing import ConditionalProbing
-from probes.measurements.measurement import Request, Scored
+from probes.measurements.measurement import get_measurement
 from probes.records.charts import Point
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
@@ -78,7 +76,7 @@ class Planted:
     def found(self, layers=(1,), memory=2**30, spec=LINEAR):
         """The rows of each layer, as `gains`, and the number of examples that are left out."""
         given = task_context(self.data, dict.fromkeys(layers, 1), spec, memory)
-        rows = list(ConditionalProbing().compute(given))
+        rows = list(get_measurement("conditional_probing")(given))
         of = {(row.metric, row.layer): row for row in rows}
         none, left_out = Row("", None), of.get(("examples_left_out", None))
         return SimpleNamespace(
@@ -335,32 +333,6 @@ def test_few_sentences_have_no_intervals():
     assert gain.bits > 0
 
 
-@pytest.mark.parametrize(
-    ("layers", "best", "level", "expected"),
-    [
-        ((0, 1, 2, 3), 2, "standard", [2]),
-        ((0, 1, 2, 3), 3, "standard", [3]),
-        ((0, 1, 2, 3), 0, "standard", [3]),
-        ((0, 2), 0, "standard", [2]),
-        ((0, 1, 2, 3), 2, "full", [1, 2, 3]),
-        ((1, 2, 3), 2, "standard", []),
-        ((1, 2, 3), 2, "full", []),
-        ((0,), 0, "full", []),
-    ],
-)
-def test_which_layers_are_measured(layers, best, level, expected):
-    request = Request(layers, 3, level=level, scored=Scored(LINEAR, layers, best, True))
-    assert ConditionalProbing().extent(request) == dict.fromkeys(expected, 1)
-
-
-def test_only_convex_probes_are_fitted():
-    its = ConditionalProbing()
-    assert its.missing(None, LINEAR, "full") == ""
-    assert its.missing(None, PROBES["mlp"], "full") == (
-        "only convex probes are fitted on concatenated layers"
-    )
-
-
 FOUND = [
     Row("added_bits", 0.25, 1, 0.2, 0.3),
     Row("added_points", 0.125, 1, 0.1, 0.15),
@@ -380,28 +352,11 @@ def regression():
     return changed(result, "task", kind="regression")
 
 
-def test_tables_of_bits_and_of_points():
-    bits, points = evidence_tables([with_found(), regression()])["conditional_probing"]
-    assert bits.heads == ("layer", "pos")
-    assert bits.texts == [("1", ".250 ± .050"), ("3", "-.500")]
-    assert points.heads == ("layer", "pos (accuracy)", "depth (NSpr)")
-    assert points.texts == [
-        ("1", "12.5 ± 2.5", "–"),
-        ("2", "–", ".062 ± .003"),
-        ("3", "-1.0", "–"),
-    ]
-    (alone,) = evidence_tables([regression()])["conditional_probing"]
-    assert alone.texts == [("2", ".062 ± .003")]
-    unseen = with_found([*FOUND, Row("examples_left_out", 7)])
-    bits, _ = evidence_tables([unseen])["conditional_probing"]
-    assert bits.texts[-1] == ("examples left out", "7")
-
-
 def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
     def bare(**more):
         return make_result(scores=(0.5, 0.7), p_best=False, **more)
 
-    (curves,) = ConditionalProbing().charts(
+    (curves,) = get_measurement("conditional_probing").charts(
         {
             "full": with_found(),
             "scores": bare(),
@@ -418,7 +373,7 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
         "part": "layer 0 was not probed",
         "one": "only layer 0 was probed",
     }
-    (points,) = ConditionalProbing().charts({"m": regression()})
+    (points,) = get_measurement("conditional_probing").charts({"m": regression()})
     assert points.models == {"m": [Point(2, 0.0625, (0.06, 0.065))]}
     assert points.axis == "added, NSpr"
 

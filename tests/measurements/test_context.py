@@ -1,11 +1,10 @@
-"""What a measurement is given: rows of words, long sentences, documents, what it asks for."""
+"""Contexts of measurements: rows of words, long sentences, documents."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from planted_context import task_context
 from tiny_readings import reading_of, small_shards
 
 from probes.data.sentence import Corpus, Sentence
@@ -13,7 +12,7 @@ from probes.extraction.encoding import vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import plain_text, plain_view, view_over
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext
 from probes.statistics.partition import FEWEST
 
 LONG = ("the", "boats") * 60
@@ -32,7 +31,7 @@ TEST = (
 )
 
 
-def no_more(view, collector):
+def no_more(*_):
     raise AssertionError("nothing is read again")
 
 
@@ -45,7 +44,18 @@ def context(tiny_bert, tmp_path, monkeypatch):
     vectors = vectors_of(reading_of(tmp_path, encoder, view), encoder, 64)
     assert vectors.n_shards > 1
     device = torch.device("cpu")
-    return Context(corpus, encoder.info, {0: 1, 2: 1}, view, vectors, no_more, device, None)
+    return ModelContext(
+        corpus=corpus,
+        model=encoder.info,
+        extent={0: 1, 2: 1},
+        view=view,
+        stored=vectors,
+        read=no_more,
+        read_changed=no_more,
+        sites=no_more,
+        device=device,
+        options=None,
+    )
 
 
 def test_rows_and_words_are_in_corpus_order_and_equal_texts_share_theirs(context):
@@ -71,21 +81,6 @@ def test_documents_are_resampled_if_there_are_enough_of_them(context):
     found = context.partition("test")
     assert found.clusters == "documents"
     assert found.of_sentence.tolist() == [n // 2 for n in range(2 * FEWEST)]
-
-
-def test_what_was_not_asked_for_is_refused(context):
-    with pytest.raises(TypeError, match=r"no base: the measurement does not ask for it"):
-        _ = context.base
-    for name in ("data", "task", "result"):
-        with pytest.raises(TypeError, match="no examples: the measurement does not ask"):
-            getattr(context, name)
-    with pytest.raises(TypeError, match="no examples"):
-        context.fits([0], [])
-    while_scored = task_context(None, {0: 1})
-    with pytest.raises(TypeError, match="no scores"):
-        _ = while_scored.result
-    with pytest.raises(TypeError, match="no scores"):
-        while_scored.predicted([0])
 
 
 def test_words_of_another_view_are_refused(context):

@@ -11,11 +11,9 @@ import torch
 from found_in_rows import code_in
 from tiny_runs import run
 
-from probes.measurements.description_length import DescriptionLength
-from probes.measurements.measurement import Request, Scored
+from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
-from probes.tasks.builtin import tasks
 from probes.training.batches import Batches, batch_bounds
 from probes.training.dataset import ProbingData
 from probes.training.family import Linear
@@ -95,24 +93,6 @@ def test_a_document_with_sentences_in_several_blocks_counts_once():
     assert apart.item() == pytest.approx(math.sqrt(4 * 4 / 3))
 
 
-def scored(family):
-    return Scored(PROBES[family], (0, 1), 1, True)
-
-
-@pytest.mark.parametrize(
-    ("task", "family", "level", "why"),
-    [
-        ("pos", "linear", "standard", ""),
-        ("pos", "mlp", "full", "only convex probes have an online code"),
-        ("depth", "linear", "full", "it is not defined for regression"),
-    ],
-)
-def test_what_has_a_code(task, family, level, why):
-    assert DescriptionLength().missing(tasks.get(task), PROBES[family], level) == why
-    request = Request((0, 1), 1, level=level, scored=scored(family))
-    assert DescriptionLength().extent(request) == {0: 1, 1: 1}
-
-
 class PlantedCodes:
     """Codes of 12 labels in blocks of 5 and 7, whose bits follow from the layer."""
 
@@ -137,7 +117,7 @@ class PlantedCodes:
                 features=layers, labels=labels[None], sets=sets
             ),
         )
-        return code_in(DescriptionLength().compute(context))
+        return code_in(get_measurement("description_length")(context))
 
 
 def test_layers_are_coded_in_groups_and_compared_with_codes_without_vectors(monkeypatch):

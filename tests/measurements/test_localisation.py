@@ -13,7 +13,6 @@ from probes.measurements.localisation import (
     FEW_CLUSTERS,
     NO_GAIN,
     NO_SCORE,
-    Localisation,
     centre_of_gravity,
     expected_layer,
     gain_and_expected_layer,
@@ -21,7 +20,7 @@ from probes.measurements.localisation import (
     over_samples,
     rows_of_mixes,
 )
-from probes.measurements.measurement import Request, Scored
+from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold
@@ -203,7 +202,7 @@ class PlantedData:
 def run(regression, at_once=9, strength=1.5):
     """What localisation finds, its predictions, those of plain probes, and the test scorer."""
     data = PlantedData(regression, at_once, strength)
-    found = Localisation().compute(task_context(data, dict.fromkeys(range(4), 1)))
+    found = get_measurement("localisation")(task_context(data, dict.fromkeys(range(4), 1)))
     train, dev, test = data._parts.values()
     plain = fit(train, dev, data.n_outputs, PROBES["linear"], [Draw()])
     isolated = predict(plain, test.features, data.n_outputs, PROBES["linear"])[:, 0].numpy()
@@ -290,12 +289,3 @@ def test_what_follows_from_weights_and_predictions_by_hand():
     assert found.kl.value == pytest.approx(np.log2(3) - 1.5)
     assert found.kl.interval == pytest.approx((0, np.log2(3)))
     assert found.sample_weights == weights[2:].tolist()
-
-
-def test_only_all_layers_of_convex_probes_are_localised():
-    its = Localisation()
-    assert its.missing(None, PROBES["linear"], "full") == ""
-    assert its.missing(None, PROBES["mlp"], "full") == "only convex probes are fitted on mixes"
-    scored = Scored(PROBES["linear"], (0, 1, 2), 1, True)
-    assert its.extent(Request((0, 1, 2), 2, scored=scored)) == {0: 1, 1: 1, 2: 1}
-    assert its.extent(Request((0, 1, 2), 3, scored=scored)) == {}

@@ -1,6 +1,5 @@
 """Stored probes on malformed text, against transformers, numpy and scipy on the same words."""
 
-import csv
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,12 +10,10 @@ from scipy.stats import spearmanr
 from tiny_runs import run
 
 import probes.measurements.malformed as malformed
-from probes.__main__ import main
 from probes.data.perturbations import PERTURBATIONS, Changed, perturbations_of
 from probes.data.sentence import Corpus, Sentence
-from probes.measurements.malformed import Malformed, survivors
+from probes.measurements.malformed import survivors
 from probes.records.parameters import read_parameters
-from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example
@@ -210,30 +207,3 @@ def test_without_trees_no_arguments_are_dropped_and_without_survivors_there_is_n
     (result,) = run(tiny_bert, tmp_path, corpus=one_word, tasks=("pos",), limit=None, **settings)
     assert "malformed" not in result.evidence
     assert "no test example survives in malformed text" in capsys.readouterr().err
-
-
-def test_probes_and_labels_to_which_it_does_not_apply_are_named():
-    missing = Malformed().missing
-    assert missing(tasks.get("pos"), PROBES["mlp"], "standard") == ""
-    plugged_in = PROBES["linear"].model_copy(update={"family": "mine"})
-    assert missing(tasks.get("pos"), plugged_in, "full") == (
-        "only linear and mlp probes are applied to other text"
-    )
-    assert "label of the whole one" in missing(tasks.get("tree-depth"), PROBES["mlp"], "full")
-
-
-def test_tables_and_files_have_it(found, capsys):
-    folder, results = found
-    record = results["pos"].evidence["malformed"]
-    assert main(["show", str(folder / "results"), "--by", "malformed"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "malformed · drop, arguments dropped" in shown
-    counts = [record.facts[name] for name in PERTURBATIONS]
-    assert shown.count("pos: of {} test examples survive {} shuffled, {} cut, {} arguments dropped, {} names".format(
-        record.facts["test_examples"], *counts)) == 1  # fmt: skip
-    with (folder / "results" / "measurements.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 3 * 3 * 4
-    assert {row["axes"] for row in rows} == {f"perturbation={name}" for name in PERTURBATIONS}
-    (chart,) = Malformed().charts({"m": results["pos"]})
-    assert [point.line for point in chart.models["m"]][::3] == list(PERTURBATIONS)

@@ -18,7 +18,8 @@ from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
-from probes.measurements.scores import ScoreMeasurement, gold_of
+from probes.measurements.measurement import get_measurement
+from probes.measurements.scores import gold_of
 from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
 from probes.records.row import Rows
@@ -43,7 +44,7 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     vectors = vectors_of(reading, encoder, 512)
     spec, device = PROBES["linear"], torch.device("cpu")
     data = ProbingData(examples, view, vectors, device, project=None)
-    outcome = ScoreMeasurement().compute(task_context(data, {0: 1, 2: 1}, spec))
+    outcome = get_measurement("scores")(task_context(data, {0: 1, 2: 1}, spec))
     features = data.features([0, 2])
     train = data.batches("train", features["train"])
     held = examples.members[:, : len(examples.classes)]

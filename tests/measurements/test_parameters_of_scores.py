@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from changed_measurement import change_measurement
 from safetensors import safe_open
 from tiny_runs import run
 
 import probes.engines.measuring as measuring
-from probes.measurements.context import Context
-from probes.measurements.scores import ScoreMeasurement
-from probes.measurements.training_variance import TrainingVariance
+from probes.measurements.context import TaskContext
+from probes.measurements.measurement import get_measurement
 from probes.records.files import read_arrays
 from probes.records.parameters import parameters_path, read_parameters
 
@@ -95,14 +95,14 @@ def test_scores_without_them_are_whole_and_evidence_fits_them_again(
     assert set(types.values()) == {np.dtype(np.float32)}
     again, fits = {}, []
 
-    def asked(self, context):
+    def asked(context):
         fits.clear()
         again[context.result.key] = context.parameters([2, 1]), len(fits)
-        return compute(self, context)
+        return measure(context)
 
-    compute, fit = TrainingVariance.compute, Context.fits
-    monkeypatch.setattr(TrainingVariance, "compute", asked)
-    monkeypatch.setattr(Context, "fits", lambda *a, **k: fits.append(a) or fit(*a, **k))
+    measure, fit = get_measurement("training_variance").function, TaskContext.fits
+    change_measurement(monkeypatch, "training_variance", function=asked)
+    monkeypatch.setattr(TaskContext, "fits", lambda *a, **k: fits.append(a) or fit(*a, **k))
     evidence = {"quick": False, "evidence": "training_variance", "twins": 0}
 
     run(tiny_bert, tmp_path, overwrite="missing", **settings, **evidence)
@@ -111,7 +111,7 @@ def test_scores_without_them_are_whole_and_evidence_fits_them_again(
         path.unlink()
     for path in (tmp_path / "results").rglob("*-training_variance-*"):
         path.unlink()
-    monkeypatch.setattr(ScoreMeasurement, "compute", None)
+    change_measurement(monkeypatch, "scores", function=None)
     run(tiny_bert, tmp_path, **settings, **evidence)
     assert again.keys() == first.keys()
     for key, (found, n) in again.items():

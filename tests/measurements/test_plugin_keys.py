@@ -12,7 +12,7 @@ from stored_replicates import of_all_layers
 
 from probes.boards.board import make_boards, named
 from probes.boards.groups import group
-from probes.measurements.definitions import marked
+from probes.measurements.counting import marked
 from probes.measurements.joined_results import find_results, joined
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file

@@ -1,4 +1,4 @@
-"""Plug-ins are found in files, packages and tasks/, and say what is wrong with them."""
+"""Plug-ins are found in files and packages, and say what is wrong with them."""
 
 import json
 import subprocess
@@ -245,10 +245,11 @@ def test_a_broken_package_is_reported_and_an_error_only_if_it_is_asked_for(insta
     assert "pos" in said.out
     assert f"ignored broken: {path}, line 1 (dist-plug_c 2.1): ModuleNotFoundError" in said.err
     assert "ignored lost: plug_missing of dist-plug_c 2.1" in said.err
-    assert main(["--model", "m", "--tasks", "broken"]) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith("error: broken could not be loaded: ")
-    assert "dist-plug_c 2.1" in error
+    for flag in ("--tasks", "--measurements", "--evidence"):
+        assert main(["--model", "m", flag, "broken"]) == 2
+        error = capsys.readouterr().err.strip().splitlines()[-1]
+        assert error.startswith("error: broken could not be loaded: ")
+        assert "dist-plug_c 2.1" in error
 
 
 def test_the_digest_of_a_package_covers_its_helpers(install, tmp_path):
@@ -262,19 +263,6 @@ def test_the_digest_of_a_package_covers_its_helpers(install, tmp_path):
     (package / "helper.py").write_text("x = 2\n")
     assert plugins._digest(plugins._package("plug_d")) != before
     assert "plug_d" not in sys.modules
-
-
-def test_a_file_put_into_tasks_is_found_and_known_by_its_content(write, monkeypatch):
-    path = write(TASK.format(name="dropped"), "tasks/dropped.py")
-    write("1 / 0\n", "tasks/wrong.py")
-    write("HELPER = 1\n", "tasks/helper.py")
-    monkeypatch.setattr(plugins, "TASKS", path.parent)
-    discover()
-    assert tasks.origin("dropped").name == "tasks/dropped.py"
-    assert set(plugins.broken) == {"wrong"}
-    assert "tasks/wrong.py, line 1: ZeroDivisionError" in plugins.broken["wrong"]
-    for name in ("dropped", "helper"):
-        del sys.modules[f"probes.tasks.{name}"]
 
 
 def test_every_module_of_the_suites_own_tasks_ships():

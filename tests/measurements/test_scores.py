@@ -8,7 +8,8 @@ from planted_context import corpus
 
 from probes.examples.examples import SEEN, UNSEEN, collect_examples
 from probes.examples.scoring import Scorer
-from probes.measurements.scores import ScoreMeasurement, intervals
+from probes.measurements.measurement import get_measurement
+from probes.measurements.scores import intervals
 from probes.records.row import Rows
 from probes.statistics.gold import Gold
 from probes.tasks.builtin import tasks
@@ -47,7 +48,7 @@ def layer_of(n_seen, n_unseen, right):
         layers=(0,),
         fits=lambda layers, draws: fits,
     )
-    return Rows.of(ScoreMeasurement().compute(context).rows)
+    return Rows.of(get_measurement("scores")(context).rows)
 
 
 def test_intervals_of_groups_are_those_of_proportions():

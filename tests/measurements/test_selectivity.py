@@ -13,9 +13,7 @@ from tiny_runs import run
 
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import control_labels, control_metric, has_types
-from probes.measurements.measurement import Request, Scored
-from probes.measurements.selectivity import Selectivity
-from probes.records.probe_spec import PROBES
+from probes.measurements.measurement import get_measurement
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
 from probes.training.fit import Draw
@@ -81,25 +79,9 @@ def test_without_types_there_is_no_control():
     bare = Task("bare", 1, ("upos",), "word", "classification", "accuracy", (), rule, "")
     made = corpus({name: draw(k, 20) for k, name in enumerate(("train", "dev", "test"))})
     assert not has_types(collect_examples(bare, made, "masked"))
-    scored = Scored(PROBES["linear"], (0, 1), 1, False)
-    assert Selectivity().extent(Request((0, 1), 1, scored=scored)) == {}
     without = changed(make_result(p_best=False), "examples", typed=False)
-    (curves,) = Selectivity().charts({"m": without})
+    (curves,) = get_measurement("selectivity").charts({"m": without})
     assert curves.missing == {"m": "its examples have no types"}
-
-
-@pytest.mark.parametrize(
-    ("family", "level", "expected"),
-    [
-        ("linear", "standard", {0: 3, 1: 3, 2: 3, 3: 3}),
-        ("linear", "full", {0: 10, 1: 10, 2: 10, 3: 10}),
-        ("mlp", "standard", {0: 3, 2: 3, 3: 3}),
-        ("mlp", "full", {0: 3, 1: 3, 2: 3, 3: 3}),
-    ],
-)
-def test_the_number_of_draws(family, level, expected):
-    scored = Scored(PROBES[family], (0, 1, 2, 3), 2, True)
-    assert Selectivity().extent(Request((0, 1, 2, 3), 3, level=level, scored=scored)) == expected
 
 
 def with_errors(labels, wrong):
@@ -127,7 +109,7 @@ def measured(examples, errors, extent, control_errors):
     scores = {layer: with_errors(gold, n) for layer, n in errors.items()}
     dev = dict.fromkeys(errors, 0.5)
     context = PlantedContext(examples, scores, dev, extent, control)
-    return controls_in(Selectivity().compute(context)), context
+    return controls_in(get_measurement("selectivity")(context)), context
 
 
 def test_selectivity_is_the_score_of_the_task_minus_that_of_the_control(examples):

@@ -9,8 +9,7 @@ from results_by_hand import evidence_record, make_result
 from probes.boards.layer_tables import layer_rows
 from probes.boards.separability import confidence_set
 from probes.examples.examples import collect_examples
-from probes.measurements.measurement import Request, Scored
-from probes.measurements.training_variance import TrainingVariance
+from probes.measurements.measurement import Request, Scored, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
 from probes.statistics.replicates import Spread, pooled
@@ -45,20 +44,6 @@ def scored(family, headline=None, layers=(0, 1, 2, 3), best=2):
     return Scored(PROBES[family], layers, best, True, headline or {})
 
 
-@pytest.mark.parametrize(
-    ("family", "level", "expected"),
-    [
-        ("linear", "standard", {0: 5, 1: 5, 2: 5, 3: 5}),
-        ("linear", "full", {0: 5, 1: 5, 2: 5, 3: 5}),
-        ("mlp", "standard", {0: 4, 2: 4, 3: 4}),
-        ("mlp", "full", {0: 4, 1: 4, 2: 4, 3: 4}),
-    ],
-)
-def test_the_number_of_further_fits(family, level, expected):
-    request = Request((0, 1, 2, 3), 3, level=level, scored=scored(family))
-    assert TrainingVariance().extent(request) == expected
-
-
 def test_a_record_is_complete_if_all_fits_are_there_and_it_is_about_these_scores():
     result = make_result(scores=(0.1, 0.1, 0.2, 0.1))
     request = Request((0, 1, 2, 3), 3, scored=scored("mlp", result.headline))
@@ -66,7 +51,7 @@ def test_a_record_is_complete_if_all_fits_are_there_and_it_is_about_these_scores
 
     def complete(extent, **more):
         plain = record.model_copy(update={"extent": extent, **more})
-        return TrainingVariance().is_complete(plain, request)
+        return get_measurement("training_variance").is_complete(plain, request)
 
     assert complete({0: 4, 2: 4, 3: 4})
     assert not complete({0: 4, 2: 2, 3: 4})
@@ -108,7 +93,7 @@ def measured(examples, errors, fits, dev=None, family="linear"):
         lambda layer, draw, labels: wrong(examples, 0, fits(layer, draw)),
         PROBES[family],
     )
-    return variance_in(TrainingVariance().compute(context)), context
+    return variance_in(get_measurement("training_variance")(context)), context
 
 
 def test_convex_probes_are_fitted_to_five_samples(examples):
@@ -220,7 +205,7 @@ def test_a_layer_that_is_better_on_test_than_the_best_on_dev_takes_its_place(exa
     )
     assert context.result.best_number == 3
     assert found.p_best == {2: 1.0, 3: pytest.approx(1 / 2001), 5: pytest.approx(1 / 2001)}
-    record = evidence_record(context.result, TrainingVariance.name, found.rows)
+    record = evidence_record(context.result, "training_variance", found.rows)
     result = context.result.with_evidence(record)
     assert confidence_set(result) == {2}
     marks = [
@@ -239,7 +224,7 @@ def test_layers_are_tested_that_were_not_fitted_again(examples):
     context = PlantedContext(
         examples, scores, DEV, {3: 4}, lambda layer, draw, labels: scores[3], PROBES["mlp"]
     )
-    found = variance_in(TrainingVariance().compute(context))
+    found = variance_in(get_measurement("training_variance")(context))
     assert list(found.layers) == [3]
     assert found.p_best == {2: 1.0, 3: 1.0, 5: pytest.approx(1 / 2001)}
 
@@ -272,7 +257,7 @@ def test_an_undefined_metric_separates_no_layers_and_has_no_spread():
         {0: 5, 1: 5},
         lambda layer, draw, labels: flat,
     )
-    found = variance_in(TrainingVariance().compute(context))
+    found = variance_in(get_measurement("training_variance")(context))
     assert (found.both, found.sampling_sd) == (None, None)
     assert found.layers[0].resampled == [None] * 5
     assert found.p_best == {0: None, 1: None}

@@ -4,16 +4,16 @@ import json
 
 import pytest
 from board_by_hand import put, put_evidence
+from changed_measurement import change_measurement
 from hypothesis import given
 from hypothesis import strategies as st
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import find_results, joined, read_result
-from probes.measurements.measurement import Request, Scored
-from probes.measurements.scores import ScoreMeasurement
-from probes.measurements.training_variance import TrainingVariance
-from probes.records.files import find_records, read_record, unique_records, write_record
+from probes.measurements.measurement import Request, Scored, get_measurement
+from probes.records.files import find_records, read_record, write_record
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, covers, record_key, record_name, united
 from probes.records.row import Row, Rows
@@ -49,7 +49,7 @@ def test_the_united_extent_is_the_least_that_covers_both(one, other):
 )
 def test_a_record_is_complete_if_it_has_the_layers_and_seeds_asked_for(layers, seeds, complete):
     record = make_result(n_layers=4).model_copy(update={"extent": {0: 1, 1: 2}})
-    assert ScoreMeasurement().is_complete(record, Request(layers, 4, seeds)) == complete
+    assert get_measurement("scores").is_complete(record, Request(layers, 4, seeds)) == complete
 
 
 def test_scores_are_silver_if_the_task_needs_what_a_machine_made():
@@ -161,11 +161,11 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
         assert found[0] == found[1]
         return found[0]
 
-    present = TrainingVariance.version
+    present = get_measurement("training_variance").version
     for version, sd in ((present + 1, 0.3), (present, 0.2), (present - 1, 0.1)):
         put_evidence(path, "training_variance", variances(sd), version=version)
     assert counts() == 0.2
-    monkeypatch.setattr(TrainingVariance, "version", 9)
+    change_measurement(monkeypatch, "training_variance", version=9)
     assert counts() == 0.3
     # Other options count for less than an older version, and layers for more than their place.
     other = {"settings": {"x": 1}, "version": present + 2, "extent": {0: 5, 1: 5}}

@@ -15,16 +15,11 @@ from probes.rendering.layers_md import write_numbers
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
 PLUG_IN = """
-from probes import Measurement, measurement
+from probes import measurement
 
-@measurement
-class Mine(Measurement):
-    name = "my_own"
-    summary = "two numbers"
-    csv_name = "heads"
-
-    def compute(self, context):
-        raise NotImplementedError
+@measurement("my_own", csv_name="heads")
+def mine(context):
+    "Two numbers."
 
 """
 
@@ -53,12 +48,6 @@ def test_the_file_has_a_line_for_each_row(write, tmp_path):
         ["m", "c", None, 1, 2, "uas", "test", 0.5, 0.4, 0.6, 7, key],
         ["m", "c", None, 2, 1, "uas", "test", *[None] * 3, 9, key],
     ]
-
-
-def test_the_file_has_the_measurements_own_name_unless_it_says_otherwise(write, tmp_path):
-    load_file(write(PLUG_IN.replace('csv_name = "heads"', "")))
-    record = my_own()
-    assert write_numbers(tmp_path, record) == tmp_path / "my_own.csv"
 
 
 @pytest.mark.parametrize(("limited", "limit"), [(True, "7"), (False, "")])

@@ -1,301 +1,253 @@
-"""The report in a real browser."""
+"""The report as text: every table and every chart's data are in it, and nothing is markup."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
+import vl_convert
+from corpus_records import corpus_record, geometry, store_record
+from pages import chart_of, data_of, own, rows_of, texts
 from results_by_hand import changed, make_full_result, make_result
 
-from probes.rendering.page.page import write_page
+from probes.__main__ import main
+from probes.boards.breakdown_tables import evidence_tables
+from probes.boards.claims.claim_reports import claims_table, make_reports
+from probes.boards.groups import group, of_corpora
+from probes.boards.layer_tables import score_tables
+from probes.measurements.geometry.geometry import Geometry
+from probes.measurements.plugins import load_file
+from probes.records.row import Row
+from probes.rendering.page.page import page
 from probes.rendering.page.page_charts import script
 
 pytestmark = pytest.mark.integration
 
-EVIL = "<script>alert(1)</script>"
-TASK = "</script><script>alert(2)</script>"
+EVIL = "</script><img src=x onerror=alert(1)>"
 
+QUOTES = 'a"b\\"c\\'
 
-@pytest.fixture(scope="module", autouse=True)
-def all_current():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("probes.boards.comparable.is_current", lambda _: True)
-        yield
+PLUG_IN = f"""
+from probes import (
+    Card, Curves, Gallery, GalleryPanel, Grid, Measurement, Panel, Picture, Point, Row, Table,
+    TableRow, measurement,
+)
 
+EVIL = {EVIL!r}
 
-@pytest.fixture(scope="module")
-def some(tmp_path_factory):
-    """Three models, one random, one of an evil name; one result without evidence and without a score."""
-    folder = tmp_path_factory.mktemp("some")
-    found = [
-        make_full_result("pos", (0.5, 0.7, 0.6), model="beta"),
-        make_full_result(
-            "pos", (0.4, 0.3, 0.45), model="random:beta", random_seed=0, located=False
-        ),
-        make_full_result("pos", (0.5, 0.9, 0.8), model=EVIL),
-        make_full_result(TASK, (0.2, 0.25, 0.3), model="beta"),
-        make_result("chunking", (0.3, 0.4, None), model="beta", p_best=False, metric="span_f1"),
-        make_full_result("chunking", (0.3, 0.5, 0.2), model=EVIL, metric="span_f1"),
-    ]
-    found = [changed(r, "model", digest=r.model.name) for r in found]
-    return write_page(
-        {folder / f"{i}.json": r for i, r in enumerate(found)}, folder / "p.html", EVIL
-    )
+@measurement
+class Mine(Measurement):
+    name = "my_own"
+    summary = "one number " + EVIL
 
+    def compute(self, context):
+        return [Row("mine", 1.0)]
 
-@pytest.fixture(scope="module")
-def fifty(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fifty")
-    found = {}
-    for i in range(50):
-        for task in ("pos", "chunking", "depth", "agreement", "srl"):
-            scores = [0.5 + 0.004 * i + 0.01 * layer for layer in range(13)]
-            result = make_full_result(task, scores, model=f"org/model-{i:02}")
-            found[folder / f"{task}-{i}.json"] = changed(result, "model", digest=str(i))
-    return write_page(found, folder / "p.html", "fifty")
+    def tables(self, records):
+        (record,) = records
+        if record.rows.value == (0,):
+            raise RuntimeError("no such thing")
+        return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]
 
-
-@pytest.fixture
-def page(browser, some):
-    browser.emulate()
-    browser.open(some)
-    yield browser
-    assert browser.errors() == []
-
-
-NAMES = "#board-g0 tbody th"
-
-
-def drawn(browser, name="g0-0-score"):
-    """Names of the models in a chart."""
-    browser.until("return !!document.querySelector(`[data-chart='${arguments[0]}'].done`)", name)
-    return browser.js(MODELS, name)
-
-
-MODELS = """
-    const place = document.querySelector(`[data-chart='${arguments[0]}']`);
-    const said = [...place.querySelectorAll(".mark-symbol path")]
-      .map(each => each.__data__.datum.model);
-    return [...new Set(said)];
+    def charts(self, records, paths=None):
+        if next(iter(records.values())).rows.value == (2,):
+            return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
+        points = [Point(0, 0.5, line=EVIL), Point(1, float("nan"), line=EVIL)]
+        card = Card(EVIL, (("entropy", ".42"), (EVIL, EVIL)))
+        cells = Panel((EVIL, "2"), ("1",), ((0.5,), (None,)))
+        pictures = GalleryPanel((EVIL,), ("1",), ((Picture(((0.5,),), EVIL, EVIL),),))
+        return [
+            Curves(EVIL, EVIL, EVIL, EVIL, what=EVIL, models=dict.fromkeys(records, points)),
+            Grid("g", "G", EVIL, EVIL, "head", {{"m": cells}}, cards={{"m": ((card,), (None,))}}),
+            Gallery("p", "P", EVIL, EVIL, "head", {{"m": pictures}}),
+        ]
 """
 
 
-def test_the_page_opens_with_what_was_found(page):
-    assert page.js("return document.querySelector('[aria-selected=true]').id") == "tab-overview"
-    said = page.texts("#overview li")
-    assert (
-        "pos is decoded best at layer 1 of 2: accuracy 70.0 [68.0, 72.0], 20.0 points above the "
-        "floor of 50.0 (layer 0)."
-    ) in said
-    assert (
-        "chunking is decoded best at layer 1 of 2 on dev: span F1 40.0 (no interval)," in said[-2]
+@pytest.fixture(autouse=True)
+def all_current(monkeypatch):
+    for module in ("comparable", "claims.claim_reports"):
+        monkeypatch.setattr(f"probes.boards.{module}.is_current", lambda _: True)
+
+
+@pytest.fixture
+def plug_in(write, plug_ins):
+    load_file(write(PLUG_IN))
+    return lambda value: corpus_record("my_own", [Row("mine", value)], 2)
+
+
+def records(*given):
+    return of_corpora({Path(f"{i}.json"): record for i, record in enumerate(given)})
+
+
+def both():
+    twin = geometry([0.4, 0.4, 0.4], model="random:m", digest="r", result={"random_seed": 0})
+    return records(geometry([0.1, 0.2, 0.3]), twin)
+
+
+def scores(*results):
+    every = results or (
+        make_full_result("pos", model="m"),
+        make_full_result("chunking", (0.2, 0.4, 0.6), model="m", metric="span_f1"),
+        changed(make_full_result("pos", model="n"), "model", digest="n"),
     )
-    legend = "★ best layer on dev · ▽ not above the floor"
-    assert page.texts("#overview .legend") == [legend]
-    assert page.js("return [...document.querySelectorAll('#overview details[data-model]')]"
-                   ".filter(x => x.open).map(x => x.dataset.model)") == ["0", "1"]  # fmt: skip
-    assert page.texts("#overview .missing") == [
-        "No random twin among the results on chunking (span F1), " + TASK + " (accuracy)."
+    return {Path(f"s{i}.json"): result for i, result in enumerate(every)}
+
+
+def tabs(text):
+    return re.findall(r'role="tab" id="tab-[\w-]+" aria-controls="([\w-]+)"', text)
+
+
+def test_every_table_of_the_terminal_is_on_the_page():
+    found, others = scores(), records(geometry([0.1, 0.2, 0.3]))
+    said = texts(page(found, "x", others))
+    compact = "".join(said.split())
+    (shown,), _ = group(found, others)
+    tables = [claims_table(x, "linear") for x in make_reports(found, "linear", others)]
+    for label, results in shown.paths.items():
+        floored = [unit.floored[label] for unit in shown.units if label in unit.results]
+        tables += score_tables(floored)
+        tables += [x for each in evidence_tables([*results.values()]).values() for x in each]
+    tables += [x for record in others.values() for x in Geometry().tables([record])]
+    assert len(tables) > 15
+    for table in tables:
+        for row in table.filled.rows:
+            for cell in row.cells:
+                half = f"±{cell.half}" if cell.half else ""
+                assert "".join(f"{cell.text}{half}{cell.marks}{cell.note}".split()) in compact
+    assert "seen n = 5" in said
+    assert "No random twin among the results on pos" in said
+
+
+def test_each_chart_has_its_numbers():
+    text = page(scores(), "x", both())
+    (anisotropy,) = chart_of(text, "Anisotropy")
+    rows = rows_of(anisotropy)
+    assert [(r["model"], r["x"], r["value"], r["low"], r["high"]) for r in rows[:3]] == [
+        ("m", 0, 0.1, 0.09, 0.11), ("m", 1, 0.2, 0.19, 0.21), ("m", 2, 0.3, 0.29, 0.31),
+    ]  # fmt: skip
+    assert [(r["model"], r["value"]) for r in rows[3:]] == [("random:m", 0.4)] * 3
+    assert rows[0]["said"] == {"layer": "0", "model": "m", "anisotropy": "0.100 [0.090, 0.110]"}
+    one, _ = chart_of(text, "Similarity of layers")
+    cells = [row["said"] for rows in one["datasets"].values() for row in rows]
+    assert cells == [
+        {"layer": "1", "other layer": "0", "value": ".90"},
+        {"layer": "2", "other layer": "0", "value": ".80"},
+        {"layer": "2", "other layer": "1", "value": ".90"},
     ]
+    (curves,) = chart_of(text, "pos (accuracy), n = 9")
+    points = [(r["model"], r["x"], r["value"]) for r in rows_of(curves)]
+    assert points == [(m, x, v) for m in "mn" for x, v in enumerate((50.0, 70.0, 60.0))]
+    (bars,) = chart_of(text, "Expected layer by task")
+    assert {row["said"]["expected layer"] for row in rows_of(bars)} == {"1.25 [1.00, 1.50]"}
 
 
-def test_what_is_not_above_its_floor_is_grey(page):
-    page.one("#overview details[data-model='2'] summary").click()
-    cells = page.all("#overview details[data-model='2'] .heat td")
-    floored = [x for x in cells if "▽" in x.text]
-    assert floored
-    ground = page.js("return getComputedStyle(document.querySelector('.scale .floored'))"
-                     ".backgroundColor")  # fmt: skip
-    assert {x.value_of_css_property("background-color") for x in floored} == {
-        ground.replace("rgb(", "rgba(").replace(")", ", 1)")
-    }
-    drawn(page)
-    points = page.js(
-        "return [...document.querySelectorAll(`[data-chart='g0-0-score'] .mark-symbol path`)]"
-        ".filter(x => x.getAttribute('opacity') === '0.3').map(x => x.__data__.datum)"
-        ".map(x => [x.model, x.x])"
-    )
-    assert ["beta", 0] in points
-    assert ["beta", 1] not in points
-
-
-def test_heads_sort_and_missing_scores_stay_last(page):
-    page.one("#tab-leaderboard").click()
-    assert page.texts(NAMES) == [
-        f"● {EVIL}",
-        "● beta",
-        "○ random:beta never trained",
+def test_parts_and_what_filters_them():
+    assert tabs(page({}, "x", both())) == ["of-geometry", "claims", "sources"]
+    elsewhere = changed(geometry([0.1, 0.2, 0.3]), "corpus", name="d", fingerprint="d" * 64)
+    text = page(scores(), "x", records(geometry([0.1, 0.2, 0.3]), elsewhere))
+    assert tabs(text) == [
+        "overview", "leaderboard", "evidence", "breakdowns", "of-geometry", "claims", "sources",
+    ]  # fmt: skip
+    part = text.partition('<section class="panel" id="of-geometry"')[2].partition("</section>")[0]
+    assert re.findall(r'data-group="([^"]*)">\s*<h3>(.*?)</h3>', part) == [
+        ("g0", "c 1"),
+        ("", "d 1"),
     ]
-    pos, chunking = page.all("#board-g0 thead button")[3:5]
-    pos.click()
-    assert [x.split()[1] for x in page.texts(NAMES)] == [EVIL, "beta", "random:beta"]
-    assert pos.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
-    pos.click()
-    assert [x.split()[1] for x in page.texts(NAMES)] == ["random:beta", "beta", EVIL]
-    for _ in range(2):
-        chunking.click()
-        assert page.texts(NAMES)[-1].split()[1] == "random:beta"
-    assert pos.find_element("xpath", "..").get_attribute("aria-sort") is None
+    assert set(re.findall(r'data-task="([^"]*)"', text)) == {"pos", "chunking"}
+    assert data_of(text)["models"] == [{"label": x, "random": False} for x in ("m", "n")]
+    # One model alone has no leaderboard.
+    assert "leaderboard" not in tabs(page(scores(make_full_result("pos")), "x"))
 
 
-def test_filters_narrow_tables_and_charts(page):
-    from selenium.webdriver.support.ui import Select
-
-    page.one("#tab-leaderboard").click()
-    page.one("#search").send_keys("BETA")
-    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta", "random:beta"]
-    assert page.one("#count").text == "2 of 3 models"
-    page.one("#random").click()
-    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta"]
-    page.one("#tab-overview").click()
-    assert drawn(page) == ["beta"]
-    Select(page.one("#task")).select_by_index(1)
-    assert len(page.texts("#overview h5")) == 1
-    page.one("#tab-leaderboard").click()
-    assert len(page.texts("#board-g0 thead th")) == 4
+def test_what_is_missing_is_said_with_the_reason():
+    bare = make_result("chunking", (0.3, 0.4), model="m", p_best=False)
+    said = texts(page(scores(make_full_result("pos", model="m"), bare), "x"))
+    assert "Not measured: Number of tasks in which two layers differ significantly of m: " in said
+    one = make_full_result("pos", model="m")
+    text = page(scores(one, one, one), "x")
+    assert "2 duplicate results left out s1.json: a second result of m on pos" in texts(text)
 
 
-def test_models_are_ticked_in_and_out_of_charts(page):
-    assert len(drawn(page)) == 3
-    page.one("[data-draw='1']").click()
-    assert len(drawn(page)) == 2
-    page.one("[data-tick='none']").click()
-    assert drawn(page) == []
-
-
-def test_hover_gives_numbers(page):
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    drawn(page)
-    point = page.js(
-        "return [...document.querySelectorAll(`[data-chart='g0-0-score'] .mark-symbol path`)]"
-        ".findLast(x => x.__data__.datum.model === 'beta' && x.__data__.datum.x === 0)"
+@pytest.mark.parametrize("name", [EVIL, QUOTES])
+def test_no_name_is_markup_or_an_expression(write, plug_ins, name):
+    load_file(write(PLUG_IN.replace(repr(EVIL), repr(name))))
+    other = corpus_record("my_own", [Row("mine", 1.0)], 2, model="m")
+    result = make_full_result(name, model=name)
+    text = page(
+        scores(result, changed(result, "model", name="m", digest="n")), name, records(other)
     )
-    ActionChains(page.driver).move_to_element(point).perform()
-    page.until("return !!document.querySelector('#vg-tooltip-element.visible')")
-    shown = page.one("#vg-tooltip-element").text.splitlines()
-    assert shown == ["layer 0", "model beta", "accuracy, % 50.0 [48.0, 52.0]"]
+    assert "<img" not in own(text)
+    assert not re.search(r'(src|href)="(?!#|data:)', own(text).replace(script(), ""))
+    assert texts(text).count(" ".join(name.split())) > 20
+    data = data_of(text)
+    assert name in {model["label"] for model in data["models"]}
+    (cells,) = chart_of(text, "G")
+    (row,) = (x for rows in cells["datasets"].values() for x in rows)
+    assert row["said"]["about"] == row["said"][name] == name
+    for spec in data["charts"]:
+        compiled = vl_convert.vegalite_to_vega(spec)
+        found = [re.sub(r'"(?:[^"\\]|\\.)*"', "", x) for x in expressions(compiled)]
+        assert any("said" in expression for expression in found)
+        assert not any("alert" in x or "b\\" in x or "c\\" in x for x in found)
+    assert "NaN" not in json.dumps(data)
 
 
-def test_numbers_are_in_tables_too(page):
-    page.all("#overview figure summary")[0].click()
-    cells = page.texts("#overview figure details[open] tr[data-model='1'] td")
-    assert cells == ["50.0 ±2.0▽", "70.0 ±2.0★", "60.0 ±2.0"]
+def expressions(spec):
+    """Every expression of a chart, as Vega-Lite hands it to Vega."""
+    if isinstance(spec, list):
+        return [found for each in spec for found in expressions(each)]
+    if not isinstance(spec, dict):
+        return []
+    own = [x for name, x in spec.items() if name in EXPRESSIONS and isinstance(x, str)]
+    return own + [found for each in spec.values() for found in expressions(each)]
 
 
-def test_reasons_for_missing_measurements_are_shown(page):
-    page.one("#tab-evidence").click()
-    (said,) = page.texts("#evidence .missing")
-    assert said.startswith("Not measured: Selectivity by layer, ")
-    assert said.endswith(" of beta (chunking): there is no record of it.")
-    page.one("#tab-localisation").click()
-    assert "undefined: no gain" in page.one("#localisation").text
-    (said,) = page.texts("#localisation .missing")
-    assert said.endswith(" of beta (chunking): there is no record of it.")
+EXPRESSIONS = ("signal", "expr", "test", "update", "init")
 
 
-def test_the_page_can_be_used_by_keyboard(page):
-    from selenium.webdriver.common.keys import Keys
-
-    seen = page.one("#tab-overview")
-    seen.send_keys(Keys.ARROW_RIGHT)
-    assert page.js("return document.activeElement.id") == "tab-leaderboard"
-    assert page.one("#leaderboard").is_displayed()
-    assert not page.one("#overview").is_displayed()
-    page.driver.switch_to.active_element.send_keys(Keys.END)
-    assert page.one("#sources").is_displayed()
-    page.driver.switch_to.active_element.send_keys(Keys.HOME)
-    page.driver.switch_to.active_element.send_keys(Keys.TAB)
-    outline = page.js("return getComputedStyle(document.activeElement).outlineStyle")
-    assert outline != "none"
-    page.one("#tab-leaderboard").click()
-    head = page.all("#board-g0 thead button")[3]
-    head.send_keys(Keys.ENTER)
-    assert head.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
-
-
-def test_dark_mode_is_readable(page):
-    for dark in (False, True):
-        page.emulate(dark=dark)
-        page.one("#tab-overview").click()
-        drawn(page)
-        paper, ink, tick = page.js(
-            "const of = (x, k) => getComputedStyle(document.querySelector(x))[k];"
-            "return [of('body', 'backgroundColor'), of('body', 'color'),"
-            " of('.role-axis-label text', 'fill')]"
-        )
-        assert contrast(paper, ink) > 7
-        assert tick == ink
-    page.emulate()
-
-
-def contrast(one, other):
-    def luminance(colour):
-        parts = [int(x) / 255 for x in re.findall(r"\d+", colour)[:3]]
-        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-        return sum(w * x for w, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_printing_unfolds_everything_and_hides_controls(page):
-    n_charts = len(page.all("[data-chart]"))
-    page.js("window.addEventListener('beforeprint', () => { window.drawn = "
-            "document.querySelectorAll('[data-chart].done svg.marks').length;"
-            "window.folded = document.querySelectorAll('details:not([open])').length })")  # fmt: skip
-    assert page.pdf().startswith(b"%PDF")
-    assert page.js("return window.drawn") >= n_charts
-    assert page.js("return window.folded") == 0
-    page.emulate(media="print", dark=True)
-    assert not any(x.is_displayed() for x in page.all(".controls"))
-    assert all(x.is_displayed() for x in page.all(".panel"))
-    assert page.js("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    page.emulate()
-
-
-def test_names_are_escaped(page):
-    assert EVIL in page.one("h1 + p").text
-    assert not page.js("return [...document.scripts].some(x => x.textContent.includes('alert('))")
-    assert EVIL in drawn(page)
-    assert TASK in page.js(
-        "return [...document.querySelectorAll('#overview h5')].at(-1).textContent"
-    )
-
-
-@pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize(
-    "part", ["overview", "leaderboard", "evidence", "localisation", "claims", "sources"]
+    ("value", "why"),
+    [
+        (0.0, "the measurement 'my_own' raised RuntimeError: no such thing"),
+        (2.0, "the chart 'g' has a panel whose pictures are none"),
+    ],
 )
-def test_the_page_fits_any_width(page, some, width, part):
-    page.emulate(width=width)
-    page.open(some, part)
-    assert page.js("return document.documentElement.scrollWidth") <= width
+def test_a_plug_in_that_fails_costs_its_part_alone(plug_in, capsys, value, why):
+    text = page({}, "x", {**both(), Path("p.json"): records(plug_in(value))[Path("0.json")]})
+    assert tabs(text) == ["of-geometry", "claims", "sources"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("left out of the page: my_own: ") == 1
+    assert why in said
 
 
-def test_fifty_models(browser, fifty):
-    own = fifty.stat().st_size - len(script().encode())
-    assert own < 5_000_000
-    browser.emulate()
-    browser.open(fifty, "leaderboard")
-    assert len(browser.texts(NAMES)) == 50
-    browser.all("#board-g0 thead button")[3].click()
-    assert browser.texts(NAMES)[0].endswith("org/model-49")
-    browser.one("#tab-overview").click()
-    assert len(drawn(browser)) == 8
-    browser.one("[data-tick='all']").click()
-    assert len(drawn(browser)) == 50
-    browser.one("#search").send_keys("model-4")
-    assert len(drawn(browser)) == 10
-    assert browser.errors() == []
+def test_a_defect_of_the_suites_own_is_not_hidden(monkeypatch):
+    monkeypatch.setattr(Geometry, "charts", lambda *given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        page({}, "x", both())
 
 
-def test_twenty_models_take_less_than_two_megabytes(tmp_path):
+def test_sources_name_corpora_models_and_records():
+    said = texts(page(scores(), "x", both()).partition('id="sources"')[2])
+    for part in ("licence", "fingerprint", "Records: 5", "geometry v2, mean pooling, float32"):
+        assert part in said
+
+
+def test_the_command_on_a_folder_without_scores(tmp_path, capsys):
+    store_record(tmp_path, geometry([0.1, 0.2, 0.3]))
+    assert main(["report", str(tmp_path)]) == 0
+    assert "of-geometry" in tabs((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert main(["claims", str(tmp_path)]) == 0
+    assert "anisotropy" in capsys.readouterr().out
+
+
+def test_twenty_models_take_less_than_two_and_a_half_megabytes():
     found = {}
     for i in range(20):
         for task in ("pos", "chunking", "depth", "agreement", "srl"):
-            scores = [0.51234 + 0.00411 * i + 0.0101 * layer for layer in range(13)]
-            result = make_full_result(task, scores, model=f"org/model-{i:02}")
+            values = [0.51234 + 0.00411 * i + 0.0101 * layer for layer in range(13)]
+            result = make_full_result(task, values, model=f"org/model-{i:02}")
             result = changed(result, "model", digest=str(i))
-            found[tmp_path / f"{task}-{i}.json"] = result
-            found[tmp_path / f"{task}-mlp-{i}.json"] = changed(result, "probe", family="mlp")
-    page = write_page(found, tmp_path / "p.html", "twenty")
-    assert page.stat().st_size - len(script().encode()) < 2_000_000
+            found[Path(f"{task}-{i}.json")] = result
+            found[Path(f"{task}-mlp-{i}.json")] = changed(result, "probe", family="mlp")
+    assert len(own(page(found, "twenty")).encode()) < 2_500_000

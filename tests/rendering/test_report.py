@@ -2,24 +2,18 @@
 
 import re
 import resource
-from pathlib import Path
 
 import pytest
 from board_by_hand import store
 from drawn import png_size
-from pages import data_of
 from results_by_hand import changed, make_full_result, make_result
 
 from probes.__main__ import main
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.scores import ScoreMeasurement
-from probes.records.charts import Curves, Point
+from probes.measurements.measurement import get_measurement
 from probes.rendering.layers_md import write_tables
-from probes.rendering.page.page import page
-from probes.rendering.page.page_charts import line_chart, shades_of, shown_models
-from probes.rendering.page.tables import numbers
 from probes.statistics.metrics import shown
 
 pytestmark = pytest.mark.integration
@@ -82,8 +76,6 @@ def test_a_second_result_of_the_same_model_is_left_out_and_named(tmp_path):
     groups, left_out = group(paths(tmp_path, [one, one]))
     assert left_out == ["1.json: a second result of a on pos"]
     assert len(groups[0].units[0].results) == 1
-    text = page(paths(tmp_path, [one, one, one]), "x")
-    assert "<summary>2 duplicate results left out</summary>1.json: a second" in text
 
 
 def test_models_of_one_name_have_labels_of_their_own(tmp_path):
@@ -106,19 +98,9 @@ def test_curves_of_the_models_of_a_chart(tmp_path):
     bare = changed(make_result("pos", (0.1, 0.2, 0.3), model="b"), "model", digest="b")
     groups, _ = group(paths(tmp_path, [full, bare]))
     results = groups[0].units[0].results
-    (score,) = ScoreMeasurement().charts(results)
+    (score,) = get_measurement("scores").charts(results)
     assert [p.value for p in score.models["a"]] == [0.5, 0.7, 0.6]
     assert score.levels == {"majority": 0.1, "type majority": 0.1}
-
-
-def test_the_page_is_one_file_with_everything_escaped(tmp_path):
-    evil = "</script><img src=x onerror=alert(1)>"
-    found = paths(tmp_path, [make_full_result("pos", model=evil)])
-    text = page(found, evil)
-    assert evil not in text
-    assert data_of(text)["models"][0]["label"] == evil
-    own = text.split("<script>")[0]
-    assert not re.search(r'(src|href)="(?!#|data:)', own)
 
 
 def test_the_report_command(folder, capsys):
@@ -240,26 +222,6 @@ def test_only_a_leading_zero_is_dropped():
         "10.125",
         "20.000",
     ]
-
-
-def test_a_chart_has_a_line_for_each_curve_of_a_model():
-    points = [Point(20, 1.5, line="a"), Point(100, 0.5, line="a"), Point(20, 2.0, line="b")]
-    curves = Curves("c", "C", "", "bits", what="examples", log=True, models={"m": points})
-    found = {Path("p.json"): make_result(model="m")}
-    chart = line_chart(curves, list(shown_models(found)))
-    rows = [row for rows in chart["datasets"].values() for row in rows]
-    assert [(r["model"], r["line"], r["x"], r["value"]) for r in rows] == [
-        ("m", "a", 20, 1.5),
-        ("m", "a", 100, 0.5),
-        ("m", "b", 20, 2.0),
-    ]
-    assert shades_of(curves) == []
-    many = Curves("c", "C", "", "", models={"m": [Point(0, 1.0, line=x) for x in "abcde"]})
-    shades = shades_of(many)
-    assert (len(set(shades)), shades[0]) == (5, "#440154")
-    table = numbers(curves)
-    assert table.heads == ("model, by examples", "20", "100")
-    assert table.texts == [("m, a", "1.50", "0.50"), ("m, b", "2.00", "–")]
 
 
 def test_under_a_low_limit_of_addresses_nothing_is_drawn(folder, capsys, monkeypatch):

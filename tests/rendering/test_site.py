@@ -60,7 +60,7 @@ def test_each_group_of_tasks_has_a_ranking_by_score(index):
     titles = [
         f"ewt r2.16 · linear probe · bidirectional encoders · {x}" for x in ("syntax", "semantics")
     ]
-    assert index.texts("main h2") == titles
+    assert index.texts("main caption") == titles
     # The one is separated from the other on both tasks.
     assert index.texts(NAMES) == [MINI, EVIL] * 2
     assert "rank 1, layer 3/6" in index.texts("main tbody td")[2]

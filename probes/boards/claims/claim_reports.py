@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from probes.boards.claims.rules import MissingError, ModelRows, Outcome, beside_twin, corrected
 from probes.boards.claims.table import CLAIMS, Claim
-from probes.boards.comparable import SAME_CLAIM, SAME_VECTORS, alike, twins_beside, twins_of
+from probes.boards.comparable import SAME_VECTORS, alike, twins_beside, twins_of
 from probes.boards.groups import of_corpora
 from probes.common.errors import UserError
 from probes.common.terminal import progress
@@ -18,6 +18,7 @@ from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record, model_title
 from probes.records.result import Result
+from probes.records.table import Cell, Table, TableRow
 
 Group = dict[Path, Record]  # of one model and corpus
 
@@ -73,6 +74,25 @@ def make_reports(
     return [_with_twin(group, groups, family) for group in groups]
 
 
+def claims_table(report: Report, family: str) -> Table:
+    """One model's verdicts, with the numbers behind them."""
+    return Table(
+        f"{report.title} · {family} probe" if report.scored else report.title,
+        ("claim", "verdict", "numbers"),
+        tuple(
+            TableRow.of(
+                Cell(claim.statement, note=f"{claim.source}. Differences: {claim.differs}"),
+                Cell(report.outcomes[claim.name].verdict, verdict=True),
+                report.outcomes[claim.name].why,
+                ends_section=True,
+            )
+            for claim in report.tested
+        ),
+        left=3,
+        notes=(*filter(None, [report.not_tested]), NOTE),
+    )
+
+
 def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
     """The report on a model; the claims are tested on its twin as well, if there is one."""
     report, (path, record) = _report(group), next(iter(group.items()))
@@ -95,7 +115,7 @@ def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
 def _grouped(
     found: Mapping[Path, Result], family: str, others: Mapping[Path, Record]
 ) -> list[Group]:
-    """What claims relate: results by `SAME_CLAIM`, with records of a corpus by `SAME_VECTORS`.
+    """What claims relate: results, with records of a corpus, by `SAME_VECTORS`.
 
     Outdated records are left out with a message. Of several results of a task the first counts; of
     several records of a measurement of the corpus, that with default options. A comparison of two
@@ -120,11 +140,8 @@ def _grouped(
             if record.task is None and (record.settings == defaults or name not in chosen):
                 chosen[name] = path
         of_corpus = {path: every[path] for path in chosen.values()}
-        for run in alike({path: x for path, x in every.items() if x.task}, SAME_CLAIM) or [{}]:
-            first = {x.task.name: path for path, x in reversed(run.items()) if x.task}
-            groups.append(
-                {path: x for path, x in run.items() if path in first.values()} | of_corpus
-            )
+        first = {x.task.name: path for path, x in reversed(every.items()) if x.task}
+        groups.append({path: every[path] for path in every if path in first.values()} | of_corpus)
     return groups
 
 

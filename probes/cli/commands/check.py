@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from probes.cli.arguments import add_format, add_places, add_reading
+from probes.cli.arguments import add_format, add_places, add_setting
 from probes.cli.check_task import TaskReport, check_task, number_range
 from probes.common.errors import UserError, printable
 from probes.common.registry import did_you_mean
@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("task", nargs="+", help="a Python file with tasks, or the name of a task")
     add("--corpus", nargs="+", default=["sample"], metavar="C", help="default: sample")
-    add_reading(parser)
+    for name in ("annotate", "split_by", "drop_overlap"):
+        add_setting(parser, name)
     add("--limit", type=int, metavar="N", help="keep the first N sentences of each split")
     add_places(parser)
     add_format(parser)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from probes.boards.claims.claim_reports import NOTE, Report, make_reports
+from probes.boards.claims.claim_reports import Report, claims_table, make_reports
 from probes.boards.claims.table import CLAIMS
 from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, add_format
@@ -13,7 +13,6 @@ from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
 from probes.records.files import or_published
-from probes.records.table import Cell, Table, TableRow
 from probes.rendering.printing import DataRow, printer
 
 SUMMARY = "Test claims of the literature about layers and heads on results."
@@ -40,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         there = or_published(*options.folders)
         raise UserError(f"{where}: no results of {options.probe} probes; run them first{there}.")
     for report in reports:
-        printer.show([_table(report, options.probe)], _rows(report, options.probe))
+        printer.show([claims_table(report, options.probe)], _rows(report, options.probe))
     return 0
 
 
@@ -58,22 +57,3 @@ def _rows(report: Report, family: str) -> Iterator[DataRow]:
             "differs": claim.differs,
             **report.outcomes[claim.name]._asdict(),
         }
-
-
-def _table(report: Report, family: str) -> Table:
-    """One model's verdicts, with the numbers behind them."""
-    return Table(
-        f"{report.title} · {family} probe" if report.scored else report.title,
-        ("claim", "verdict", "numbers"),
-        tuple(
-            TableRow.of(
-                Cell(claim.statement, note=f"{claim.source}. Differences: {claim.differs}"),
-                Cell(report.outcomes[claim.name].verdict, verdict=True),
-                report.outcomes[claim.name].why,
-                ends_section=True,
-            )
-            for claim in report.tested
-        ),
-        left=3,
-        notes=(*filter(None, [report.not_tested]), NOTE),
-    )

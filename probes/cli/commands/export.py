@@ -10,8 +10,8 @@ from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.measurements.joined_results import require_sound
 from probes.measurements.resampled import with_sums
+from probes.measurements.validation import require_sound
 from probes.records.files import place_of, write_record
 from probes.records.record import Record
 

@@ -36,11 +36,7 @@ def run(options: argparse.Namespace) -> int:
         UserError: the name cannot be used, the folder cannot be created, or a file exists already.
     """
     name, template = options.name, f"of_{options.of}"
-    words = {
-        template: name,
-        template.replace("_", "-"): name.replace("_", "-"),
-        _class_name(template): _class_name(name),
-    }
+    words = {template: name, template.replace("_", "-"): name.replace("_", "-")}
     require_usable(name)
     if name in measurements:
         raise UserError(
@@ -55,7 +51,3 @@ def run(options: argparse.Namespace) -> int:
         print(f"  python -m pytest {test}")
         print(f"  python run_probes.py --model MODEL --include {file} {flag} {name}")
     return 0
-
-
-def _class_name(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))

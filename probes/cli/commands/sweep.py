@@ -19,7 +19,7 @@ from probes.common.terminal import progress, tolerate_broken_output
 from probes.common.wording import counted, quoted
 from probes.engines.config import RunConfig
 from probes.engines.settings import validate
-from probes.measurements.measurement import get_measurement
+from probes.measurements.measurement import corpus_measurements
 from probes.records.table import Table, TableRow
 from probes.rendering.printing import printer
 
@@ -58,8 +58,9 @@ class SweepRun:
     @property
     def compares(self) -> bool:
         """Whether a measurement compares the other models with the first one."""
-        named = map(get_measurement, self.config.about_corpus)
-        return any(its.of_two_models or its.of_pairs for its in named)
+        pairs = [x for x in corpus_measurements() if x.of == "pair"]
+        named = {*self.config.about_corpus}
+        return any({x.name, x.after} & named for x in pairs)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

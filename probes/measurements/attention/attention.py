@@ -16,8 +16,8 @@ from probes.measurements.head_tables import MIXES, choice_tables, pattern_table
 from probes.measurements.measurement import (
     CSV_FIELDS,
     Found,
-    Measurement,
     Request,
+    measurement,
 )
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext
 
 
 class AttentionOptions(Frozen):
@@ -44,32 +44,68 @@ class AttentionOptions(Frozen):
     )
 
 
-class Attention(Measurement):
-    """General statistics, patterns, relations, roles and trees of every head.
+def blocks(request: Request) -> Extent:
+    """Layer 0 has no heads."""
+    return dict.fromkeys((layer for layer in request.layers if layer), 1)
 
-    Rows are described in `probes.measurements.head_rows`; those of the class of a head have it as
-    their ``feature``, and those of mixes of heads have no head. Facts count texts by split
-    (``test_texts``, ``test_words``, ``test_too_long``) and the sample of mixes.
 
-    Arrays beside the record: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices,
-    sentences), what test sentences contribute to the chosen heads and to their baselines, in the
-    order of the choices: a score is Σ sums / Σ counts. ``test_clusters`` (sentences,) is the
-    document of each, or the sentence itself. ``test_mix_hits`` (probes, sentences) and
-    ``test_mix_counts`` (sentences,): words whose head is found by the mixes of each layer's heads
-    and, in the last row, of all. ``mean_maps`` (layers, heads, tokens, tokens) are the maps
-    averaged over texts of one length, whose rows attend to columns; there are none without such
-    texts.
+def head_view(corpus: Corpus, options: AttentionOptions) -> View:
+    """Sentences of dev and test, or pairs of neighbouring sentences of test."""
+    from probes.measurements.attention.layout import view_of
 
-    Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
-    counts for that word being the head; ``mix.all`` (layers, 2, heads) for all heads of
-    the model.
-    """
+    return view_of(corpus, options.segments)
 
-    name = "attention"
-    version = 2
-    summary = "what attention heads attend to: positions, patterns, relations, roles, trees"
-    options = AttentionOptions
-    views = (
+
+def head_sums(corpus: Corpus, layers: Sequence[int], options: AttentionOptions) -> Collector:
+    """See `HeadSums`; it keeps all layers."""
+    from probes.measurements.attention.collector import HeadSums
+    from probes.measurements.attention.links import text_links
+
+    if options.segments == "two":
+        return HeadSums({}, of_words=False)
+    return HeadSums(text_links((*corpus.splits["dev"], *corpus.splits["test"])))
+
+
+def _tables(record: Record) -> Sequence[Table]:
+    """Tables of patterns and of chosen heads."""
+    title = f"{subject_title(record)} · attention"
+    patterns = pattern_table(title, HeadRows(record.rows))
+    return [patterns, *choice_tables(title, record)]
+
+
+def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
+    """The numbers of heads; beside them their baselines, and chance and p of those chosen."""
+    found = HeadRows(record.rows)
+    for row in record.rows:
+        axes = row.axes
+        if row.metric == ABOVE or {"baseline", "chosen"} & axes.keys():
+            continue
+        baseline, choice = found.baseline_of(row), found.choice_of(row)
+        yield {
+            "layer": row.layer,
+            **{axis: axes.get(axis) for axis in ("head", "feature", "direction")},
+            **{name: getattr(row, name) for name in CSV_FIELDS},
+            "baseline": baseline.value if baseline else None,
+            "baseline_kind": baseline.axes["baseline"] if baseline else None,
+            "chance": choice.chance.value if choice else None,
+            "p": choice.difference.p if choice else None,
+            "chosen": "yes" if choice else None,
+            "n": row.n,
+        }
+
+
+@measurement(
+    "attention",
+    version=2,
+    options=AttentionOptions,
+    csv_name="heads",
+    shares_arrays=True,
+    extent=blocks,
+    view=head_view,
+    collector=head_sums,
+    more_tables=_tables,
+    csv_lines=_csv_lines,
+    views=(
         Pivot(
             "mean over heads, %",
             ("entropy", "first", "separators", "feature", "offset"),
@@ -103,61 +139,28 @@ class Attention(Measurement):
             "punctuation: a weighted sum of the heads of a layer, or of all heads of the model.",
         ),
         *VIEWS,
-    )
-    of_pairs = "attention_change"
-    csv_name = "heads"
-    shares_arrays = True
+    ),
+)
+def attention(context: ModelContext) -> Found:
+    """Attention of heads: positions, patterns, relations, roles, trees.
 
-    def extent(self, request: Request) -> Extent:
-        """Layer 0 has no heads."""
-        return dict.fromkeys((layer for layer in request.layers if layer), 1)
+    Rows are described in `probes.measurements.head_rows`; those of the class of a head have it as
+    their ``feature``, and those of mixes of heads have no head. Facts count texts by split
+    (``test_texts``, ``test_words``, ``test_too_long``) and the sample of mixes.
 
-    def view(self, corpus: Corpus, options: AttentionOptions) -> View:
-        """Sentences of dev and test, or pairs of neighbouring sentences of test."""
-        from probes.measurements.attention.layout import view_of
+    Arrays beside the record: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices,
+    sentences), what test sentences contribute to the chosen heads and to their baselines, in the
+    order of the choices: a score is Σ sums / Σ counts. ``test_clusters`` (sentences,) is the
+    document of each, or the sentence itself. ``test_mix_hits`` (probes, sentences) and
+    ``test_mix_counts`` (sentences,): words whose head is found by the mixes of each layer's heads
+    and, in the last row, of all. ``mean_maps`` (layers, heads, tokens, tokens) are the maps
+    averaged over texts of one length, whose rows attend to columns; there are none without such
+    texts.
 
-        return view_of(corpus, options.segments)
+    Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
+    counts for that word being the head; ``mix.all`` (layers, 2, heads) for all heads of
+    the model.
+    """
+    from probes.measurements.attention.measure import measure
 
-    def collector(
-        self, corpus: Corpus, layers: Sequence[int], options: AttentionOptions
-    ) -> Collector:
-        """See `HeadSums`; it keeps all layers."""
-        from probes.measurements.attention.collector import HeadSums
-        from probes.measurements.attention.links import text_links
-
-        if options.segments == "two":
-            return HeadSums({}, of_words=False)
-        return HeadSums(text_links((*corpus.splits["dev"], *corpus.splits["test"])))
-
-    def compute(self, context: Context) -> Found:
-        """Average what was collected, choose heads on dev, and score them on test."""
-        from probes.measurements.attention.measure import measure
-
-        return measure(context)
-
-    def tables(self, records: Sequence[Record]) -> Sequence[Table]:
-        """Those of views, then patterns and chosen heads."""
-        (record,) = records
-        title = f"{subject_title(record)} · attention"
-        patterns = pattern_table(title, HeadRows(record.rows))
-        return [*super().tables(records), patterns, *choice_tables(title, record)]
-
-    def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
-        """The numbers of heads; beside them their baselines, and chance and p of those chosen."""
-        found = HeadRows(record.rows)
-        for row in record.rows:
-            axes = row.axes
-            if row.metric == ABOVE or {"baseline", "chosen"} & axes.keys():
-                continue
-            baseline, choice = found.baseline_of(row), found.choice_of(row)
-            yield {
-                "layer": row.layer,
-                **{axis: axes.get(axis) for axis in ("head", "feature", "direction")},
-                **{name: getattr(row, name) for name in CSV_FIELDS},
-                "baseline": baseline.value if baseline else None,
-                "baseline_kind": baseline.axes["baseline"] if baseline else None,
-                "chance": choice.chance.value if choice else None,
-                "p": choice.difference.p if choice else None,
-                "chosen": "yes" if choice else None,
-                "n": row.n,
-            }
+    return measure(context)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from probes.measurements.attention.attention import Attention
+from probes.measurements.attention.attention import (
+    AttentionOptions,
+    blocks,
+    head_sums,
+    head_view,
+)
 from probes.measurements.chart_views import Cells
-from probes.measurements.measurement import Found, Measurement, Request
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.charts import Chart
-from probes.records.record import Extent, Record
 from probes.records.values import Frozen
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
-    from probes.measurements.context import Context
+    from probes.measurements.context import PairContext
 
 
 class ChangeOptions(Frozen):
@@ -31,22 +33,25 @@ class ChangeOptions(Frozen):
     )
 
 
-class AttentionChange(Measurement):
-    """Change of each head from the first model of the run, on a sample of test sentences.
+def _view(corpus: Corpus, options: Any) -> View:
+    """The texts that are stored for `attention`, so that no others are."""
+    return head_view(corpus, AttentionOptions())
 
-    As in Kovaleva et al. (2019), section 4.3, without padding; of each sentence the cosine of the
-    two maps, and their Jensen–Shannon divergence averaged over tokens. Models need the same numbers
-    of layers and heads and the same tokens. Rows without a head are means over those of a layer.
 
-    Facts: ``sentences`` that are compared, ``left_out`` those that do not fit into the window of
-    both models, and what intervals have ``resampled``.
-    """
+def _collector(corpus: Corpus, layers: Sequence[int], options: Any) -> Collector:
+    """As of `attention`; see `_view`."""
+    return head_sums(corpus, layers, AttentionOptions())
 
-    name = "attention_change"
-    asks = ("base",)
-    summary = "change of attention heads between two models; made along with attention"
-    options = ChangeOptions
-    views = (
+
+@measurement(
+    "attention_change",
+    of="pair",
+    after="attention",
+    options=ChangeOptions,
+    extent=blocks,
+    view=_view,
+    collector=_collector,
+    views=(
         Pivot("mean over heads", ("divergence", "cosine"), where={"head": None}),
         Pivot("divergence by head", ("divergence",), columns=("head",), where={"head": ...}),
         Cells(
@@ -57,38 +62,26 @@ class AttentionChange(Measurement):
             note="Jensen–Shannon divergence, in nats, from the same head of the first model.",
             low=0.0,
             where={"head": ...},
+            apart="base",
         ),
-    )
+    ),
+)
+def attention_change(context: PairContext) -> Found:
+    """Change of attention heads between two models; made along with attention.
 
-    def extent(self, request: Request) -> Extent:
-        """Layer 0 has no heads."""
-        return Attention().extent(request)
+    The change of each head from the first model of the run, on a sample of test sentences.
 
-    def view(self, corpus: Corpus, options: Any) -> View:
-        """What is stored for `Attention`, so that nothing else is."""
-        return Attention().view(corpus, Attention.options())
+    As in Kovaleva et al. (2019), section 4.3, without padding; of each sentence the cosine of the
+    two maps, and their Jensen–Shannon divergence averaged over tokens. Models need the same numbers
+    of layers and heads and the same tokens. Rows without a head are means over those of a layer.
 
-    def collector(self, corpus: Corpus, layers: Sequence[int], options: Any) -> Collector:
-        """See `view`."""
-        return Attention().collector(corpus, layers, Attention.options())
+    Facts: ``sentences`` that are compared, ``left_out`` those that do not fit into the window of
+    both models, and what intervals have ``resampled``.
 
-    def compute(self, context: Context) -> Found:
-        """Read the sample with the base, then with the model.
+    Raises:
+        NotServedError: heads do not correspond, tokens differ, or no sentence fits into the
+            window.
+    """
+    from probes.measurements.attention.comparing import changes_of
 
-        Raises:
-            NotServedError: heads do not correspond, tokens differ, or no sentence fits into the
-                window.
-        """
-        from probes.measurements.attention.comparing import changes_of
-
-        return changes_of(context, context.options.sentences)
-
-    def charts(
-        self, records: Mapping[str, Record], paths: Mapping[str, Path] | None = None
-    ) -> Sequence[Chart]:
-        """A grid for each pair."""
-        pairs = {
-            f"{label} × {record.base.name if record.base else ''}": record
-            for label, record in records.items()
-        }
-        return super().charts(pairs)
+    return changes_of(context, context.options.sentences)

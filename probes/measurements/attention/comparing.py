@@ -13,7 +13,7 @@ from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import View, plain_text, view_over
 from probes.measurements.attention.live import PerText, Together, by_text, sample
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext, PairContext
 from probes.measurements.measurement import Found
 from probes.records.row import Place, Row
 from probes.records.values import Estimate
@@ -23,7 +23,7 @@ Tokens = dict[int, tuple[int, ...]]
 """Token ids of each text, special ones among them, by its place in the view."""
 
 
-def changes_of(context: Context, n_sentences: int, seed: int = 0) -> Found:
+def changes_of(context: PairContext, n_sentences: int, seed: int = 0) -> Found:
     """How the heads of `context.layers` have changed from the base, on a sample of test sentences.
 
     Raises:
@@ -57,7 +57,7 @@ def changes_of(context: Context, n_sentences: int, seed: int = 0) -> Found:
     )
 
 
-def _rows(context: Context, estimates: Sequence[Estimate], width: int) -> Iterator[Row]:
+def _rows(context: PairContext, estimates: Sequence[Estimate], width: int) -> Iterator[Row]:
     """Of each layer the mean over heads, then its heads; of each of these cosine and divergence."""
     pairs = iter(zip(estimates[::2], estimates[1::2], strict=True))
     for layer in context.layers:
@@ -70,7 +70,7 @@ def _rows(context: Context, estimates: Sequence[Estimate], width: int) -> Iterat
                 yield Row(name, found.value, layer, low, high, axes=axes)
 
 
-def changes(context: Context, base: Context, view: View) -> dict[int, Floats]:
+def changes(context: ModelContext, base: ModelContext, view: View) -> dict[int, Floats]:
     """How far the maps of each text are from those of the base.
 
     All maps of the base are in memory, in float32. It is read before the model itself.

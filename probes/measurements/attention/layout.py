@@ -18,7 +18,7 @@ from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.views import View, neighbouring, pair_text, plain_text, view_over
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext
 from probes.statistics.partition import Partition, partition
 
 
@@ -200,7 +200,7 @@ def view_of(corpus: Corpus, segments: str) -> View:
     return view_over([plain_text(sentence) for sentence in sentences], "plain")
 
 
-def texts_of(context: Context, split: str, segments: str) -> Texts:
+def texts_of(context: ModelContext, split: str, segments: str) -> Texts:
     """The texts of a split, in corpus order."""
     sentences = context.corpus.splits[split]
     if segments == "two":

@@ -24,7 +24,7 @@ from probes.extraction.views import Text, plain_text
 from probes.measurements.attention.annotation import FEWEST_WORDS
 from probes.measurements.attention.layout import Texts
 from probes.measurements.attention.scored import ScoredHeads, summed_up
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext
 from probes.measurements.head_rows import ROLE_DIRECTIONS
 from probes.statistics.ratios import RatioParts
 
@@ -146,7 +146,7 @@ KINDS: dict[str, Kind] = {
 
 
 def roles(
-    context: Context, blocks: Sequence[int], splits: Mapping[str, Texts]
+    context: ModelContext, blocks: Sequence[int], splits: Mapping[str, Texts]
 ) -> tuple[list[ScoredHeads], dict[str, int], int]:
     """Frequent roles; those that are too rare, with their links in test; and links without control.
 

@@ -33,7 +33,7 @@ def sample(sentences: Sequence[Sentence], n: int, seed: int) -> list[int]:
 
 
 class Live(WholeTexts):
-    """A collector for `Context.read`."""
+    """A collector for `ModelContext.read`."""
 
     parts = ()
 
@@ -61,7 +61,7 @@ def by_text(
     """What a collector `PerText` finds, by the text's place in the view.
 
     Args:
-        read: what `Context.read` gives.
+        read: what `ModelContext.read` gives.
     """
     return {
         int(shard.index[int(place)]): tensor

@@ -15,7 +15,7 @@ from probes.measurements.attention.layout import Texts, texts_of
 from probes.measurements.attention.links import roles
 from probes.measurements.attention.mixing import HeadMixes, mixing
 from probes.measurements.attention.scored import ScoredHeads, relations, trees
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext
 from probes.measurements.head_rows import (
     ABOVE,
     CHANCE,
@@ -46,7 +46,7 @@ class Gathering:
         self.notes: list[str] = []
 
 
-def measure(context: Context) -> Found:
+def measure(context: ModelContext) -> Found:
     """Everything that is measured of heads.
 
     Raises:
@@ -89,7 +89,7 @@ def count_texts(found: Gathering, split: str, texts: Texts, segments: str) -> No
 
 
 def add_of_sentences(
-    found: Gathering, context: Context, heads: Heads, splits: Mapping[str, Texts]
+    found: Gathering, context: ModelContext, heads: Heads, splits: Mapping[str, Texts]
 ) -> None:
     """Add features, relations, trees, roles and mixes."""
     test = splits["test"]
@@ -146,7 +146,7 @@ def splits_of(segments: str) -> tuple[str, ...]:
     return ("dev", "test") if segments == "one" else ("test",)
 
 
-def add_mixes(found: Gathering, context: Context, heads: Heads, partition: Partition) -> None:
+def add_mixes(found: Gathering, context: ModelContext, heads: Heads, partition: Partition) -> None:
     """Add the attention-only probe."""
     mix = mixing(context, context.options.mix_sentences)
     found.rows += mixes_of(mix, heads, partition)
@@ -177,7 +177,7 @@ def mixes_of(found: HeadMixes, heads: Heads, partition: Partition) -> Iterator[R
         yield Row("uas", test.value, layer, low, high, axes=axes)
 
 
-def add_mean_maps(found: Gathering, context: Context, heads: Heads) -> None:
+def add_mean_maps(found: Gathering, context: ModelContext, heads: Heads) -> None:
     """Add the mean maps of all heads."""
     texts = int(np.concatenate(context.stored.arrays("n_mean_maps")).sum())
     found.facts["mean_map_texts"] = texts
@@ -285,7 +285,7 @@ class Heads:
         return self.layers[layer], head + 1
 
 
-def of_texts(context: Context, heads: Heads, test: Texts) -> Iterator[Row]:
+def of_texts(context: ModelContext, heads: Heads, test: Texts) -> Iterator[Row]:
     """What is one number per text and head, averaged over texts."""
     values = context.of_texts("statistics")[test.index][:, heads.blocks]
     for place, name in enumerate(STATISTICS):
@@ -318,7 +318,9 @@ def averaged(
     yield from _baselines(measured, "test", uniform, heads, {**axes, "baseline": UNIFORM})
 
 
-def of_features(context: Context, heads: Heads, gold: Annotation, test: Texts) -> Iterator[Row]:
+def of_features(
+    context: ModelContext, heads: Heads, gold: Annotation, test: Texts
+) -> Iterator[Row]:
     """Attention to words with a feature, and to special tokens and punctuation together.
 
     Sentences without a word of the feature are left out; of several such words, that which gets

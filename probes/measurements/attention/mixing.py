@@ -31,7 +31,7 @@ from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.annotation import is_punctuation
 from probes.measurements.attention.live import PerText, Together, by_text, sample
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext
 from probes.measurements.head_rows import MIX_SENTENCES
 from probes.statistics.sums import ratio
 
@@ -66,7 +66,7 @@ class HeadMixes:
         return ratio(self.hits[split].sum(1), self.counts[split].sum())
 
 
-def mixing(context: Context, n_sentences: int = MIX_SENTENCES, seed: int = 0) -> HeadMixes:
+def mixing(context: ModelContext, n_sentences: int = MIX_SENTENCES, seed: int = 0) -> HeadMixes:
     """Fit the probes, and score what they predict on dev and test.
 
     Args:
@@ -179,7 +179,7 @@ class PredictedHeads(PerText):
                 self.found[text] = heads[:, :n].clone()
 
 
-def _read_groups(context: Context, sentences: Sequence[Sentence]) -> list[MixedHeads]:
+def _read_groups(context: ModelContext, sentences: Sequence[Sentence]) -> list[MixedHeads]:
     """The sentences that fit into the model's window, by their number of words."""
     view = view_over(map(plain_text, sentences), "plain")
     maps = by_text(context.read(view, WordMaps()))

@@ -15,7 +15,7 @@ from probes.measurements.attention.annotation import (
     Words,
     best_offset,
 )
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext
 from probes.measurements.head_rows import DIRECTIONS, TREES
 from probes.records.row import Row
 from probes.statistics.ratios import RatioParts
@@ -61,7 +61,10 @@ class ScoredHeads:
 
 
 def relations(
-    context: Context, blocks: Sequence[int], gold: Mapping[str, Annotation], names: Sequence[str]
+    context: ModelContext,
+    blocks: Sequence[int],
+    gold: Mapping[str, Annotation],
+    names: Sequence[str],
 ) -> Iterator[ScoredHeads]:
     """Relations by their names, one after the other.
 
@@ -87,7 +90,7 @@ def relations(
         )
 
 
-def _of_words(context: Context, part: str, split: str) -> NDArray[Any]:
+def _of_words(context: ModelContext, part: str, split: str) -> NDArray[Any]:
     return np.concatenate(context.stored.arrays(part))[context.rows(split)]
 
 
@@ -119,7 +122,7 @@ def summed_up(sentence: Ints, n_sentences: int, which: Words, values: NDArray[An
 
 
 def trees(
-    context: Context, blocks: Sequence[int], gold: Mapping[str, Annotation]
+    context: ModelContext, blocks: Sequence[int], gold: Mapping[str, Annotation]
 ) -> tuple[list[ScoredHeads], list[Row]]:
     """Trees that are read from maps, and what chains of words reach on test.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, Measurement
+from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.verb_forms import NUMBERS, TASK, Answers, Forms, Question, answered
 from probes.records.probe_spec import ProbeSpec
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.common.arrays import Floats
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
 
 _BY_LAYER = {
     "decodable": "one",
@@ -50,35 +50,21 @@ _TRAINING = 1000
 """Verbs of train, drawn at random, on which the threshold is fitted."""
 
 
-class Cloze(Measurement):
-    """What the model fills in for a hidden verb, beside what probes read from its place.
+def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """Only `agreement` hides a word that has two forms."""
+    return "" if task.name == TASK else f"only {TASK} hides a word that has another form"
 
-    Rows of test: ``cloze_accuracy`` overall, by the ``group`` of attractors, by the verb's number
-    and as the mean over both numbers, each also of the ``baseline`` of the commoner number, and
-    with the ``threshold`` that is fitted on ``train``; for the examples whose two forms have one
-    token each, with ``tokens`` 1. ``answer_threshold``: log p(singular) − log p(plural), in nats,
-    above which the answer is singular then.
 
-    With that threshold, and as means over both numbers, so that ``used`` and ``decodable`` are
-    balanced accuracies: ``used``; by layer ``decodable``, of the probe on the same examples; the
-    shares ``both``, ``decodable_only``, ``used_only`` and ``neither``; ``decodable_less_used`` with
-    p, corrected over layers; and ``error_consistency``, how far both are right and wrong on the
-    same examples beyond chance (κ; Geirhos et al. 2020, eq. 3), which is taken within each number.
-
-    Arrays: ``used`` (examples,), 1 where the model prefers the right form, ½ for a tie, NaN for
-    examples that are left out; ``log_odds``, of the right form.
-    """
-
-    name = "cloze"
-    version = 2
-    asks = ("scores",)
-    summary = "agreement: the model's own answers, beside what its layers' probes can tell"
-    needs = ("lemmas",)
-    reads_head = True
-    of_items = "completion"
-    shares_arrays = True
-    of_twins = True
-    views = (
+@measurement(
+    "cloze",
+    after="scores",
+    version=2,
+    needs=("lemmas",),
+    head="needed",
+    shares_arrays=True,
+    of_twins=True,
+    missing=_missing,
+    views=(
         Pivot(
             "the model's own answers, %",
             ("cloze_accuracy",),
@@ -102,94 +88,105 @@ class Cloze(Measurement):
             note="The level is the model's own answer on the same verbs.",
             levels={"used": "used"},
         ),
-    )
+    ),
+)
+def cloze(context: TaskContext) -> Found:
+    """Agreement: the model's own answers, beside what its layers' probes can tell.
 
-    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Only `agreement` hides a word that has two forms."""
-        return "" if task.name == TASK else f"only {TASK} hides a word that has another form"
+    Rows of test: ``cloze_accuracy`` overall, by the ``group`` of attractors, by the verb's number
+    and as the mean over both numbers, each also of the ``baseline`` of the commoner number, and
+    with the ``threshold`` that is fitted on ``train``; for the examples whose two forms have one
+    token each, with ``tokens`` 1. ``answer_threshold``: log p(singular) − log p(plural), in nats,
+    above which the answer is singular then.
 
-    def compute(self, context: Context) -> Found:
-        """Ask the model, and compare its answers with those of the probes.
+    With that threshold, and as means over both numbers, so that ``used`` and ``decodable`` are
+    balanced accuracies: ``used``; by layer ``decodable``, of the probe on the same examples; the
+    shares ``both``, ``decodable_only``, ``used_only`` and ``neither``; ``decodable_less_used`` with
+    p, corrected over layers; and ``error_consistency``, how far both are right and wrong on the
+    same examples beyond chance (κ; Geirhos et al. 2020, eq. 3), which is taken within each number.
 
-        Raises:
-            NotServedError: no test example has another form in the training split, or none of
-                train with one of the numbers can be asked.
-        """
-        split = context.examples.splits["test"]
-        forms = Forms.of(context.corpus.splits["train"])
-        asked = _questions(context, forms, "test")
-        reasons = Counter(x for x in asked if isinstance(x, str))
-        if not (questions := [x for x in asked if not isinstance(x, str)]):
-            raise NotServedError("no verb of test has a form of the other number in train")
-        own = np.array([not isinstance(x, str) for x in asked])
-        found = answers(context, questions)
-        alike = found.comparable
-        if not alike.all():
-            reasons["with forms of different numbers of tokens"] = int((~alike).sum())
-        if not alike.any():
-            raise NotServedError("no verb of test has two forms of as many tokens")
-        own[own] = alike
-        kept = Answers(found.log_odds[alike], found.n_tokens[alike])
-        preferred, one_token = kept.right, (kept.n_tokens == 1).all(axis=1)
-        part, sentence = split.partition, split.sentence[own]
+    Arrays: ``used`` (examples,), 1 where the model prefers the right form, ½ for a tie, NaN for
+    examples that are left out; ``log_odds``, of the right form.
 
-        def parts(values: Floats, some: NDArray[np.bool_] | slice = slice(None)) -> RatioParts:
-            return RatioParts.of_examples(values[some], sentence[some], len(part.of_sentence))
+    Raises:
+        NotServedError: no test example has another form in the training split, or none of
+            train with one of the numbers can be asked.
+    """
+    split = context.examples.splits["test"]
+    forms = Forms.of(context.corpus.splits["train"])
+    asked = _questions(context, forms, "test")
+    reasons = Counter(x for x in asked if isinstance(x, str))
+    if not (questions := [x for x in asked if not isinstance(x, str)]):
+        raise NotServedError("no verb of test has a form of the other number in train")
+    own = np.array([not isinstance(x, str) for x in asked])
+    found = answers(context, questions)
+    alike = found.comparable
+    if not alike.all():
+        reasons["with forms of different numbers of tokens"] = int((~alike).sum())
+    if not alike.any():
+        raise NotServedError("no verb of test has two forms of as many tokens")
+    own[own] = alike
+    kept = Answers(found.log_odds[alike], found.n_tokens[alike])
+    preferred, one_token = kept.right, (kept.n_tokens == 1).all(axis=1)
+    part, sentence = split.partition, split.sentence[own]
 
-        def row(name: str, its: RatioParts, layer: int | None = None, **axes: Any) -> Row:
-            found = estimate(its, part)
-            return Row(name, found.value, layer, *ends(found.interval), n=its.n, axes=axes)
+    def parts(values: Floats, some: NDArray[np.bool_] | slice = slice(None)) -> RatioParts:
+        return RatioParts.of_examples(values[some], sentence[some], len(part.of_sentence))
 
-        gold, train = (context.examples.targets(name) for name in ("test", "train"))
-        commonest = gold == np.bincount(train[train >= 0]).argmax()
-        majority = commonest[own].astype(float)
-        singular = gold[own] == context.examples.classes.index(NUMBERS[0])
-        threshold, n_fitted = _threshold_of_train(context, forms)
-        less = kept.log_odds - np.where(singular, threshold, -threshold)
-        answers_of: list[tuple[dict[str, Any], Floats]] = [
-            ({}, preferred),
-            ({"baseline": "majority"}, majority),
-            ({"threshold": "train"}, kept._replace(log_odds=less).right),
-        ]
-        rows = [row("cloze_accuracy", parts(x), **axes) for axes, x in answers_of]
-        rows.append(Row("answer_threshold", threshold, split="train", n=n_fitted))
-        asked_of = [x for x, kept in zip(split.examples, own, strict=True) if kept]
-        groups = [(*x.groups, f"verb {x.label}") for x in asked_of]
-        for name in sorted({name for each in groups for name in each}):
-            some = np.array([name in each for each in groups])
-            rows += [
-                row("cloze_accuracy", parts(x, some), group=name, **axes) for axes, x in answers_of
-            ]
-        if one_token.any():
-            rows.append(row("cloze_accuracy", parts(preferred, one_token), tokens=1))
-        right = (context.predicted(context.layers) == gold)[:, own].astype(float)
-        cluster = part.of_sentence[sentence]
-        each = [TwoAnswers(x, x, singular, cluster, part.n) for _, x in answers_of]
+    def row(name: str, its: RatioParts, layer: int | None = None, **axes: Any) -> Row:
+        found = estimate(its, part)
+        return Row(name, found.value, layer, *ends(found.interval), n=its.n, axes=axes)
+
+    gold, train = (context.examples.targets(name) for name in ("test", "train"))
+    commonest = gold == np.bincount(train[train >= 0]).argmax()
+    majority = commonest[own].astype(float)
+    singular = gold[own] == context.examples.classes.index(NUMBERS[0])
+    threshold, n_fitted = _threshold_of_train(context, forms)
+    less = kept.log_odds - np.where(singular, threshold, -threshold)
+    answers_of: list[tuple[dict[str, Any], Floats]] = [
+        ({}, preferred),
+        ({"baseline": "majority"}, majority),
+        ({"threshold": "train"}, kept._replace(log_odds=less).right),
+    ]
+    rows = [row("cloze_accuracy", parts(x), **axes) for axes, x in answers_of]
+    rows.append(Row("answer_threshold", threshold, split="train", n=n_fitted))
+    asked_of = [x for x, kept in zip(split.examples, own, strict=True) if kept]
+    groups = [(*x.groups, f"verb {x.label}") for x in asked_of]
+    for name in sorted({name for each in groups for name in each}):
+        some = np.array([name in each for each in groups])
         rows += [
-            _row("cloze_accuracy", x, "other", group=_ALIKE, **axes)
-            for (axes, _), x in zip(answers_of, each, strict=True)
+            row("cloze_accuracy", parts(x, some), group=name, **axes) for axes, x in answers_of
         ]
-        rows.append(_row("used", each[-1], "other"))
-        layers = {
-            layer: TwoAnswers(its, answers_of[-1][1], singular, cluster, part.n)
-            for layer, its in zip(context.layers, right, strict=True)
-        }
-        tests = p_values(list(layers.values()))
-        for (layer, its), p in zip(layers.items(), tests, strict=True):
-            rows += [_row(name, its, of, layer) for name, of in _BY_LAYER.items()]
-            rows.append(_row("decodable_less_used", its, "difference", layer, p))
-        answered, log_odds = np.full((2, len(asked)), np.nan)
-        answered[own], log_odds[own] = preferred, kept.log_odds
-        facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
-        notes = [f"{n} of {len(asked)} verbs are left out: {x}." for x, n in reasons.items()]
-        if not context.corpus.splits["test"][split.sentence[0]].written:
-            notes.append(
-                "The corpus does not say how its words are spaced: each has a space before it."
-            )
-        return Found(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
+    if one_token.any():
+        rows.append(row("cloze_accuracy", parts(preferred, one_token), tokens=1))
+    right = (context.predicted(context.layers) == gold)[:, own].astype(float)
+    cluster = part.of_sentence[sentence]
+    each = [TwoAnswers(x, x, singular, cluster, part.n) for _, x in answers_of]
+    rows += [
+        _row("cloze_accuracy", x, "other", group=_ALIKE, **axes)
+        for (axes, _), x in zip(answers_of, each, strict=True)
+    ]
+    rows.append(_row("used", each[-1], "other"))
+    layers = {
+        layer: TwoAnswers(its, answers_of[-1][1], singular, cluster, part.n)
+        for layer, its in zip(context.layers, right, strict=True)
+    }
+    tests = p_values(list(layers.values()))
+    for (layer, its), p in zip(layers.items(), tests, strict=True):
+        rows += [_row(name, its, of, layer) for name, of in _BY_LAYER.items()]
+        rows.append(_row("decodable_less_used", its, "difference", layer, p))
+    answered, log_odds = np.full((2, len(asked)), np.nan)
+    answered[own], log_odds[own] = preferred, kept.log_odds
+    facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
+    notes = [f"{n} of {len(asked)} verbs are left out: {x}." for x, n in reasons.items()]
+    if not context.corpus.splits["test"][split.sentence[0]].written:
+        notes.append(
+            "The corpus does not say how its words are spaced: each has a space before it."
+        )
+    return Found(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
 
 
-def answers(context: Context, questions: Sequence[Question]) -> Answers:
+def answers(context: TaskContext, questions: Sequence[Question]) -> Answers:
     """What the model says to questions."""
     from probes.extraction.token_scores import TokenScores, scored
     from probes.extraction.views import view_over
@@ -200,7 +197,7 @@ def answers(context: Context, questions: Sequence[Question]) -> Answers:
     return answered(scored(view, [shard for shard, _ in found], parts), questions)
 
 
-def _questions(context: Context, forms: Forms, split: str) -> list[Question | str]:
+def _questions(context: TaskContext, forms: Forms, split: str) -> list[Question | str]:
     """A question for each example of a split, or why there is none."""
     own, sentences = context.examples.splits[split], context.corpus.splits[split]
     return [
@@ -209,7 +206,7 @@ def _questions(context: Context, forms: Forms, split: str) -> list[Question | st
     ]
 
 
-def _threshold_of_train(context: Context, forms: Forms) -> tuple[float, int]:
+def _threshold_of_train(context: TaskContext, forms: Forms) -> tuple[float, int]:
     """The threshold on log p(singular) − log p(plural), and on how many verbs it is fitted.
 
     Raises:

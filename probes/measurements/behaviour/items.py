@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from pydantic import Field
 from probes.common.arrays import Floats, Ints
 from probes.data.items import Item
 from probes.extraction.views import Text, View, view_over
-from probes.measurements.measurement import Found, Measurement, Request
+from probes.measurements.measurement import Found, Request
 from probes.records.record import Extent
 from probes.records.row import Place, Row
 from probes.records.values import Frozen, ends
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from probes.extraction.collectors import Collector
     from probes.extraction.store import Store
     from probes.extraction.token_scores import Scored
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext
 
 
 class ItemOptions(Frozen):
@@ -40,85 +39,90 @@ class ItemOptions(Frozen):
     )
 
 
-class OfItems(Measurement):
-    """A measurement of what a model says of items, under its own language-model head.
+def _extent(request: Request) -> Extent:
+    """The model's answer comes after its last layer."""
+    return {request.n_layers: 1}
+
+
+def _view(corpus: Corpus, options: ItemOptions) -> View:
+    """The texts of all conditions, each once; of contexts the word filled in is scored."""
+    every = [*corpus.items]
+    for change in PERTURBED if options.malformed else ():
+        every += filter(None, (malformed(item, change) for item in corpus.items))
+    texts = (text_in(item, condition) for item in every for condition in item.texts)
+    return view_over(texts, "written")
+
+
+def _collector(corpus: Corpus, layers: Sequence[int], options: ItemOptions) -> Collector:
+    """See `TokenScores`."""
+    from probes.extraction.token_scores import TokenScores
+
+    return TokenScores()
+
+
+OF_ITEMS: dict[str, Any] = {
+    "options": ItemOptions,
+    "head": "needed",
+    "extent": _extent,
+    "view": _view,
+    "collector": _collector,
+    "shares_arrays": True,
+}
+"""Arguments of `@measurement` for what a model says of items, under its language-model head."""
+
+
+def scored_items(
+    context: ModelContext,
+    columns_of: Callable[[Sequence[Item], Scored, bool], list[Column]],
+    *,
+    notes_of: Callable[[Sequence[Item], Scored], list[str]] = lambda items, found: [],
+    by_chance: Callable[[Sequence[Item]], Iterable[Row]] = lambda items: (),
+    mean_metric: str = "",
+    pools_phenomena: bool = True,
+) -> Found:
+    """Score all texts, and what is predicted of them.
 
     Arrays beside the record: ``values`` (scales, items), NaN where an item does not count, in the
     order of the facts ``scale 1`` and so on; ``cluster`` and ``stratum`` (items,), what is
     resampled; ``phenomenon`` (items,). Of malformed texts there are the same rows with the axis
     ``perturbation``, and ``lost``, by how much the value of the same items is less.
+
+    Args:
+        columns_of: the scales, with the value of each item; the last argument says whether the
+            model is causal.
+        notes_of: what tables are followed by.
+        by_chance: the values of guesses, which stand beside those of models.
+        mean_metric: of the mean over paradigms, which counts each alike; empty for none.
+        pools_phenomena: whether there is a number of items of several phenomena.
     """
+    from probes.extraction.token_scores import stored_scores
 
-    options = ItemOptions
-    shares_arrays = True
-    reads_head = True
-    mean_metric: ClassVar[str] = ""
-    """Of the mean over paradigms, which counts each alike; empty for none."""
-    pools_phenomena: ClassVar[bool] = True
-    """Whether there is a number of items of several phenomena."""
-
-    @abstractmethod
-    def columns(self, items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
-        """The scales, with the value of each item."""
-
-    def notes(self, items: Sequence[Item], found: Scored) -> list[str]:
-        """What tables are followed by."""
-        return []
-
-    def by_chance(self, items: Sequence[Item]) -> Iterable[Row]:
-        """The values of guesses, which stand beside those of models."""
-        return ()
-
-    def extent(self, request: Request) -> Extent:
-        """The model's answer comes after its last layer."""
-        return {request.n_layers: 1}
-
-    def view(self, corpus: Corpus, options: ItemOptions) -> View:
-        """The texts of all conditions, each once; of contexts the word filled in is scored."""
-        every = [*corpus.items]
-        for change in PERTURBED if options.malformed else ():
-            every += filter(None, (malformed(item, change) for item in corpus.items))
-        texts = (text_in(item, condition) for item in every for condition in item.texts)
-        return view_over(texts, "written")
-
-    def collector(self, corpus: Corpus, layers: Sequence[int], options: ItemOptions) -> Collector:
-        """See `TokenScores`."""
-        from probes.extraction.token_scores import TokenScores
-
-        return TokenScores()
-
-    def compute(self, context: Context) -> Found:
-        """Score all texts, and what is predicted of them."""
-        from probes.extraction.token_scores import stored_scores
-
-        items, found = context.corpus.items, stored_scores(context.view, context.stored)
-        columns = self.columns(items, found, context.model.causal)
-        intact, notes = [values for _, values in columns], self.notes(items, found)
-        for change in PERTURBED if context.options.malformed else ():
-            changed = [malformed(item, change) for item in items]
-            there = np.array([item is not None for item in changed])
-            if equal := sum(map(_is_plain, items)) - int(there.sum()):
-                notes.append(
-                    f"{equal:,} of {len(items):,} items do not count when {change}: texts that are "
-                    "to be compared become equal."
-                )
-            if there.any():
-                its = self.columns([x for x in changed if x], found, context.model.causal)
-                columns += _compared(its, intact, there, change)
-        values = np.stack([column for _, column in columns])
-        facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
-        rows = list(
-            accuracy_rows(items, values.T, [scale for scale, _ in columns], self.mean_metric)
-        )
-        rows += self.by_chance(items)
-        if not self.pools_phenomena and len({item.phenomenon for item in items}) > 1:
-            rows = [row for row in rows if {"paradigm", "phenomenon"} & {*row.axes}]
-        return Found(
-            rows,
-            {"values": values.astype(np.float32), **arrays_of(items)},
-            facts={"items": len(items), **facts},
-            notes=[*notes, *_unknown(context.stored, len(found.pieces))],
-        )
+    items, found = context.corpus.items, stored_scores(context.view, context.stored)
+    columns = columns_of(items, found, context.model.causal)
+    intact, notes = [values for _, values in columns], notes_of(items, found)
+    for change in PERTURBED if context.options.malformed else ():
+        changed = [malformed(item, change) for item in items]
+        there = np.array([item is not None for item in changed])
+        if equal := sum(map(_is_plain, items)) - int(there.sum()):
+            notes.append(
+                f"{equal:,} of {len(items):,} items do not count when {change}: texts that are "
+                "to be compared become equal."
+            )
+        if there.any():
+            its = columns_of([x for x in changed if x], found, context.model.causal)
+            columns += _compared(its, intact, there, change)
+    values = np.stack([column for _, column in columns])
+    facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
+    rows = list(accuracy_rows(items, values.T, [scale for scale, _ in columns], mean_metric))
+    rows += by_chance(items)
+    if not pools_phenomena and len({item.phenomenon for item in items}) > 1:
+        rows = [row for row in rows if {"paradigm", "phenomenon"} & {*row.axes}]
+    return Found(
+        rows,
+        {"values": values.astype(np.float32), **arrays_of(items)},
+        facts={"items": len(items), **facts},
+        notes=[*notes, *_unknown(context.stored, len(found.pieces))],
+    )
 
 
 def _unknown(stored: Store, n: int) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, Measurement
+from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.verb_forms import TASK, Forms
 from probes.records.probe_spec import ProbeSpec
@@ -28,11 +28,42 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.common.arrays import Floats, Ints
-    from probes.measurements.context import Context
+    from probes.measurements.context import TaskContext
 
 
-class Lens(Measurement):
-    """What layers answer through the model's own head, on the test examples of a task.
+def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """Only agreement, and tasks that label words, at layers."""
+    if task.site:
+        return "the head reads layers"
+    if task.name == TASK or (task.shape == "word" and task.kind == "classification"):
+        return ""
+    return "the lens answers only agreement, and tasks with one label for a word"
+
+
+@measurement(
+    "lens",
+    after="scores",
+    version=2,
+    head="needed",
+    of_twins=True,
+    shares_arrays=True,
+    missing=_missing,
+    views=(
+        Pivot("readable through the model's own head, %", ("readable",), columns=("task",)),
+        Lines(
+            "readable",
+            ("decodable", "readable"),
+            title="{task}: decodable and readable",
+            note="Readable: the answer of the layer through the model's own head; used: that of "
+            "the last layer, which is the model's own.",
+            levels={"used": "used"},
+        ),
+    ),
+)
+def lens(context: TaskContext) -> Found:
+    """Answers of each layer through the model's own head, beside its probe.
+
+    What layers answer through the model's own head, on the test examples of a task.
 
     Of `agreement` the answer is the likelier of the verb's two forms, where each has one token. Of
     a task that labels words it is the label that the likeliest words mostly have in the training
@@ -43,74 +74,43 @@ class Lens(Measurement):
     same examples, balanced where probes are trained with balanced classes; the ``baseline`` of the
     commonest label; of agreement ``used``, the model's own answers, which are those of the last
     layer.
+
+    Raises:
+        NotServedError: there is nothing to ask.
     """
+    ask = _of_forms if context.task.name == TASK else _of_labels
+    predicted, known = ask(context)
+    if not known.any():
+        raise NotServedError("no example can be answered with a single token of the model")
+    gold = context.scorers["test"].gold.part(known)
+    balanced = "balanced_accuracy"
+    metric = metrics.get(balanced if context.task.metric == balanced else "accuracy")
 
-    name = "lens"
-    version = 2
-    asks = ("scores",)
-    summary = "what each layer answers through the model's own head, beside its probe"
-    reads_head = True
-    of_twins = True
-    shares_arrays = True
-    views = (
-        Pivot("readable through the model's own head, %", ("readable",), columns=("task",)),
-        Lines(
-            "readable",
-            ("decodable", "readable"),
-            title="{task}: decodable and readable",
-            note="Readable: the answer of the layer through the model's own head; used: that of "
-            "the last layer, which is the model's own.",
-            levels={"used": "used"},
-        ),
-    )
+    def row(name: str, given: NDArray[Any], layer: int | None, **axes: Any) -> Row:
+        said, draws = given[known][None], draws_of(gold)
+        pair = None
+        if draws is not None:
+            pair = bounds(interval(replicates(metric, gold, said, draws)[0]))
+        (value,) = metric(gold, said).tolist()
+        return Row(name, value, layer, *ends(pair), n=said.size, axes=axes)
 
-    def missing(self, task: Task, probe: ProbeSpec, level: Level) -> str:
-        """Only agreement, and tasks that label words, at layers."""
-        if task.site:
-            return "the head reads layers"
-        if task.name == TASK or (task.shape == "word" and task.kind == "classification"):
-            return ""
-        return "the lens answers only agreement, and tasks with one label for a word"
-
-    def compute(self, context: Context) -> Found:
-        """Read the test texts once more, and apply the head at every layer.
-
-        Raises:
-            NotServedError: there is nothing to ask.
-        """
-        ask = _of_forms if context.task.name == TASK else _of_labels
-        predicted, known = ask(context)
-        if not known.any():
-            raise NotServedError("no example can be answered with a single token of the model")
-        gold = context.scorers["test"].gold.part(known)
-        balanced = "balanced_accuracy"
-        metric = metrics.get(balanced if context.task.metric == balanced else "accuracy")
-
-        def row(name: str, given: NDArray[Any], layer: int | None, **axes: Any) -> Row:
-            said, draws = given[known][None], draws_of(gold)
-            pair = None
-            if draws is not None:
-                pair = bounds(interval(replicates(metric, gold, said, draws)[0]))
-            (value,) = metric(gold, said).tolist()
-            return Row(name, value, layer, *ends(pair), n=said.size, axes=axes)
-
-        train = context.examples.targets("train")
-        commonest = np.full(len(known), np.bincount(train[train >= 0]).argmax())
-        rows = [row("readable", commonest, None, baseline="majority")]
-        probes = context.predicted(context.layers)
-        for layer, its, probe in zip(context.layers, predicted, probes, strict=True):
-            rows += [
-                row("readable", its, layer),
-                row("decodable", probe, layer),
-            ]
-            if layer == context.model.n_layers and context.task.name == TASK:
-                rows.append(row("used", its, None))
-        n, of = int(known.sum()), len(known)
-        notes = [f"{context.task.name}: {of - n} of {of} examples cannot be answered."]
-        return Found(rows, facts={"examples": n}, notes=notes if n < of else ())
+    train = context.examples.targets("train")
+    commonest = np.full(len(known), np.bincount(train[train >= 0]).argmax())
+    rows = [row("readable", commonest, None, baseline="majority")]
+    probes = context.predicted(context.layers)
+    for layer, its, probe in zip(context.layers, predicted, probes, strict=True):
+        rows += [
+            row("readable", its, layer),
+            row("decodable", probe, layer),
+        ]
+        if layer == context.model.n_layers and context.task.name == TASK:
+            rows.append(row("used", its, None))
+    n, of = int(known.sum()), len(known)
+    notes = [f"{context.task.name}: {of - n} of {of} examples cannot be answered."]
+    return Found(rows, facts={"examples": n}, notes=notes if n < of else ())
 
 
-def _of_forms(context: Context) -> tuple[Ints, NDArray[np.bool_]]:
+def _of_forms(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
     """The number that each layer prefers (L, n), and which examples can be asked (n,)."""
     split, forms = context.examples.splits["test"], Forms.of(context.corpus.splits["train"])
     numbers, n = context.examples.classes, len(split.examples)
@@ -130,7 +130,7 @@ def _of_forms(context: Context) -> tuple[Ints, NDArray[np.bool_]]:
     return chosen.argmax(2), known & ~_unanswered(chosen)
 
 
-def _of_labels(context: Context) -> tuple[Ints, NDArray[np.bool_]]:
+def _of_labels(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
     """The label that each layer prefers (L, n), and which examples can be asked (n,)."""
     train = context.examples.splits["train"]
     counts: dict[str, Counter[int]] = defaultdict(Counter)
@@ -152,7 +152,7 @@ def _unanswered(found: Floats) -> NDArray[np.bool_]:
 
 
 def answers_at(
-    context: Context, answers: Sequence[Mapping[str, float]]
+    context: TaskContext, answers: Sequence[Mapping[str, float]]
 ) -> tuple[Floats, list[bool]]:
     """What `LensAnswers` finds at the test examples (L, n, answers), and which answers it knows."""
     from probes.extraction.shards import kept_words, row_of_each_text

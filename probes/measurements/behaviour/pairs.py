@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.data.items import WHOLE, Item
-from probes.measurements.behaviour.items import LOST, Column, OfItems, Scale, text_in
+from probes.measurements.behaviour.items import LOST, OF_ITEMS, Column, Scale, scored_items, text_in
 from probes.measurements.chart_views import Cells
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
     from probes.extraction.token_scores import Scored
+    from probes.measurements.context import ModelContext
 
 
 SCORINGS = {"log_p": "pseudo-log-likelihood", "within_word": "within-word l2r"}
@@ -29,18 +31,23 @@ LEFT_TO_RIGHT = "left to right"
 """How a causal model does."""
 
 
-class Pairs(OfItems):
-    """How often the prediction of an item is true: ties count ½.
+def _columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
+    """How much of what is predicted is true, by each way to score."""
+    columns = []
+    for part, scoring in {"log_p": LEFT_TO_RIGHT}.items() if causal else SCORINGS.items():
+        axes = {"scoring": scoring, "per": "text"}
+        columns.append((Scale("pair_accuracy", axes), rightness(items, found, part)))
+        if all(item.predictions == (WHOLE,) for item in items):
+            right = rightness(items, found, part, per_token=True)
+            columns.append((Scale("pair_accuracy", {**axes, "per": "token"}), right))
+    return columns
 
-    Rows: ``pair_accuracy`` by ``paradigm``, by ``phenomenon`` and overall; ``mean_of_paradigms``,
-    which counts each paradigm alike. Axes: ``scoring``; ``per`` says whether surprisal is that of
-    the ``text`` or, of minimal pairs, its mean over a ``token``. See `OfItems` for arrays.
-    """
 
-    name = "pairs"
-    version = 2
-    summary = "minimal pairs and other predictions about which text is likelier"
-    views = (
+@measurement(
+    "pairs",
+    version=2,
+    needs=("pairs",),
+    views=(
         Pivot(
             "by phenomenon, %",
             ("pair_accuracy",),
@@ -82,20 +89,19 @@ class Pairs(OfItems):
             low=0.0,
             high=1.0,
         ),
-    )
-    needs = ("pairs",)
-    mean_metric = "mean_of_paradigms"
+    ),
+    **OF_ITEMS,
+)
+def pairs(context: ModelContext) -> Found:
+    """Minimal pairs and other predictions about which text is likelier.
 
-    def columns(self, items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
-        """How much of what is predicted is true, by each way to score."""
-        columns = []
-        for part, scoring in {"log_p": LEFT_TO_RIGHT}.items() if causal else SCORINGS.items():
-            axes = {"scoring": scoring, "per": "text"}
-            columns.append((Scale("pair_accuracy", axes), rightness(items, found, part)))
-            if all(item.predictions == (WHOLE,) for item in items):
-                right = rightness(items, found, part, per_token=True)
-                columns.append((Scale("pair_accuracy", {**axes, "per": "token"}), right))
-        return columns
+    How often the prediction of an item is true: ties count ½.
+
+    Rows: ``pair_accuracy`` by ``paradigm``, by ``phenomenon`` and overall; ``mean_of_paradigms``,
+    which counts each paradigm alike. Axes: ``scoring``; ``per`` says whether surprisal is that of
+    the ``text`` or, of minimal pairs, its mean over a ``token``. See `scored_items` for arrays.
+    """
+    return scored_items(context, _columns, mean_metric="mean_of_paradigms")
 
 
 def rightness(

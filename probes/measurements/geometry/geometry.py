@@ -17,14 +17,14 @@ from pydantic import Field
 from probes.common.wording import counted
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.geometry.position_share import PLACES
-from probes.measurements.measurement import Found, Measurement
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.records.values import Frozen
 from probes.statistics.cka import bias_note, cka_within
 
 if TYPE_CHECKING:
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext
     from probes.measurements.geometry.labelled_words import LabelSet, Read
 
 SIMILARITIES = (
@@ -55,15 +55,11 @@ class GeometryOptions(Frozen):
     )
 
 
-class Geometry(Measurement):
-    """Anisotropy, contextuality, dimensions, clusters and similarity of layers."""
-
-    name = "geometry"
-    version = 2
-    summary = "anisotropy, contextuality, intrinsic dimension, clusters, similarity of layers"
-    options = GeometryOptions
-    of_pairs = "model_similarity"
-    views = (
+@measurement(
+    "geometry",
+    version=2,
+    options=GeometryOptions,
+    views=(
         Pivot(
             metrics=(
                 "anisotropy",
@@ -150,53 +146,51 @@ class Geometry(Measurement):
             low=0.0,
             high=1.0,
         ),
-    )
+    ),
+)
+def geometry(context: ModelContext) -> Found:
+    """Anisotropy, contextuality, intrinsic dimension, clusters, similarity of layers."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    def compute(self, context: Context) -> Found:
-        """Measure each layer by itself, then the similarity of every two."""
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from probes.measurements.geometry.labelled_words import label_sets, test_words
+    from probes.measurements.geometry.layer import averaged, measured
 
-        from probes.measurements.geometry.labelled_words import label_sets, test_words
-        from probes.measurements.geometry.layer import averaged, measured
-
-        layers, seed = context.layers, context.options.seed
-        words, labels = test_words(context, context.options.least), label_sets(context)
-        rows: list[Row] = []
-        means = []
-        with context.bar(len(layers) * (len(layers) + 3) // 2) as bar:
-            # Threads are slow with many small matrices, and with them the borders of k-means would
-            # depend on which is faster. Only libraries that are loaded by now are limited.
-            with threadpool_limits(1):
-                for layer in layers:
-                    vectors, read = context.words("test", layer), _reader(context, layer)
-                    means.append(averaged(vectors, words, seed))
-                    rows += measured(layer, vectors, words, means[-1], labels, read, seed)
-                    bar.update(1)
-            cka = cka_within(
-                lambda layer: context.words("test", layer), layers, lambda: bar.update(1)
-            )
-        for place, layer in enumerate(layers):
-            for value, other in zip(cka[place], layers[:place], strict=False):
-                rows.append(Row("cka", value, layer, axes={"other_layer": other}))
-        facts: dict[str, Any] = {
-            "words": len(words),
-            "sentences": words.n_sentences,
-            "types": len(words.frequent),
-            "resampled": words.partition.clusters,
-            "in_several_windows": int(context.in_several_windows("test").sum()),
-            "far_words": int((words.position >= PLACES).sum()),
-        }
-        for name, each in labels.items():
-            facts |= {f"{name}_{what}": n for what, n in each.counts.items()}
-        arrays = {
-            name: np.stack([getattr(each, name) for each in means]).astype(np.float32)
-            for name in ("intra_sentence", "self_similarity", "explainable")
-        }
-        notes = [*_notes(facts, words.least, rows, labels), *bias_note(*vectors.shape)]
-        return Found(rows, arrays, facts=facts, notes=notes)
+    layers, seed = context.layers, context.options.seed
+    words, labels = test_words(context, context.options.least), label_sets(context)
+    rows: list[Row] = []
+    means = []
+    with context.bar(len(layers) * (len(layers) + 3) // 2) as bar:
+        # Threads are slow with many small matrices, and with them the borders of k-means would
+        # depend on which is faster. Only libraries that are loaded by now are limited.
+        with threadpool_limits(1):
+            for layer in layers:
+                vectors, read = context.words("test", layer), _reader(context, layer)
+                means.append(averaged(vectors, words, seed))
+                rows += measured(layer, vectors, words, means[-1], labels, read, seed)
+                bar.update(1)
+        cka = cka_within(lambda layer: context.words("test", layer), layers, lambda: bar.update(1))
+    for place, layer in enumerate(layers):
+        for value, other in zip(cka[place], layers[:place], strict=False):
+            rows.append(Row("cka", value, layer, axes={"other_layer": other}))
+    facts: dict[str, Any] = {
+        "words": len(words),
+        "sentences": words.n_sentences,
+        "types": len(words.frequent),
+        "resampled": words.partition.clusters,
+        "in_several_windows": int(context.in_several_windows("test").sum()),
+        "far_words": int((words.position >= PLACES).sum()),
+    }
+    for name, each in labels.items():
+        facts |= {f"{name}_{what}": n for what, n in each.counts.items()}
+    arrays = {
+        name: np.stack([getattr(each, name) for each in means]).astype(np.float32)
+        for name in ("intra_sentence", "self_similarity", "explainable")
+    }
+    notes = [*_notes(facts, words.least, rows, labels), *bias_note(*vectors.shape)]
+    return Found(rows, arrays, facts=facts, notes=notes)
 
 
-def _reader(context: Context, layer: int) -> Read:
+def _reader(context: ModelContext, layer: int) -> Read:
     """Gives rows of a layer in float32."""
     stored = context.vectors.layer(layer)
     return lambda rows: stored[rows].astype(np.float32)

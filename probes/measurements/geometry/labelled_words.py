@@ -18,7 +18,7 @@ from probes.statistics.partition import Partition
 from probes.statistics.sums import Rows
 
 if TYPE_CHECKING:
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Words:
         return [x for x in occurrences if len(np.unique(self.sentence[x])) >= self.least]
 
 
-def test_words(context: Context, least: int) -> Words:
+def test_words(context: ModelContext, least: int) -> Words:
     """The words of the test split, in the order of their vectors."""
     sentences = context.corpus.splits["test"]
     number: dict[str, int] = {}
@@ -155,7 +155,7 @@ class LabelSet:
         return f"{counts['items']:,}{drawn} items, {counts['classes']:,} classes{lemmas}{left_out}"
 
 
-def label_sets(context: Context) -> dict[str, LabelSet]:
+def label_sets(context: ModelContext) -> dict[str, LabelSet]:
     """What is clustered, by kind of label, as far as the corpus is annotated."""
     found = {}
     for name, find in (("upos", _tags), ("chunks", _chunks)):
@@ -195,7 +195,7 @@ def _predicates(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield frame.roleset, (frame.predicate[0],)
 
 
-def _items(context: Context, split: str, find: Find) -> Iterator[Item]:
+def _items(context: ModelContext, split: str, find: Find) -> Iterator[Item]:
     rows, first = context.rows(split), 0
     for number, sentence in enumerate(context.corpus.splits[split]):
         for label, words in find(sentence):
@@ -203,7 +203,7 @@ def _items(context: Context, split: str, find: Find) -> Iterator[Item]:
         first += len(sentence)
 
 
-def _of_test(context: Context, layer: str, find: Find) -> LabelSet:
+def _of_test(context: ModelContext, layer: str, find: Find) -> LabelSet:
     """All items of the test split as one group."""
     items = list(_items(context, "test", find))
     group = _group(items, context.options.seed)
@@ -216,7 +216,7 @@ def _of_test(context: Context, layer: str, find: Find) -> LabelSet:
     return LabelSet(() if missing else (group,), len(items), left_out, missing=missing)
 
 
-def _senses(context: Context) -> LabelSet:
+def _senses(context: ModelContext) -> LabelSet:
     """Occurrences of predicates in all splits, lemma by lemma.
 
     Nothing is trained, so that no split has to be kept apart, and few lemmas of a test split have

@@ -5,25 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.measurements.chart_views import Cells
-from probes.measurements.measurement import Found, Measurement
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.statistics.cka import bias_note, cka_between
 
 if TYPE_CHECKING:
-    from probes.measurements.context import Context
+    from probes.measurements.context import PairContext
 
 
-class ModelSimilarity(Measurement):
-    """Linear CKA of every layer of a model with every layer of the first model of the run.
-
-    The test split's words, whose vectors may have different sizes in the two models.
-    """
-
-    name = "model_similarity"
-    asks = ("base",)
-    summary = "linear CKA of the layers of two models; made along with geometry"
-    views = (
+@measurement(
+    "model_similarity",
+    of="pair",
+    after="geometry",
+    views=(
         Pivot(columns=("base_layer",)),
         Cells(
             "cka_of_models",
@@ -35,29 +30,32 @@ class ModelSimilarity(Measurement):
             high=1.0,
             apart="base",
         ),
-    )
+    ),
+)
+def model_similarity(context: PairContext) -> Found:
+    """Linear CKA of the layers of two models; made along with geometry.
 
-    def compute(self, context: Context) -> Found:
-        """Compare every two layers, two of them in memory at a time."""
-        base = context.base
-        assert base is not None
-        with context.bar(len(context.layers) * len(base.layers)) as bar:
-            cka = cka_between(
-                lambda layer: context.words("test", layer),
-                context.layers,
-                lambda layer: base.words("test", layer),
-                base.layers,
-                lambda: bar.update(1),
-            )
-        rows = [
-            Row("cka", value, layer, axes={"base": base.model.name, "base_layer": other})
-            for layer, values in zip(context.layers, cka, strict=True)
-            for other, value in zip(base.layers, values, strict=True)
-        ]
-        n_words = len(context.rows("test"))
-        size = max(context.model.hidden_size, base.model.hidden_size)
-        note = (
-            f"Linear CKA over test words; rows: layers of {context.model.name}, columns: layers "
-            f"of {base.model.name}."
+    Every layer of a model with every layer of the first model of the run, two of them in memory at
+    a time: the test split's words, whose vectors may have different sizes in the two models.
+    """
+    base = context.base
+    with context.bar(len(context.layers) * len(base.layers)) as bar:
+        cka = cka_between(
+            lambda layer: context.words("test", layer),
+            context.layers,
+            lambda layer: base.words("test", layer),
+            base.layers,
+            lambda: bar.update(1),
         )
-        return Found(rows, facts={"words": n_words}, notes=(note, *bias_note(n_words, size)))
+    rows = [
+        Row("cka", value, layer, axes={"base": base.model.name, "base_layer": other})
+        for layer, values in zip(context.layers, cka, strict=True)
+        for other, value in zip(base.layers, values, strict=True)
+    ]
+    n_words = len(context.rows("test"))
+    size = max(context.model.hidden_size, base.model.hidden_size)
+    note = (
+        f"Linear CKA over test words; rows: layers of {context.model.name}, columns: layers "
+        f"of {base.model.name}."
+    )
+    return Found(rows, facts={"words": n_words}, notes=(note, *bias_note(n_words, size)))

@@ -21,7 +21,7 @@ from probes.extraction.vectors import layer_part
 from probes.extraction.views import plain_text, view_over
 from probes.measurements.chart_views import Lines
 from probes.measurements.geometry.cosines import unit_vectors
-from probes.measurements.measurement import Found, Measurement
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.records.values import Frozen, ends
@@ -32,7 +32,7 @@ from probes.statistics.sums import Rows, blocks, centred, group_sums
 
 if TYPE_CHECKING:
     from probes.extraction.windows import Pooling
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext
 
 
 def _there(path: Path) -> Path:
@@ -50,13 +50,10 @@ class ParallelOptions(Frozen):
     """Known to records by what is in it, not by where it is."""
 
 
-class Parallel(Measurement):
-    """Retrieval of translations, and the similarity of two languages' spaces, layer by layer."""
-
-    name = "parallel"
-    options = ParallelOptions
-    summary = "retrieval of translations among parallel sentences, and their CKA"
-    views = (
+@measurement(
+    "parallel",
+    options=ParallelOptions,
+    views=(
         Pivot(
             metrics=("retrieval_accuracy",),
             columns=("among", "vectors"),
@@ -73,52 +70,54 @@ class Parallel(Measurement):
             line="among",
             where={"vectors": "centred"},
         ),
+    ),
+)
+def parallel(context: ModelContext) -> Found:
+    """Retrieval of translations among parallel sentences, and their CKA.
+
+    The sentences of all splits are compared with those of the same sent_id in the file.
+
+    Rows of each layer: the share of sentences whose translation is the nearest, in each
+    direction, also of vectors that are centred by language; linear CKA of the two sets of
+    sentences (Kornblith et al. 2019), which does not depend on centring; and the cosine of
+    their means.
+
+    Raises:
+        UserError: fewer than two sentences have translations.
+        NotServedError: the vectors were given.
+    """
+    if not context.model.window:
+        raise NotServedError("given vectors are of the sentences as they are")
+    path = cast("ParallelOptions", context.options).file
+    theirs = {s.id: s for s in read_conllu(path, language_of(path))}
+    ours = [s for s in context.corpus if s.id in theirs]
+    if len(ours) < 2:
+        raise UserError(
+            f"--parallel-file {path}: {len(ours)} of its sentences have the sent_id of one of "
+            f"{context.corpus.name}; give a file of translations, such as of PUD."
+        )
+    names = context.corpus.name, path.stem
+    own = _means_of_own(context, theirs.keys())
+    other = _means(context, [theirs[s.id] for s in ours])
+    drawn = partition([s.document for s in ours])
+    n_all = sum(map(len, context.corpus.splits.values()))
+    lacking = f"{counted(n_all - len(ours), 'sentence')} of the corpus and "
+    lacking += f"{len(theirs) - len(ours):,}"
+    return Found(
+        [
+            row
+            for place, layer in enumerate(context.layers)
+            for row in _compared(layer, own[place], other[place], names, drawn)
+        ],
+        facts={"sentences": len(ours)},
+        notes=[
+            f"{len(ours):,} pairs of sentences; {lacking} of the file have no translation.",
+            *bias_note(len(ours), context.model.hidden_size),
+        ],
     )
 
-    def compute(self, context: Context) -> Found:
-        """Compare the sentences of all splits with those of the same sent_id in the file.
 
-        Rows of each layer: the share of sentences whose translation is the nearest, in each
-        direction, also of vectors that are centred by language; linear CKA of the two sets of
-        sentences (Kornblith et al. 2019), which does not depend on centring; and the cosine of
-        their means.
-
-        Raises:
-            UserError: fewer than two sentences have translations.
-            NotServedError: the vectors were given.
-        """
-        if not context.model.window:
-            raise NotServedError("given vectors are of the sentences as they are")
-        path = cast("ParallelOptions", context.options).file
-        theirs = {s.id: s for s in read_conllu(path, language_of(path))}
-        ours = [s for s in context.corpus if s.id in theirs]
-        if len(ours) < 2:
-            raise UserError(
-                f"--parallel-file {path}: {len(ours)} of its sentences have the sent_id of one of "
-                f"{context.corpus.name}; give a file of translations, such as of PUD."
-            )
-        names = context.corpus.name, path.stem
-        own = _means_of_own(context, theirs.keys())
-        other = _means(context, [theirs[s.id] for s in ours])
-        drawn = partition([s.document for s in ours])
-        n_all = sum(map(len, context.corpus.splits.values()))
-        lacking = f"{counted(n_all - len(ours), 'sentence')} of the corpus and "
-        lacking += f"{len(theirs) - len(ours):,}"
-        return Found(
-            [
-                row
-                for place, layer in enumerate(context.layers)
-                for row in _compared(layer, own[place], other[place], names, drawn)
-            ],
-            facts={"sentences": len(ours)},
-            notes=[
-                f"{len(ours):,} pairs of sentences; {lacking} of the file have no translation.",
-                *bias_note(len(ours), context.model.hidden_size),
-            ],
-        )
-
-
-def _means_of_own(context: Context, ids: Collection[str]) -> Rows:
+def _means_of_own(context: ModelContext, ids: Collection[str]) -> Rows:
     """The mean of the words of the sentences that have translations. Shape (L, sentences, H)."""
     found = []
     for layer in context.layers:
@@ -133,7 +132,7 @@ def _means_of_own(context: Context, ids: Collection[str]) -> Rows:
     return np.stack(found)
 
 
-def _means(context: Context, sentences: list[Sentence]) -> Rows:
+def _means(context: ModelContext, sentences: list[Sentence]) -> Rows:
     """The same of other sentences, which are read for it."""
     from probes.extraction.collectors import WordVectors
 

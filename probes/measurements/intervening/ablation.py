@@ -43,7 +43,7 @@ from probes.measurements.intervening.pruning import (
     IMPORTANCE,
     importance_and_pruning,
 )
-from probes.measurements.measurement import Found, Measurement, Request
+from probes.measurements.measurement import Found, Request, csv_lines, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place, Row
@@ -56,7 +56,7 @@ from probes.statistics.significance import shown_p
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
     from probes.extraction.interventions import How
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext
 
 HEAD, ATTENTION, BLOCK = "head", "attention", "block"
 """What is disabled: one head, all heads of a layer, or the whole block, which is skipped."""
@@ -105,35 +105,32 @@ def variants_of(
     return found
 
 
-class Ablation(Measurement):
-    """What disabling heads and blocks costs the probes above them, and the model's own answers.
+def _extent(request: Request) -> Extent:
+    """All blocks."""
+    return dict.fromkeys(range(1, request.n_layers + 1), 1)
 
-    Rows have the layer (and ``head``) that is disabled, and ``disabled`` says what: a ``head``, all
-    ``attention`` of the layer, or the ``block``. ``ablation_drop`` is what the probe of layer
-    ``at`` loses of the headline score of a task (``predicts``), on the same examples, with its
-    interval; at the last layer with p, corrected over all heads (or layers) of the task. ``cosine``
-    is the mean similarity of words' vectors with the untouched ones, ``cka`` that of the last
-    layer. With a language-model head: ``loss_increase``, in nats per piece of words that have
-    a letter; ``cloze_drop``, of the accuracy of cloze agreement on all verbs of test;
-    ``smallest_drop``, that would be found four times in five; and ``log_odds_drop``, of the log
-    odds of the right form against the wrong one, in nats. Heads are also read on dev
-    (``split``), where those are chosen that cost most and least.
 
-    ``importance`` of a head (split dev) is for the loss of the last layer's probe, or the model's
-    own (``predicts`` is then ``loss_increase``); ``rank_correlation`` is that with what disabling
-    ``heads`` costs. Where ``disabled`` is ``heads``, the share ``pruned`` (in per cent) is zeroed,
-    those first that are least by ``importance``, divided by the l2 norm of their layer, or by
-    ``ablation``, which was measured on dev; at ``random``, the interval is the range of five
-    orders.
-    """
+def _tables(record: Record) -> Sequence[Table]:
+    """The heads that matter most and least."""
+    return [extreme_heads(record)]
 
-    name = "ablation"
-    version = 3
-    asks = ("results",)
-    summary = "what disabling each head and block costs probes, vectors and the model's answers"
-    options = AblationOptions
-    uses_head = True
-    views = (
+
+def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
+    """All numbers, with the task in a column of that name."""
+    return with_task_column(csv_lines(record))
+
+
+@measurement(
+    "ablation",
+    of="model",
+    after="scores",
+    version=3,
+    options=AblationOptions,
+    head="used",
+    extent=_extent,
+    more_tables=_tables,
+    csv_lines=_csv_lines,
+    views=(
         Pivot(
             "a layer without its attention: drop at the last layer",
             (DROP,),
@@ -194,55 +191,60 @@ class Ablation(Measurement):
             where={"disabled": HEADS},
         ),
         Lines("pruning_loss", LOSS, x="pruned", line="by", where={"disabled": HEADS}),
-    )
+    ),
+)
+def ablation(context: ModelContext) -> Found:
+    """Cost of disabling each head and block for probes, vectors and the model's answers.
 
-    def extent(self, request: Request) -> Extent:
-        """All blocks."""
-        return dict.fromkeys(range(1, request.n_layers + 1), 1)
+    Rows have the layer (and ``head``) that is disabled, and ``disabled`` says what: a ``head``, all
+    ``attention`` of the layer, or the ``block``. ``ablation_drop`` is what the probe of layer
+    ``at`` loses of the headline score of a task (``predicts``), on the same examples, with its
+    interval; at the last layer with p, corrected over all heads (or layers) of the task. ``cosine``
+    is the mean similarity of words' vectors with the untouched ones, ``cka`` that of the last
+    layer. With a language-model head: ``loss_increase``, in nats per piece of words that have
+    a letter; ``cloze_drop``, of the accuracy of cloze agreement on all verbs of test;
+    ``smallest_drop``, that would be found four times in five; and ``log_odds_drop``, of the log
+    odds of the right form against the wrong one, in nats. Heads are also read on dev
+    (``split``), where those are chosen that cost most and least.
 
-    def compute(self, context: Context) -> Found:
-        """Read a sample of test with everything disabled in turn, and one of dev with each head.
+    ``importance`` of a head (split dev) is for the loss of the last layer's probe, or the model's
+    own (``predicts`` is then ``loss_increase``); ``rank_correlation`` is that with what disabling
+    ``heads`` costs. Where ``disabled`` is ``heads``, the share ``pruned`` (in per cent) is zeroed,
+    those first that are least by ``importance``, divided by the l2 norm of their layer, or by
+    ``ablation``, which was measured on dev; at ``random``, the interval is the range of five
+    orders.
 
-        Raises:
-            NotServedError: no task was scored whose probes can be applied again.
-        """
-        sites, options = context.sites(), context.options
-        means = _mean_outputs(context) if options.how == "mean" else None
-        variants = variants_of(context.model.n_layers, sites.n_heads, options.how, means)
-        heads = [its for its in variants if its.is_base or its.axes["disabled"] == HEAD]
-        rows: list[Row] = []
-        left_out: list[str] = []
-        for split, some in (("dev", heads), ("test", variants)):
-            sample = drawn(len(context.corpus.splits[split]), options.sentences)
-            asked, notes = probed_samples(context, sample, len(some), split)
-            left_out += notes
-            for name in dict.fromkeys(each.view for each in asked):
-                rows += _read(context, [each for each in asked if each.view == name], some, name)
-            for each in asked:
-                rows += each.rows(some, DROP, each.predicted)
-            try:
-                rows += own_answers(context, some, questions(context, split, sample))
-            except NoHeadError:
-                left_out.append(NO_HEAD)
-        if why := sites.refused.get("heads"):
-            left_out.append(f"Importance and pruning are left out: {why}.")
-        else:
-            rows += importance_and_pruning(context, [x.context for x in asked], [*rows], sample)
-        left_out = list(dict.fromkeys(left_out))
-        facts = {"sentences": len(sample), "heads": sites.n_heads}
-        return Found(rows, facts=facts, notes=left_out)
-
-    def tables(self, records: Sequence[Record]) -> Sequence[Table]:
-        """Those of views, after the heads that matter most and least."""
-        (record,) = records
-        return [extreme_heads(record), *super().tables(records)]
-
-    def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
-        """All numbers, with the task in a column of that name."""
-        return with_task_column(super().csv_lines(record))
+    Raises:
+        NotServedError: no task was scored whose probes can be applied again.
+    """
+    sites, options = context.sites(), context.options
+    means = _mean_outputs(context) if options.how == "mean" else None
+    variants = variants_of(context.model.n_layers, sites.n_heads, options.how, means)
+    heads = [its for its in variants if its.is_base or its.axes["disabled"] == HEAD]
+    rows: list[Row] = []
+    left_out: list[str] = []
+    for split, some in (("dev", heads), ("test", variants)):
+        sample = drawn(len(context.corpus.splits[split]), options.sentences)
+        asked, notes = probed_samples(context, sample, len(some), split)
+        left_out += notes
+        for name in dict.fromkeys(each.view for each in asked):
+            rows += _read(context, [each for each in asked if each.view == name], some, name)
+        for each in asked:
+            rows += each.rows(some, DROP, each.predicted)
+        try:
+            rows += own_answers(context, some, questions(context, split, sample))
+        except NoHeadError:
+            left_out.append(NO_HEAD)
+    if why := sites.refused.get("heads"):
+        left_out.append(f"Importance and pruning are left out: {why}.")
+    else:
+        rows += importance_and_pruning(context, [x.context for x in asked], [*rows], sample)
+    left_out = list(dict.fromkeys(left_out))
+    facts = {"sentences": len(sample), "heads": sites.n_heads}
+    return Found(rows, facts=facts, notes=left_out)
 
 
-def _mean_outputs(context: Context) -> Floats:
+def _mean_outputs(context: ModelContext) -> Floats:
     """The mean output of each head over words of dev. Shape (blocks, heads, size of a head)."""
     from probes.extraction.head_collectors import FOUND, HeadOutputs
     from probes.extraction.views import plain_text, view_over
@@ -255,7 +257,7 @@ def _mean_outputs(context: Context) -> Floats:
 
 
 def _read(
-    context: Context, samples: Sequence[ProbedSample], variants: Sequence[Variant], name: str
+    context: ModelContext, samples: Sequence[ProbedSample], variants: Sequence[Variant], name: str
 ) -> Iterator[Row]:
     """Let probes predict in every pass; of plain texts, also compare the vectors themselves."""
     bases: dict[int, Mapping[int, Any]] = {}

@@ -47,7 +47,7 @@ from probes.measurements.intervening.probed_sample import (
     vectors_compared,
     with_task_column,
 )
-from probes.measurements.measurement import Found, Measurement
+from probes.measurements.measurement import Found, csv_lines, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import predictions, span_means
 from probes.records.record import Record
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from probes.common.arrays import Floats
     from probes.examples.examples import Examples
     from probes.extraction.views import Text
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext, TaskContext
     from probes.training.layer_probe import LayerProbe
 
 DROP, SCORE = "erasure_drop", "probe_score"
@@ -93,28 +93,20 @@ class ErasureOptions(Frozen):
     )
 
 
-class Erasure(Measurement):
-    """What erasing a task's labels at a layer costs probes, and the model's own answers.
+def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
+    """All numbers, with the task that is predicted in a column of that name."""
+    return with_task_column(csv_lines(record))
 
-    The task is ``erased``, from the ``layer`` of the row. ``erasure_drop`` is what the probe of
-    layer ``at`` loses on a task (``predicts``; ``probes`` says whether it is the ``own`` task), as
-    it was trained (``fit`` is ``frozen``) or fitted ``again`` to the changed vectors of a sample of
-    train, compared with one fitted to untouched vectors of that sample. ``eraser`` says whether it
-    is the ``labels`` that are erased, those of the ``control task``, or directions at ``random``
-    that change vectors as much; and ``less`` whether the drop by one of these was subtracted. At
-    the last layer with p, corrected over the layers of erasure. What is said of the model's own
-    answers is as in ablation, ``probe_score`` is the score that is reported of the layer,
-    ``erased_rank`` and ``erased_variance`` say how much is taken away. All of a control is the mean
-    over `DRAWS` draws, whose variance is part of intervals and tests.
-    """
 
-    name = "erasure"
-    version = 3
-    asks = ("results",)
-    summary = "what erasing a task's labels at each layer costs probes and the model's answers"
-    options = ErasureOptions
-    uses_head = True
-    views = (
+@measurement(
+    "erasure",
+    of="model",
+    after="scores",
+    version=3,
+    options=ErasureOptions,
+    head="used",
+    csv_lines=_csv_lines,
+    views=(
         Pivot(
             "the task's probe at the last layer",
             (DROP,),
@@ -165,37 +157,44 @@ class Erasure(Measurement):
             title="lost to a probe that is fitted again",
             note="Rows: the layer from which labels are erased; columns: the layer that is probed.",
         ),
-    )
+    ),
+)
+def erasure(context: ModelContext) -> Found:
+    """Cost of erasing a task's labels at each layer for probes and the model's answers.
 
-    def compute(self, context: Context) -> Found:
-        """Read samples of test and of train with each task's labels erased at each layer.
+    The task is ``erased``, from the ``layer`` of the row. ``erasure_drop`` is what the probe of
+    layer ``at`` loses on a task (``predicts``; ``probes`` says whether it is the ``own`` task), as
+    it was trained (``fit`` is ``frozen``) or fitted ``again`` to the changed vectors of a sample of
+    train, compared with one fitted to untouched vectors of that sample. ``eraser`` says whether it
+    is the ``labels`` that are erased, those of the ``control task``, or directions at ``random``
+    that change vectors as much; and ``less`` whether the drop by one of these was subtracted. At
+    the last layer with p, corrected over the layers of erasure. What is said of the model's own
+    answers is as in ablation, ``probe_score`` is the score that is reported of the layer,
+    ``erased_rank`` and ``erased_variance`` say how much is taken away. All of a control is the mean
+    over `DRAWS` draws, whose variance is part of intervals and tests.
 
-        Raises:
-            NotServedError: no task was scored whose probes can be applied again.
-        """
-        options = context.options
-        sample = drawn(len(context.corpus.splits["test"]), options.sentences)
-        tasks, notes = probed_samples(context, sample, 1)
-        asked = questions(context, "test", sample)
-        rows: list[Row] = []
-        for task in tasks:
-            targets = _targets(task.context.examples)
-            steps = {layer: _steps(task, layer, targets, options.method) for layer in task.layers}
-            variants = _variants(task.name, steps)
-            every, _ = probed_samples(context, sample, len(variants))
-            rows += _sizes(task, steps)
-            rows += _mean_of_draws(_read(context, task.name, every, variants, options.training))
-            try:
-                rows += own_answers(context, variants, asked)
-            except NoHeadError:
-                notes.append(NO_HEAD)
-            if len(targets) == 1:
-                notes.append(f"{task.name} has no control task: its examples have no types.")
-        return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
-
-    def csv_lines(self, record: Record) -> Iterator[Mapping[str, Place]]:
-        """All numbers, with the task that is predicted in a column of that name."""
-        return with_task_column(super().csv_lines(record))
+    Raises:
+        NotServedError: no task was scored whose probes can be applied again.
+    """
+    options = context.options
+    sample = drawn(len(context.corpus.splits["test"]), options.sentences)
+    tasks, notes = probed_samples(context, sample, 1)
+    asked = questions(context, "test", sample)
+    rows: list[Row] = []
+    for task in tasks:
+        targets = _targets(task.context.examples)
+        steps = {layer: _steps(task, layer, targets, options.method) for layer in task.layers}
+        variants = _variants(task.name, steps)
+        every, _ = probed_samples(context, sample, len(variants))
+        rows += _sizes(task, steps)
+        rows += _mean_of_draws(_read(context, task.name, every, variants, options.training))
+        try:
+            rows += own_answers(context, variants, asked)
+        except NoHeadError:
+            notes.append(NO_HEAD)
+        if len(targets) == 1:
+            notes.append(f"{task.name} has no control task: its examples have no types.")
+    return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
 
 
 def _variants(task: str, steps: Mapping[int, Mapping[str, Sequence[Step]]]) -> list[Variant]:
@@ -249,7 +248,7 @@ def _steps(
     return dict(found)
 
 
-def _moments(context: Context, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
+def _moments(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
     """Of all training examples at one layer.
 
     Args:
@@ -313,7 +312,7 @@ def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _read(
-    context: Context,
+    context: ModelContext,
     erased: str,
     tasks: Sequence[ProbedSample],
     variants: Sequence[Variant],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from probes.extraction.interventions import Intervention
     from probes.extraction.token_scores import Scored
     from probes.extraction.views import Text
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext
 
 
 class Variant(NamedTuple):
@@ -133,10 +133,10 @@ class Questions:
     split: str
 
 
-def questions(context: Context, split: str, sample: Ints) -> Questions:
+def questions(context: ModelContext, split: str, sample: Ints) -> Questions:
     """The words of a sample of sentences; and of test all verbs of the split."""
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
-    for each in context.of_results if split == "test" else ():
+    for each in context.tasks if split == "test" else ():
         if each.task.name == TASK:
             forms, own = Forms.of(context.corpus.splits["train"]), each.examples.splits[split]
             for number, example in zip(own.sentence, own.examples, strict=True):
@@ -177,7 +177,9 @@ def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text],
     return texts, words
 
 
-def own_answers(context: Context, variants: Sequence[Variant], asked: Questions) -> Iterator[Row]:
+def own_answers(
+    context: ModelContext, variants: Sequence[Variant], asked: Questions
+) -> Iterator[Row]:
     """By how much the loss is higher, and agreement worse, in one pass than in another.
 
     Raises:
@@ -235,7 +237,7 @@ def own_answers(context: Context, variants: Sequence[Variant], asked: Questions)
 
 
 def _scores(
-    context: Context, variants: Sequence[Variant], texts: Iterable[Text], collector: Collector
+    context: ModelContext, variants: Sequence[Variant], texts: Iterable[Text], collector: Collector
 ) -> Iterator[Scored]:
     """Findings of a collector in each pass, variants in their order."""
     from probes.extraction.shards import Shard

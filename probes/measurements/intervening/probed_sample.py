@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from probes.common.arrays import Ints
     from probes.extraction.views import Text, View
     from probes.extraction.windows import Pooling
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext, TaskContext
 
 
 DROP = "ablation_drop"
@@ -53,7 +53,7 @@ class Sample:
         texts: the text that each is in.
     """
 
-    def __init__(self, context: Context, split: str, sentences: Ints) -> None:
+    def __init__(self, context: TaskContext, split: str, sentences: Ints) -> None:
         self.context, self.split = context, context.examples.splits[split]
         self.name_of_split = split
         self.kept = np.flatnonzero(np.isin(self.split.sentence, sentences))
@@ -91,7 +91,7 @@ class ProbedSample(Sample):
     """
 
     def __init__(
-        self, context: Context, sentences: Ints, n_variants: int, split: str = "test"
+        self, context: TaskContext, sentences: Ints, n_variants: int, split: str = "test"
     ) -> None:
         super().__init__(context, split, sentences)
         self.name, self.view = context.task.name, context.examples.view
@@ -244,14 +244,14 @@ def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, 
 
 
 def probed_samples(
-    context: Context, sentences: Ints, n_variants: int, split: str = "test"
+    context: ModelContext, sentences: Ints, n_variants: int, split: str = "test"
 ) -> tuple[list[ProbedSample], list[str]]:
     """All scored tasks whose probes can be applied again; and notes about the others.
 
     Raises:
         NotServedError: there is none.
     """
-    every = [ProbedSample(each, sentences, n_variants, split) for each in context.of_results]
+    every = [ProbedSample(each, sentences, n_variants, split) for each in context.tasks]
     found = [each for each in every if not each.why_not]
     if not found:
         raise NotServedError("no task was scored whose probes can be applied to other vectors")
@@ -259,7 +259,7 @@ def probed_samples(
 
 
 def read_samples(
-    context: Context, samples: Sequence[Sample], variants: Sequence[Variant], name: Any
+    context: ModelContext, samples: Sequence[Sample], variants: Sequence[Variant], name: Any
 ) -> Iterator[tuple[int, View, Mapping[Text, int], Mapping[int, Any]]]:
     """The vectors of the words of samples in each pass.
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from probes.extraction.collectors import Collector
     from probes.extraction.views import Text, View
     from probes.extraction.windows import Pooling
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext, TaskContext
 
 
 IMPORTANCE, AGREEMENT = "importance", "rank_correlation"
@@ -51,7 +51,7 @@ OfHeads = Mapping[Head, float]
 
 
 def importance_for_probes(
-    context: Context, tasks: Sequence[Context], n_sentences: int
+    context: ModelContext, tasks: Sequence[TaskContext], n_sentences: int
 ) -> Iterator[Row]:
     """Of each task, for its stored probe of the last layer.
 
@@ -86,7 +86,7 @@ def importance_for_probes(
             yield from _rows(context, its, np.array([*own.values()]), each.context.task.name)
 
 
-def importance_for_model(context: Context, n_sentences: int) -> Iterator[Row]:
+def importance_for_model(context: ModelContext, n_sentences: int) -> Iterator[Row]:
     """For the model's own loss; see `questions`.
 
     Raises:
@@ -112,7 +112,7 @@ def _errors(sample: Sample, vectors: Any, first: Mapping[Text, int]) -> Any:
     return StoredProbes(its, [last]).errors(last, vectors, sample.spans(first), labels)
 
 
-def _read(context: Context, view: View, collector: Collector) -> Floats:
+def _read(context: ModelContext, view: View, collector: Collector) -> Floats:
     """What a collector finds of each text. Shape (texts, losses, blocks, heads)."""
     parts = [(shard.index, arrays) for shard, arrays in context.read(view, collector)]
     order = np.argsort(np.concatenate([index for index, _ in parts]))
@@ -120,7 +120,7 @@ def _read(context: Context, view: View, collector: Collector) -> Floats:
     return found
 
 
-def _rows(context: Context, gradients: Floats, document: Ints, predicts: str) -> Iterator[Row]:
+def _rows(context: ModelContext, gradients: Floats, document: Ints, predicts: str) -> Iterator[Row]:
     """The importance of each head; intervals resample documents.
 
     Args:
@@ -167,7 +167,7 @@ _Labels = Mapping[frozenset[Head], Sequence[Mapping[str, Place]]]
 
 
 def importance_and_pruning(
-    context: Context, tasks: Sequence[Context], ablated: Sequence[Row], sample: Ints
+    context: ModelContext, tasks: Sequence[TaskContext], ablated: Sequence[Row], sample: Ints
 ) -> Iterator[Row]:
     """The importance of heads, how it agrees with ablation, and what pruning by either costs.
 
@@ -212,7 +212,7 @@ def _ascending(values: OfHeads) -> list[Head]:
 
 
 def pruning(
-    context: Context, sample: Ints, orders: Mapping[str, Orders], steps: int
+    context: ModelContext, sample: Ints, orders: Mapping[str, Orders], steps: int
 ) -> Iterator[Row]:
     """What pruning costs the probes of the last layer, and the model's own answers.
 
@@ -222,8 +222,8 @@ def pruning(
         steps: into which 100 % of the heads are divided, or as many as there are heads.
     """
     labels = {name: _labels(each, steps) for name, each in orders.items()}
-    by_view: dict[str, list[Context]] = defaultdict(list)
-    for task in context.of_results:
+    by_view: dict[str, list[TaskContext]] = defaultdict(list)
+    for task in context.tasks:
         if task.task.name in orders:
             by_view[task.examples.view].append(task)
     for view, tasks in by_view.items():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probes.compute.devices import exact_products
 from probes.examples.examples import NotServedError
-from probes.measurements.context import Context
+from probes.measurements.context import ModelContext
 from probes.measurements.measurement import Found
 from probes.measurements.structure.contributions import (
     chain_hits,
@@ -46,7 +46,7 @@ from probes.training.batches import bootstrap_weights
 
 
 @exact_products()
-def fit_and_score(context: Context, ranks: Sequence[int], reported: int) -> Found:
+def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) -> Found:
     """Fit probes to every layer, and score them on dev and test.
 
     Raises:
@@ -152,7 +152,7 @@ def pairs_of(
     return [*map(pair, ranks), (None, None), *samples]
 
 
-def sample_weights(context: Context, trees: Trees) -> dict[int, torch.Tensor]:
+def sample_weights(context: ModelContext, trees: Trees) -> dict[int, torch.Tensor]:
     """How often each training sentence is in each bootstrap sample, with mean 1. Each (s,)."""
     clusters = torch.from_numpy(context.partition("train").of_sentence[trees.sentences])
     drawn = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from probes.common.wording import names_in
 from probes.measurements.chart_views import Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf
-from probes.measurements.measurement import Found, Measurement
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot, Section
 from probes.measurements.structure.trees import DRAWS
 from probes.records.values import Frozen
@@ -20,7 +20,7 @@ from probes.statistics.metrics import label_of
 from probes.statistics.rank_correlation import NSPR_LENGTHS
 
 if TYPE_CHECKING:
-    from probes.measurements.context import Context
+    from probes.measurements.context import ModelContext
 
 REPORTED = 64
 """The rank of controls, tests and predicted trees, or the next lower one that is asked for."""
@@ -58,35 +58,12 @@ class StructureOptions(Frozen):
         return sorted({min(int(rank), hidden_size) for rank in self.ranks.split(",")})
 
 
-class Structure(Measurement):
-    """Distance and depth probes of every rank on every layer.
-
-    Probes are fitted with Adam for ten epochs, with a learning rate that falls to 0; of ten states
-    that with the least dev loss counts. See `probes.measurements.structure.fitting`.
-
-    Arrays beside the record, for dev and test: ``test_hits`` (layers, ranks, sentences, bins), gold
-    edges found by distance of both words; ``test_dspr``, ``test_roots``, ``test_nspr`` (layers,
-    ranks, sentences); ``test_control_hits`` (layers, draws, sentences, bins);
-    ``test_control_edges`` (draws, sentences, bins); ``test_control_uuas`` (layers, draws);
-    ``test_chain_hits``, ``test_edges`` (sentences, bins); ``test_sentences`` (their numbers in the
-    split), ``test_lengths``, ``test_clusters`` (sentences,). ``layers`` and ``ranks`` name the
-    axes, rank 0 being the vectors themselves. ``test_refits`` (layers, scores, samples) are test
-    scores of the probes of the reported rank that were fitted to bootstrap samples: UUAS, DSpr,
-    root accuracy, NSpr.
-    ``trees`` (words of test,) are the trees predicted by the reported rank at the layer that is
-    best on dev: the head of each word within its sentence, oriented from the predicted root, -1
-    for the root, -2 for punctuation and for sentences that are left out.
-
-    Parameters: ``distance.layer-03.rank-064`` and ``depth.layer-03.rank-064``, (rank, hidden size)
-    each, to be applied to the model's vectors.
-    """
-
-    name = "structure"
-    version = 2
-    summary = "structural probes: trees in distances and lengths of projected vectors, by rank"
-    options = StructureOptions
-    needs = ("heads", "upos")
-    views = (
+@measurement(
+    "structure",
+    version=2,
+    needs=("heads", "upos"),
+    options=StructureOptions,
+    views=(
         Pivot(
             "rank {rank} · test",
             ("uuas", "dspr", "root_accuracy", "nspr", "control_uuas", "selectivity"),
@@ -135,12 +112,34 @@ class Structure(Measurement):
             )
             for metric in ("uuas", "dspr", "root_accuracy", "nspr")
         ),
-    )
+    ),
+)
+def structure(context: ModelContext) -> Found:
+    """Structural probes: trees in distances and lengths of projected vectors, by rank.
 
-    def compute(self, context: Context) -> Found:
-        """Fit every layer's probes at once, then score them."""
-        from probes.measurements.structure.fit_and_score import fit_and_score
+    Distance and depth probes of every rank on every layer.
 
-        ranks = context.options.up_to(context.model.hidden_size)
-        reported = max([x for x in ranks if x <= REPORTED] or ranks[:1])
-        return fit_and_score(context, ranks, reported)
+    Probes are fitted with Adam for ten epochs, with a learning rate that falls to 0; of ten states
+    that with the least dev loss counts. See `probes.measurements.structure.fitting`.
+
+    Arrays beside the record, for dev and test: ``test_hits`` (layers, ranks, sentences, bins), gold
+    edges found by distance of both words; ``test_dspr``, ``test_roots``, ``test_nspr`` (layers,
+    ranks, sentences); ``test_control_hits`` (layers, draws, sentences, bins);
+    ``test_control_edges`` (draws, sentences, bins); ``test_control_uuas`` (layers, draws);
+    ``test_chain_hits``, ``test_edges`` (sentences, bins); ``test_sentences`` (their numbers in the
+    split), ``test_lengths``, ``test_clusters`` (sentences,). ``layers`` and ``ranks`` name the
+    axes, rank 0 being the vectors themselves. ``test_refits`` (layers, scores, samples) are test
+    scores of the probes of the reported rank that were fitted to bootstrap samples: UUAS, DSpr,
+    root accuracy, NSpr.
+    ``trees`` (words of test,) are the trees predicted by the reported rank at the layer that is
+    best on dev: the head of each word within its sentence, oriented from the predicted root, -1
+    for the root, -2 for punctuation and for sentences that are left out.
+
+    Parameters: ``distance.layer-03.rank-064`` and ``depth.layer-03.rank-064``, (rank, hidden size)
+    each, to be applied to the model's vectors.
+    """
+    from probes.measurements.structure.fit_and_score import fit_and_score
+
+    ranks = context.options.up_to(context.model.hidden_size)
+    reported = max([x for x in ranks if x <= REPORTED] or ranks[:1])
+    return fit_and_score(context, ranks, reported)

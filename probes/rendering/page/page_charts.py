@@ -1,30 +1,40 @@
-"""The charts of the page: as figures have them, with names in tooltips instead of a key.
-
-`shown_models` says how each model is drawn.
-"""
+"""Charts of the page as Vega-Lite specifications, and the script that draws them."""
 
 from __future__ import annotations
 
 import base64
 import gzip
 import json
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from probes.boards.groups import Group, model_key, model_labels, model_order
-from probes.extraction.model_names import pretrained_name
-from probes.records.charts import Chart, Curves
+from probes.common.errors import UserError
+from probes.common.files import published
+from probes.records.charts import Chart, Curves, Gallery, Grid
 from probes.records.record import Record
-from probes.rendering.drawing import heat_maps, lines
-from probes.rendering.drawing.style import Style, printable_spec
-from probes.rendering.palette import COLOURS, SYMBOLS
+from probes.rendering.drawing import grids, heat_maps, lines
+from probes.rendering.drawing.style import (
+    SAID,
+    SOLID,
+    Drawing,
+    Mark,
+    Style,
+    looks_of_models,
+    printable_spec,
+    stacked,
+)
+from probes.rendering.palette import SYMBOLS
 
 Spec = dict[str, Any]
-"""A chart as Vega-Lite reads it, without what all of them have in common."""
+"""A chart as Vega-Lite reads it."""
+
+INKS: dict[str, Any] = {"ink": "var(--ink)", "soft": "var(--soft)", "paper": "var(--paper)"}
+"""Colours of the page, which follow the reader's scheme."""
 
 PAGE = Style(
     width=360,
@@ -34,67 +44,140 @@ PAGE = Style(
     small=11,
     line=2,
     marker=7,
-    ink="var(--ink)",
-    soft="var(--soft)",
-    paper="var(--paper)",
     titled=False,
     hover=True,
+    **INKS,
 )
-"""Colours are the page's own, which follow the reader's scheme, and print."""
+
+CELLS = Style(titled=False, **INKS)
+"""Style of heat maps: they are drawn as wide as a column of a paper, and the page enlarges them."""
 
 HEIGHT = 240
 """Height of a chart of curves."""
 
-WHOLE_WIDTH = {"autosize": {"type": "fit-x", "contains": "padding"}}
-"""Marks a chart that takes the width of its place."""
 
+@dataclass(frozen=True)
+class PageChart:
+    """A chart with its caption.
 
-def line_chart(given: Curves, models: Sequence[str]) -> Spec:
-    """A line with its band for each model and name of a line, and levels."""
-    looks = lines.looks_of_both(given, models)
-    plain = replace(given, title="")
-    made: Spec = lines.panel(plain, looks, PAGE, PAGE.width, height=HEIGHT).to_dict(validate=False)
-    return made | WHOLE_WIDTH
-
-
-def shades_of(given: Curves) -> list[str]:
-    """Colours of a chart's lines, from dark to light, if there are too many for dashes."""
-    looks = lines.looks_of_both(given, list(given.models))
-    return looks.colours if looks.by == "line" else []
-
-
-def expected_layer_chart(group: Group) -> Spec | None:
-    """A bar per model and task from layer 0 to the expected layer, and its centre of gravity.
-
-    None if no result has been localised.
+    Attributes:
+        panels: specifications by model; of a chart of all models one, named "".
+        task: by which the page is filtered; empty for none.
     """
-    made = heat_maps.localisation(group, PAGE, PAGE.width)
-    return None if made is None else made.to_dict(validate=False) | WHOLE_WIDTH
+
+    title: str
+    note: str
+    panels: dict[str, Spec]
+    task: str = ""
 
 
-def not_measured(charts: Iterable[tuple[str, Chart]]) -> list[str]:
-    """What charts lack, of which models and tasks, and why: each reason once.
+def page_chart(chart: Chart, models: Sequence[str], title: str = "", task: str = "") -> PageChart:
+    """A chart in the style of the page.
 
     Args:
-        charts: each with its task, or an empty name.
+        models: all models of the page, which have the same colour in every chart.
+        title: in place of the chart's own.
     """
-    tasks: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for task, chart in charts:
-        for why in dict.fromkeys(chart.missing.values()):
-            models = ", ".join(model for model in chart.missing if chart.missing[model] == why)
-            tasks[why, models, chart.title].append(task)
-    titles: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for (why, models, title), names in tasks.items():
-        titles[why, models, ", ".join(filter(None, names))].append(title)
+    match chart:
+        case Curves():
+            panels = {"": spec(_curves(chart, models), PAGE)} if chart.models else {}
+        case Grid():
+            panels = {label: _grid(chart, label) for label in chart.panels}
+        case Gallery():
+            panels = {label: _gallery(chart, label) for label in chart.panels}
+    return PageChart(title or chart.title, chart.note, panels, task)
+
+
+def spec(drawing: Drawing, style: Style) -> Spec:
+    """A drawing as JSON, with the configuration of its style."""
+    made: Spec = drawing.to_dict(validate=False)
+    return made | {"config": style.config}
+
+
+def _curves(chart: Curves, models: Sequence[str]) -> Drawing:
+    """One panel, and below it the names of lines if a model has several."""
+    looks = lines.looks_of_both(chart, models)
+    panel = lines.panel(replace(chart, title=""), looks, PAGE, PAGE.width, height=HEIGHT)
+    names = chart.lines
+    if len(names) < 2:
+        return panel
+    marks = looks.marks() if looks.by == "line" else []
+    dashes = looks.dashes if looks.dashed == "line" else dict.fromkeys(names, SOLID)
+    colours = {mark.name: mark.colour for mark in marks}
+    key = [Mark(name, colours.get(name, PAGE.ink), dashes[name]) for name in names]
+    return stacked([panel], 1, "", PAGE, key, PAGE.width)
+
+
+def _grid(grid: Grid, label: str) -> Spec:
+    """One model's heat map, whose cells say their numbers and cards where they are pointed at."""
+    panel, (low, high) = grid.panels[label], grid.span
+    one = replace(grid, panels={label: panel}, title="", low=low, high=high)
+    rows, columns = grids.distinct_names(panel.rows), grids.distinct_names(panel.columns)
+    cards = {
+        (row, column): {"about": card.title, **dict(card.lines)}
+        for row, own in zip(rows, grid.cards.get(label, ()), strict=False)
+        for column, card in zip(columns, own, strict=True)
+        if card
+    }
+
+    def said(row: dict[str, Any]) -> dict[str, str]:
+        about = cards.get((row["row"], row["column"]), {})
+        return {grid.down: row["row"], grid.across: row["column"], "value": row["text"], **about}
+
+    return _saying(grids.of_grid(one, CELLS, CELLS.width - 40), said)
+
+
+def _gallery(gallery: Gallery, label: str) -> Spec:
+    """One model's pictures, which say where and of what kind they are."""
+    low, high = gallery.span
+    one = replace(gallery, panels={label: gallery.panels[label]}, title="", low=low, high=high)
+
+    def said(row: dict[str, Any]) -> dict[str, str]:
+        return {gallery.down: row["row"], gallery.across: row["column"], "sign": row["mark"]}
+
+    return _saying(grids.of_gallery(one, CELLS, CELLS.width - 40), said)
+
+
+def _saying(drawing: Drawing, said: Callable[[dict[str, Any]], dict[str, str]]) -> Spec:
+    """A drawing whose cells have these tooltips."""
+    made = spec(drawing, CELLS)
+    for row in chain(*made["datasets"].values()):
+        if "row" in row:  # The key of a gallery has rows of its own.
+            row["said"] = said(row)
+    panel = made["vconcat"][0] if "vconcat" in made else made
+    for layer in panel["layer"]:
+        layer["mark"]["tooltip"] = SAID.to_dict()
+    return made
+
+
+def expected_layers(group: Group) -> PageChart | None:
+    """Expected layers as bars, with centres of gravity; None if no result has been localised."""
+    made = heat_maps.localisation(group, PAGE, PAGE.width)
+    if made is None:
+        return None
+    note = (
+        "Where in the model a task's labels become decodable (Tenney et al. 2019a). Bars: expected "
+        "layer with its 95 % interval. Marks: centre of gravity. Undefined: the mix of all layers "
+        "does not gain on layer 0."
+    )
+    return PageChart("Expected layer by task", note, {"": spec(made, PAGE)})
+
+
+def not_measured(lacking: Iterable[tuple[str, str, Mapping[str, str]]]) -> list[str]:
+    """Sentences that say which charts lack which models, and why.
+
+    Args:
+        lacking: titles of charts, each with a task, or none, and the reasons by model.
+    """
+    tasks: dict[tuple[str, str, str], list[str]] = {}
+    for title, task, missing in lacking:
+        for why in dict.fromkeys(missing.values()):
+            names = ", ".join(name for name, reason in missing.items() if reason == why)
+            tasks.setdefault((title, names, why), []).append(task)
     return [
-        f"{', '.join(found)} of {models}" + f" ({names})" * bool(names) + f": {why}"
-        for (why, models, names), found in titles.items()
+        f"Not measured: {title} of {names}{' on ' + ', '.join(each) if any(each) else ''}: {why}."
+        for (title, names, why), each in tasks.items()
     ]
-
-
-def model_names(models: Mapping[str, Shown]) -> list[dict[str, Any]]:
-    """What the page's filters know of each model, by its id."""
-    return [{"label": m.label, "random": m.random} for m in models.values()]
 
 
 def packed(data: Any) -> str:
@@ -104,67 +187,51 @@ def packed(data: Any) -> str:
 
 
 def script() -> str:
-    """Vega, Vega-Lite and Vega-Embed, with what they need."""
+    """Vega, Vega-Lite and Vega-Embed as one script.
+
+    Bundling takes three seconds, so the script is kept in the user's cache.
+    """
+    import pooch
     import vl_convert
 
+    path = Path(pooch.os_cache("probing-suite")) / f"vega-{version('vl-convert-python')}.js"
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
     text: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return text.replace("</script", "<\\/script")
+    text = text.replace("</script", "<\\/script")
+    try:
+        with published(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except UserError:  # A cache that cannot be written costs time alone.
+        pass
+    return text
 
 
-def significant(value: float | None, digits: int) -> float | None:
-    """A value with so many digits; None for one that JSON does not have."""
-    return float(f"{value:.{digits}g}") if value is not None and math.isfinite(value) else None
-
-
-MOST_DRAWN = 8
-"""Number of models that are drawn in the charts at first; more are hard to read."""
-
-MOST_OPENED = 3
-"""Number of trained models that the overview shows unfolded."""
-
-
-@dataclass(frozen=True)
-class Shown:
+class PageModel(NamedTuple):
     """A model as the page shows it.
 
     Attributes:
         record: any record of it.
+        glyph: its marker in charts, as a character.
         random: whether its weights were never trained; it has its model's colour, dotted.
-        drawn: whether it is drawn in the charts at first.
-        opened: whether the overview shows it unfolded.
     """
 
-    id: int
-    label: str
     record: Record
     colour: str
     glyph: str
     random: bool
-    drawn: bool
-    opened: bool
 
 
-def shown_models(found: Mapping[Path, Record]) -> dict[str, Shown]:
+def page_models(found: Mapping[Path, Record]) -> dict[str, PageModel]:
     """Models by label, each followed by its random twins."""
     labels = model_labels(found)
     firsts: dict[str, Record] = {}
     for record in found.values():
         firsts.setdefault(labels[model_key(record)], record)
-    order = sorted(firsts, key=model_order)
-    bases = list(dict.fromkeys(map(pretrained_name, order)))
-    shown = {}
-    for place, label in enumerate(order):
-        base = bases.index(pretrained_name(label))
-        random = firsts[label].model.random_seed is not None
-        symbol = list(SYMBOLS)[base // len(COLOURS) % len(SYMBOLS)]
-        shown[label] = Shown(
-            id=place,
-            label=label,
-            record=firsts[label],
-            colour=COLOURS[base % len(COLOURS)],
-            glyph=SYMBOLS[symbol][random],
-            random=random,
-            drawn=place < MOST_DRAWN,
-            opened=base < MOST_OPENED and not random,
+    looks = looks_of_models(sorted(firsts, key=model_order))
+    return {
+        label: PageModel(
+            firsts[label], colour, SYMBOLS[shape][label in looks.open], label in looks.open
         )
-    return shown
+        for label, colour, shape in zip(looks.names, looks.colours, looks.shapes, strict=True)
+    }

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from probes import __version__
-from probes.boards.board import Board, Candidate, by_task_group, make_boards, named
+from probes.boards.board import Board, by_task_group, make_boards, named
 from probes.boards.leaderboard_csv import tidy, write_tidy
 from probes.boards.ranking_tables import (
     CSV_HEADS,
+    MEAN,
     Ranking,
     csv_rows,
     rules,
-    size,
     table_apart,
     table_of_all,
 )
@@ -41,41 +41,30 @@ CLAIMED = ("model", "revision", "parameters", "layers", "encoders")
 """Columns of the rankings that nothing stored can confirm."""
 
 
-@dataclass(frozen=True)
-class Section:
-    """The ranking of a group of tasks, as the template reads it."""
+class Section(NamedTuple):
+    """The ranking of a group of tasks.
 
-    group: str
-    board: Board
-    ranking: Ranking
+    Attributes:
+        filters: by which a reader may choose it.
+        apart: what cannot be compared with the others, if there is any.
+        rows: what `python -m probes leaderboard --format csv` says of it, by column.
+    """
 
-    @property
-    def filters(self) -> dict[str, str]:
-        """What a reader may choose it by."""
-        board = self.board
-        corpus, encoders = board.corpus, board.kind
-        return {"corpus": corpus, "tasks": self.group, "encoders": encoders, "probe": board.probe}
+    filters: dict[str, str]
+    table: Table
+    apart: Table | None
+    rows: list[dict[str, Any]]
 
-    @property
-    def table(self) -> Table:
-        """The ranks and scores."""
-        return table_of_all(self.board, self.ranking)
 
-    @property
-    def apart(self) -> Table | None:
-        """What cannot be compared with the others."""
-        return table_apart(self.board) if self.board.apart else None
-
-    @property
-    def candidates(self) -> dict[str, Candidate]:
-        """Any of each model's, by the model's name."""
-        return {c.name: c for of_task in self.board.tasks.values() for c in of_task}
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """What `python -m probes leaderboard --format csv` says of it, by column."""
-        found = csv_rows(self.board, self.ranking)
-        return [dict(zip(("group", *CSV_HEADS), (self.group, *x), strict=True)) for x in found]
+def _section(group: str, board: Board, ranking: Ranking) -> Section:
+    table = table_of_all(board, ranking)
+    found = csv_rows(board, ranking)
+    return Section(
+        {"corpus": board.corpus, "tasks": group, "encoders": board.kind, "probe": board.probe},
+        replace(table, title=f"{table.title} · {group}", notes=()),
+        table_apart(board) if board.apart else None,
+        [dict(zip(("group", *CSV_HEADS), (group, *x), strict=True)) for x in found],
+    )
 
 
 def require_free(folder: Path) -> None:
@@ -100,9 +89,10 @@ def write_site(submission: Submission, folder: Path) -> Path:
         UserError: the folder cannot be written.
     """
     results, ranking = submission.results, Ranking()
+    candidates = named(results)
     sections = [
-        Section(group, board, ranking)
-        for every in make_boards(named(results))
+        _section(group, board, ranking)
+        for every in make_boards(candidates)
         for group, board in by_task_group(every).items()
     ]
     content = {
@@ -129,14 +119,13 @@ def write_site(submission: Submission, folder: Path) -> Path:
     text = json.dumps(printable_spec(content), indent=1, ensure_ascii=False, allow_nan=False)
     _write(folder / JSON, text)
     environment = templates("probes.rendering.site")
-    environment.globals.update(size=size)
     text = environment.get_template(INDEX).render(
         version=__version__,
         sections=sections,
         choices={name: _values(sections, name) for name in sections[0].filters},
-        page_of=lambda name: next(page for of, page in pages.items() if _is_of(name, of)),
+        links={c.name: _page_of(c.result.model.name, pages) for c in candidates},
         n_models=len(pages),
-        rules=rules(ranking),
+        rules=(*rules(ranking), MEAN),
         claimed=CLAIMED,
         left_off=_left_off(submission.left_off),
         downloads=(CSV, PARQUET, JSON),
@@ -153,6 +142,10 @@ def _pages(models: Mapping[str, bool]) -> dict[str, str]:
     own = [name for name, random in models.items() if not random]
     alone = [name for name in models if not any(_is_of(name, of) for of in own)]
     return {name: f"{MODELS}/{folder_name(name)}.html" for name in sorted({*own, *alone})}
+
+
+def _page_of(name: str, pages: Mapping[str, str]) -> str:
+    return next(page for model, page in pages.items() if _is_of(name, model))
 
 
 def _is_of(name: str, model: str) -> bool:

@@ -122,7 +122,7 @@ def test_layers_that_probes_tell_apart(tmp_path, draws):
 
 PLUG_IN = """
 import altair
-from probes import Measurement, Row, measurement
+from probes import Row, measurement
 
 class Own:
     name = "own"
@@ -136,17 +136,10 @@ class Own:
         [1 / value for value in found.frame["value"]]
         return altair.Chart(found.frame[["model", "value"]], title=self.title).mark_point()
 
-@measurement
-class Mine(Measurement):
-    name = "mine"
-    summary = "one number"
-    views = (Own(),)
-
-    def compute(self, context):
-        return [Row("mine", 1.0)]
-
-    def tables(self, records):
-        return []
+@measurement("mine", views=(Own(),))
+def mine(context):
+    "One number."
+    return [Row("mine", 1.0)]
 """
 
 

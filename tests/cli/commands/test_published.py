@@ -9,8 +9,8 @@ from board_by_hand import put
 from drawn import data_of
 
 from probes.__main__ import main
+from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import find_results, joined
-from probes.records.files import unique_records
 from probes.records.record import SCHEMA_VERSION
 
 
@@ -61,7 +61,10 @@ def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, 
     found = joined(unique_records(*named if own_first else reversed(named)))
     assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
     # The scores, and the evidence of the published ones.
-    assert capsys.readouterr().err == "left out 2 duplicate results; -v says which\n"
+    assert (
+        capsys.readouterr().err
+        == "left out 2 duplicate results with other content; -v says which\n"
+    )
 
 
 def test_of_other_folders_the_first_counts(folder, tmp_path, capsys):
@@ -69,7 +72,10 @@ def test_of_other_folders_the_first_counts(folder, tmp_path, capsys):
     for model in ("both", "own"):
         put(theirs, model, "pos", 80)
     assert scores(joined(unique_records(folder, theirs)))["both"] == 0.9
-    assert capsys.readouterr().err == "left out 4 duplicate results; -v says which\n"
+    assert (
+        capsys.readouterr().err
+        == "left out 4 duplicate results with other content; -v says which\n"
+    )
     assert scores(joined(unique_records(theirs, folder)))["both"] == 0.8
 
 

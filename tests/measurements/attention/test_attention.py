@@ -3,7 +3,6 @@
 import csv
 import json
 
-import numpy as np
 import pytest
 from heads_by_loops import assert_equal, of_heads
 from killing import small_corpus
@@ -17,9 +16,6 @@ from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.measurements.attention import measure as module
-from probes.measurements.attention.attention import Attention
-from probes.measurements.head_rows import CLASSES
-from probes.records.files import read_arrays
 
 
 @pytest.fixture(scope="module")
@@ -116,116 +112,6 @@ def of_mixes(run, split="test"):
     return [x.value for x in rows if (x.axes.get("feature"), x.split) == ("mix of heads", split)]
 
 
-def text(value):
-    return f"{100 * value:.1f}"
-
-
-def test_tables_have_the_numbers_of_rows(bert):
-    heads, facts, tables = bert.heads, bert.record.facts, Attention().tables([bert.record])
-    statistics, words, mixes, patterns, relations, roles, trees = tables
-    assert statistics.title == "bert · small · attention · mean over heads, %"
-    assert statistics.heads == (
-        *("layer", "entropy", "first\ntoken", "separators"),
-        *("to\npunct.", "to\nprevious", "to\nself", "to\nnext"),
-    )
-    columns = [("entropy",), ("first",), ("separators",), ("feature", "punctuation")]
-    columns += [("offset", x) for x in (-1, 0, 1)]
-    for row, layer in zip(statistics.texts, range(2), strict=False):
-        means = [heads.of(*of).values[layer].mean() for of in columns]
-        assert row == (str(layer + 1), *map(text, means))
-    uniform = [heads.of(*of).baseline.mean() for of in columns]
-    assert statistics.texts[-1] == ("uniform", *map(text, uniform))
-    assert uniform[0] == 1
-    notes = " ".join(statistics.notes)
-    long, n_words = facts["test_too_long"], facts["test_words"]
-    assert f"test: 120 sentences, {n_words:,} words; {long} left out" in notes
-    assert "[" not in notes
-
-    names = [[heads.classes[layer, head] for head in (1, 2)] for layer in (1, 2)]
-    counts = [[row.count(name) for name in CLASSES] for row in names]
-    shown = [["–" if x == 0 else str(x) for x in row] for row in counts]
-    assert [list(row[-5:]) for row in patterns.texts[:2]] == shown
-    bounds = {row[0]: row[-5:] for row in patterns.texts[2:]}
-    assert list(bounds) == ["all, .4", "all, .5", "all, .6", "all, .7"]
-    assert bounds["all, .5"] == tuple(str(x or "–") for x in np.sum(counts, 0))
-    for row, layer in zip(patterns.texts[:2], range(2), strict=True):
-        for place, name in enumerate(("vertical", "diagonal"), start=1):
-            of = heads.of("pattern", name)
-            uniform = of.baseline[layer, 0]
-            beyond = (of.values[layer].mean() - uniform) / (1 - uniform)
-            assert float(row[place]) == pytest.approx(100 * beyond, abs=0.051)
-
-    nouns = [text(x) for x in heads.of("feature", "nouns").values.mean(1)]
-    assert [row[1] for row in words.texts[:2]] == nouns
-
-    choices = [x for x in heads.choices_of("relation") if x.test.n >= 100]
-    assert len(choices) > 1
-    for choice, row in zip(choices, relations.texts, strict=True):
-        assert row[:3] == (choice.feature, str(choice.test.n), choice.name)
-        half = text((choice.test.high - choice.test.low) / 2)
-        expected = f"{text(choice.test.value)} ± {half}".replace("± 0.", "± .")
-        assert row[4].rstrip("★") == expected
-        offset = choice.kind.removeprefix("offset ")
-        assert row[5] == f"{text(choice.baseline.value)} ({offset})"
-    rarer = len(heads.choices_of("relation")) - len(choices)
-    assert f"{rarer} rarer relations are in heads.csv" in " ".join(relations.notes)
-    assert relations.notes[-1].startswith("Not scored (too rare); words in test: ")
-    assert [row[0] for row in roles.texts] == ["core"]
-    without = facts["links_without_controls"]
-    assert ("have no such place" in " ".join(roles.notes)) == (without > 0)
-    assert [row[0] for row in trees.texts] == ["UAS", "UUAS"]
-    assert trees.notes[-1].startswith("Chains on test: right-branching ")
-    assert mixes.heads == ("layer", "dev", "test")
-    assert [row[2].split(" ")[0] for row in mixes.texts] == [text(x) for x in of_mixes(bert)]
-    assert [row[1] for row in mixes.texts] == [text(x) for x in of_mixes(bert, "dev")]
-
-
-def test_charts_have_the_numbers_of_rows_and_arrays(bert):
-    heads, both = bert.heads, {"m": bert.record, "n": bert.record}
-    arrays = read_arrays(bert.path)
-    charts = Attention().charts(both, {"m": bert.path, "n": bert.path})
-    assert [chart.name for chart in charts] == [
-        *("heads", "first_token", "separators", "previous_token", "next_token"),
-        *("patterns", "relations"),
-    ]
-    assert [chart.name for chart in charts] == Attention().figure_names
-    by_name = {chart.name: chart for chart in charts}
-    grids = {
-        "heads": heads.of("entropy"),
-        "first_token": heads.of("first"),
-        "separators": heads.of("separators"),
-        "previous_token": heads.of("offset", -1),
-        "next_token": heads.of("offset", 1),
-    }
-    for name, of in grids.items():
-        panel = by_name[name].panels["n"]
-        values = tuple(map(tuple, of.values.tolist()))
-        assert (panel.rows, panel.columns, panel.values) == (("1", "2"), ("1", "2"), values)
-        assert by_name[name].fault == ""
-    card = by_name["heads"].cards["m"][1][0]
-    assert card.title == f"Layer 2, head 1: {heads.classes[2, 1]}"
-    lines = dict(card.lines)
-    of = heads.of("entropy")
-    assert lines["entropy"] == f"{text(of.values[1, 0])} (uniform: {text(of.baseline[0, 0])})"
-    best = [x for x in heads.choices if x.name == "2–1"]
-    assert lines.get("best on dev for", "").count(", ") == max(len(best) - 1, 0)
-
-    picture = by_name["patterns"].panels["m"].pictures[0][1]
-    assert np.array(picture.values).shape == (16, 16)
-    assert np.array(picture.values) == pytest.approx(arrays["mean_maps"][0, 1])
-    assert np.array(picture.values).sum(1) == pytest.approx(np.ones(16), abs=0.01)
-    panel = by_name["relations"].panels["m"]
-    choices = heads.choices_of("relation")
-    assert panel.rows == tuple(x.feature for x in reversed(choices))
-    assert panel.columns == ("offset", "1", "2")
-    for choice, row in zip(reversed(choices), panel.values, strict=True):
-        assert row[0] == choice.baseline.value
-        assert row[choice.test.layer] == pytest.approx(choice.test.value, abs=1e-6)
-    without = {x.name: x for x in Attention().charts({"m": bert.record})}
-    assert without["patterns"].missing == {"m": "its arrays cannot be read"}
-    assert without["heads"].panels.keys() == {"m"}
-
-
 def test_the_same_command_again_computes_nothing(bert, monkeypatch):
     monkeypatch.setattr(module, "measure", None)
     before = bert.path.read_bytes(), bert.path.stat().st_mtime_ns
@@ -253,5 +139,5 @@ def test_the_page_has_the_heads(bert, folder, tmp_path):
     content = page.read_text(encoding="utf-8")
     assert "Entropy of attention" in content
     assert "Attention patterns" in content
-    cards = json.dumps(data_of(content)["cards"])
-    assert f"Layer 2, head 1: {bert.heads.classes[2, 1]}" in cards
+    charts = json.dumps(data_of(content)["charts"])
+    assert f"Layer 2, head 1: {bert.heads.classes[2, 1]}" in charts

@@ -18,8 +18,8 @@ from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import pair_text
-from probes.measurements.attention.attention import Attention
 from probes.measurements.head_rows import HeadRows
+from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import with_sums
 from probes.records.files import read_arrays
 
@@ -51,7 +51,9 @@ def without_heads(row):
 
 
 def notes(record):
-    return " ".join(note for table in Attention().tables([record]) for note in table.notes)
+    return " ".join(
+        note for table in get_measurement("attention").tables([record]) for note in table.notes
+    )
 
 
 def test_workers_find_the_same(usual, models, small, tmp_path):
@@ -123,7 +125,9 @@ def test_segments_are_blocks_of_pairs_of_neighbours(models, tmp_path):
         "entropy", "first", "separators", "offset", "pattern", "class",
     }  # fmt: skip
     assert "test: 20 pairs of neighbouring sentences" in notes(found.record)
-    (patterns,) = [x for x in Attention().tables([found.record]) if "patterns" in x.title]
+    (patterns,) = [
+        x for x in get_measurement("attention").tables([found.record]) if "patterns" in x.title
+    ]
     assert "block\nmass" in patterns.heads
 
 

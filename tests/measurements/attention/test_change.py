@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from corpus_records import corpus_record
 from planted_maps import PlantedModel, context_of, eager_maps
 from scipy.spatial.distance import cosine, jensenshannon
 from tiny_models import build
@@ -15,9 +14,7 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.encoder import Encoder
 from probes.extraction.views import plain_text
-from probes.measurements.attention.attention import Attention
-from probes.measurements.attention.change import AttentionChange
-from probes.records.row import Rows
+from probes.measurements.measurement import get_measurement
 from probes.statistics.partition import by_sentence, partition
 
 WORDS = ("light", "she", "counts", "the", "boats")
@@ -60,7 +57,7 @@ def change(model, base, corpus=CORPUS, n=500, n_blocks=2):
             **more,
         )
 
-    return AttentionChange().compute(context(model, base=context(base)))
+    return get_measurement("attention_change")(context(model, base=context(base)))
 
 
 def by_place(found):
@@ -140,15 +137,15 @@ def test_models_whose_heads_or_tokens_do_not_correspond_are_refused(models):
     three = context_of(CORPUS, PlantedModel(maps(3, 2)), 3, options=SimpleNamespace(sentences=9))
     three.base = context_of(CORPUS, PlantedModel(maps(2, 2)))
     with pytest.raises(NotServedError, match="planted has 3 layers, planted 2"):
-        AttentionChange().compute(three)
+        get_measurement("attention_change")(three)
     with pytest.raises(NotServedError, match="other tokens for the same words"):
         change(models[0], PlantedModel(maps(2, 2)))
 
 
 def test_nothing_is_stored_but_what_attention_stores():
-    its, of_attention = AttentionChange(), Attention()
+    its, of_attention = get_measurement("attention_change"), get_measurement("attention")
     corpus = Corpus("c", "1", "", {"train": (), "dev": TEST[:3], "test": TEST})
-    defaults = Attention.options()
+    defaults = get_measurement("attention").options()
     assert its.view(corpus, None).digest == of_attention.view(corpus, defaults).digest
     one, other = (
         x.collector(corpus, (1, 2), y) for x, y in ((its, None), (of_attention, defaults))
@@ -158,27 +155,3 @@ def test_nothing_is_stored_but_what_attention_stores():
         other.settings,
         other.annotation,
     )
-
-
-def test_tables_and_the_grid_have_the_numbers_of_rows(models):
-    its, found = AttentionChange(), change(models[2], models[0])
-    record = corpus_record("attention_change", {}, 2, model="tuned")
-    base = record.model.model_copy(update={"name": "before"})
-    more = {"rows": Rows.of(found.rows), "notes": tuple(found.notes), "base": base}
-    record = record.model_copy(update=more)
-    rows = by_place(found)
-    assert len(rows) == len(found.rows) == 2 * 2 * 3
-    divergence, mean = rows["divergence", 2, 2], rows["divergence", 2, None]
-    assert divergence.axes["base"] == "planted"
-    by_layer, by_head = its.tables([record])
-    assert by_layer.title == "tuned · c · attention change from before · mean over heads"
-    assert by_layer.heads == ("layer", "divergence", "cosine")
-    half = (mean.high - mean.low) / 2
-    assert by_layer.texts[1][:2] == ("2", f"{mean.value:.3f} ± {half:.3f}".replace("0.", "."))
-    assert by_layer.notes == tuple(found.notes)
-    assert by_head.heads == ("layer", "1", "2")
-    assert by_head.texts[1][2].startswith(f"{divergence.value:.3f}".lstrip("0"))
-    assert divergence.value > 0.001
-    (grid,) = its.charts({"tuned": record})
-    assert grid.name in its.figure_names
-    assert grid.panels["tuned × before"].values[1][1] == divergence.value

@@ -8,8 +8,8 @@ from corpus_records import record_of
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Sentence
-from probes.measurements.geometry.geometry import Geometry, GeometryOptions
-from probes.records.charts import Grid
+from probes.measurements.geometry.geometry import GeometryOptions
+from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
 
 FORMS = [f"w{i}" for i in range(12)]
@@ -41,7 +41,7 @@ def context(of=None, layers=(0, 2), vectors=vectors_of, **options):
 
 @pytest.fixture(scope="module")
 def found():
-    return Geometry().compute(context())
+    return get_measurement("geometry")(context())
 
 
 def numbers(found):
@@ -53,7 +53,7 @@ def numbers(found):
 
 
 def computed(**more):
-    return numbers(Geometry().compute(context(**more)))
+    return numbers(get_measurement("geometry")(context(**more)))
 
 
 def of_layer(rows, layer):
@@ -180,7 +180,7 @@ def test_dominant_dimensions_are_named_with_their_shares():
 
 def test_shares_are_not_given_where_there_is_nothing_to_share():
     rng = np.random.default_rng(5)
-    found = Geometry().compute(
+    found = get_measurement("geometry")(
         context(layers=(0,), vectors=lambda s, layer: rng.normal(size=(len(s), 7)))
     )
     rows = numbers(found)
@@ -223,75 +223,20 @@ def test_rows_stand_layer_by_layer_and_each_two_layers_once(found):
 
 
 def tables(found):
-    return Geometry().tables([record_of("geometry", found, 2)])
-
-
-def text(number):
-    return f"{number:.3f}".replace("0.", ".")
-
-
-def test_tables_show_them_with_half_intervals(found):
-    space, top, position, inside, clusters, cka = tables(found)
-    rows = numbers(found)
-    anisotropy = rows["anisotropy", 2]
-    half = (anisotropy.high - anisotropy.low) / 2
-    assert space.texts[1][:2] == ("2", f"{text(anisotropy.value)} ± {text(half)}")
-    (dimension,) = (key[3] for key in rows if key[:3] == ("share_of_anisotropy", 2, 1))
-    share = rows["share_of_anisotropy", 2, 1, dimension].value
-    assert top.heads == ("layer", "1", "2", "3")
-    assert top.texts[1][1] == f"{dimension}: {100 * share:.1f}"
-    shares = [rows[f"position_share{x}", 2].value for x in ("", "_within_types")]
-    assert position.texts[1] == ("2", *(f"{100 * x:z.1f}" for x in shares))
-    assert inside.texts[1][1] == text(rows["self_similarity", 2].value)
-    (why,) = (note for note in inside.notes if note.startswith("Self-similarity, adjusted"))
-    assert why.endswith(": fewer than 20 word types.")
-    assert clusters.heads == ("layer", "upos\nNMI", "upos\nAMI")
-    assert clusters.texts[1][1].startswith(text(rows["nmi", 2, "upos"].value))
-    assert cka.title == "m · c · geometry · CKA by other layer"
-    assert cka.texts == [("2", f"{rows['cka', 2, 0].value:.2f}".replace("0.", "."))]
-    assert not any("too high" in note for note in space.notes)
-    n = found.facts["words"]
-    assert space.notes[1].startswith(f"{n:,} test words in 90 sentences; 12 word types in at least")
-    assert space.notes[2] == f"Clusters against upos: {n:,} items, 2 classes."
+    return get_measurement("geometry").tables([record_of("geometry", found, 2)])
 
 
 def test_a_table_of_clusters_says_why_they_have_no_interval():
-    few = Geometry().compute(context(corpus(19, documents=0)))
+    few = get_measurement("geometry")(context(corpus(19, documents=0)))
     assert numbers(few)["ami", 0, "upos"].low is None
     assert "NMI, AMI: fewer than 20 sentences." in tables(few)[4].notes
-
-
-def test_charts_have_a_curve_for_each_model_and_the_names_that_figures_go_by(found):
-    other = Geometry().compute(context(seed=3))
-    records = {"a": record_of("geometry", found, 2), "b": record_of("geometry", other, 2)}
-    charts = {chart.name: chart for chart in Geometry().charts(records)}
-    names = ["isotropy", "context", "dimensionality", "clusters", "position", "cka"]
-    assert list(charts) == Geometry().figure_names == names
-    points = charts["isotropy"].models["b"]
-    rows = numbers(other)
-    assert [(p.x, p.value, p.interval) for p in points] == [
-        (x, *(rows["anisotropy", x].value, (rows["anisotropy", x].low, rows["anisotropy", x].high)))
-        for x in (0, 2)
-    ]
-    assert charts["context"].axis == "contextuality"
-    assert charts["context"].lines == [
-        "adjusted self-similarity",
-        "adjusted intra-sentence similarity",
-        "adjusted maximum explainable variance",
-    ]
-    assert charts["clusters"].lines == ["upos"]
-    assert charts["position"].axis == "position, %"
-    assert charts["position"].lines == ["position", "position within types"]
-    panel = charts["cka"].panels["a"]
-    assert panel == (("2",), ("0",), ((numbers(found)["cka", 2, 0].value,),))
-    assert all(list(x.models) == ["a", "b"] for x in charts.values() if not isinstance(x, Grid))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     words = [("w1",), ("w1", "w2"), ("w1", "w2", "w1")][n - 1]
     tiny = Sentence("s0", "en", words, ("X",) * n)
-    found = Geometry().compute(
+    found = get_measurement("geometry")(
         context(Corpus("t", "1", "MIT", {"train": (), "dev": (), "test": (tiny,)}))
     )
     rows = numbers(found)
@@ -305,7 +250,7 @@ def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     assert any(note.startswith("CKA is too high: ") for note in notes)
     assert "Clusters against upos: none, as there are no two classes in test." in notes
     assert len(rows) > 20
-    charts = Geometry().charts({"a": record_of("geometry", found, 2)})
+    charts = get_measurement("geometry").charts({"a": record_of("geometry", found, 2)})
     assert charts[3].missing == {"a": "there is no record of it"}
     assert charts[4].missing == {"a": "there are no numbers"}
 
@@ -318,7 +263,7 @@ def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_c
         vectors=lambda s, layer: vectors_of(s, layer) * (s.id != "s3"),
     )
     its.long = lambda sentence: sentence.id in ("s1", "s2")
-    found = Geometry().compute(its)
+    found = get_measurement("geometry")(its)
     rows = numbers(found)
     assert not any(name.startswith("upos") for name in found.facts)
     assert found.facts["in_several_windows"] == 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from corpus_records import corpus_record, record_of
 
-from probes.measurements.geometry.model_similarity import ModelSimilarity
+from probes.measurements.measurement import get_measurement
 
 rng = np.random.default_rng(0)
 SHARED = rng.standard_normal((60, 3))
@@ -42,7 +42,7 @@ def context(layers, size, base=None):
 
 @pytest.fixture
 def record():
-    found = ModelSimilarity().compute(context(OURS, 8, context(BASES, 5)))
+    found = get_measurement("model_similarity")(context(OURS, 8, context(BASES, 5)))
     base = corpus_record("geometry", {}, 1, model="of 5").model
     return record_of("model_similarity", found, 1, model="of 8", base=base)
 
@@ -52,20 +52,3 @@ def test_similarities_are_those_of_gram_matrices(record):
     assert record.rows.value == pytest.approx(expected, rel=1e-6)
     assert expected[0] > 2 * expected[1]
     assert record.facts == {"words": 60}
-
-
-def test_rows_table_and_grid_say_which_layer_is_whose(record):
-    its, values = ModelSimilarity(), record.rows.value
-    assert [(x.metric, x.layer, x.axes["base_layer"]) for x in record.rows] == [
-        ("cka", layer, other) for layer in (0, 1) for other in (0, 1)
-    ]
-    assert set(record.rows.axes["base"]) == {"of 5"}
-    (table,) = its.tables([record])
-    assert table.heads == ("layer", "0", "1")
-    assert table.texts[1] == ("1", *(f"{x:.2f}".replace("0.", ".") for x in values[2:]))
-    said, few = table.notes
-    assert "rows: layers of of 8, columns: layers of of 5" in said
-    assert few.startswith("CKA is too high: 60 words are fewer than 10 times the 8 dimensions")
-    (grid,) = its.charts({"ours": record})
-    assert grid.panels == {"ours × of 5": (("0", "1"), ("0", "1"), (values[:2], values[2:]))}
-    assert its.figure_names == [grid.name] == ["cka_of_models"]

@@ -13,8 +13,9 @@ from planted_vectors import PlantedVectors
 
 from probes.data.sentence import ROOT, Corpus
 from probes.examples.examples import NotServedError
+from probes.measurements.measurement import get_measurement
 from probes.measurements.structure import fitting
-from probes.measurements.structure.structure import Structure, StructureOptions
+from probes.measurements.structure.structure import StructureOptions
 
 LAYERS = (0, 1)
 
@@ -42,7 +43,7 @@ def compute(of):
     its = PlantedVectors(of, LAYERS, StructureOptions(ranks="2,10"), path_vectors)
     its.device = torch.device("cpu")
     its.model = SimpleNamespace(digest="m", hidden_size=10, name="m")
-    return its, Structure().compute(its)
+    return its, get_measurement("structure")(its)
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +71,7 @@ def test_a_metric_without_any_score_has_no_best_layer():
     _, found = compute(corpus([3, 4]))
     assert all(value_of(found.rows, "dspr", x, rank=10) is None for x in LAYERS)
     record = corpus_record("structure", found.rows, 1, facts=found.facts)
-    scores = Structure().tables([record])[0]
+    scores = get_measurement("structure").tables([record])[0]
     dspr = [row.cells[2] for row in scores.rows[: len(LAYERS)]]
     assert [(cell.value, cell.best) for cell in dspr] == [(None, False)] * 2
     uuas = [row.cells[1].best for row in scores.rows[: len(LAYERS)]]

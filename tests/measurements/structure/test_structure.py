@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from changed_corpus import changed
 from drawn import column
-from finding_rows import row_of, value_of
+from finding_rows import value_of
 from killing import small_corpus
 
 import probes.cli.main
 from probes.__main__ import main as command
-from probes.data.sources import OTHER_TREES
-from probes.measurements.structure.structure import Structure, StructureOptions
+from probes.measurements.measurement import get_measurement
+from probes.measurements.structure.structure import StructureOptions
 from probes.statistics.spanning_trees import LEFT_OUT
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
@@ -44,64 +44,8 @@ def test_rows_are_of_all_layers_ranks_and_splits(run):
     assert len(run.rows) == len(found) == 96 + 18 + 4 + 12 + 6 + 16 + 16
 
 
-def best_on_dev(run, metric):
-    return int(np.argmax([value_of(run.rows, metric, x, "dev", rank=16) for x in range(3)]))
-
-
-def test_tables_have_the_numbers_of_the_rows(run):
-    scores, ranks, distances = Structure().tables([run.record])
-    assert scores.title == "tiny-bert · small · structure · rank 16 · test"
-    corpus = run.record.corpus.model_copy(update={"notes": {OTHER_TREES: 40}})
-    silver = run.record.model_copy(update={"corpus": corpus})
-    titles = [table.title for table in Structure().tables([silver])]
-    assert all(" · small · structure · trees not UD · " in title for title in titles)
-    assert scores.heads == (
-        *("layer", "UUAS, %", "DSpr", "root acc., %", "NSpr", "control UUAS, %", "selectivity"),
-    )
-    names = [row.cells[0].text for row in scores.rows]
-    assert names == [
-        *"012",
-        *(f"identity, layer {layer}" for layer in range(3)),
-        "chain of neighbours",
-    ]
-    assert [row.faint for row in scores.rows] == [False] * 3 + [True] * 4
-    assert [row.ends_section for row in scores.rows] == [False, False, True, *[False] * 4]
-    for layer, row in enumerate(scores.rows[:3]):
-        columns = (*SCORES, "control_uuas", "selectivity")
-        expected = [value_of(run.rows, x, layer, rank=16) for x in columns]
-        assert [cell.value for cell in row.cells[1:]] == expected
-        # All of them are shown in per cent, or as correlations.
-        shown = [cell.text.removeprefix("-") for cell in row.cells[1:]]
-        assert [text.startswith(".") for text in shown] == [0, 1, 0, 1, 0, 0]
-        for place, metric in enumerate(SCORES):
-            cell, p = row.cells[place + 1], value_of(run.rows, f"{metric}_p_best", layer, rank=16)
-            assert cell.best == (best_on_dev(run, metric) == layer)
-            assert (cell.tied, cell.beaten) == (p >= 0.05 and not cell.best, p < 0.05 and cell.best)
-    for layer, row in enumerate(scores.rows[3:6]):
-        expected = [value_of(run.rows, metric, layer, rank=0) for metric in SCORES]
-        assert [cell.value for cell in row.cells[1:]] == [*expected, None, None]
-        assert not any(cell.marks for cell in row.cells)
-    chain = value_of(run.rows, "chain_uuas"), value_of(run.rows, "chain_control_uuas")
-    assert [cell.value for cell in scores.rows[6].cells[1:]] == [
-        chain[0],
-        *[None] * 3,
-        chain[1],
-        None,
-    ]
-    assert ranks.heads == ("layer", "1", "3", "16", "0")
-    for layer, row in enumerate(ranks.rows):
-        expected = [value_of(run.rows, "uuas", layer, rank=rank) for rank in (1, 3, 16, 0)]
-        assert [cell.value for cell in row.cells[1:]] == expected
-    assert distances.heads == ("layer", "1", "2", "3–5", "6+")
-    assert [row.cells[0].text for row in distances.rows] == [*"012", "chain of neighbours"]
-    for row, layer in zip(distances.rows, (0, 1, 2, None), strict=True):
-        metric = "chain_recall" if layer is None else "recall"
-        expected = [value_of(run.rows, metric, layer, words=x) for x in distances.heads[1:]]
-        assert [cell.value for cell in row.cells[1:]] == expected
-
-
 def test_notes_say_what_was_counted(run):
-    notes, facts = " ".join(Structure().tables([run.record])[0].notes), run.facts
+    notes, facts = " ".join(get_measurement("structure").tables([run.record])[0].notes), run.facts
     assert (
         f"test: {facts['test_sentences']} sentences, {facts['test_words']} words; "
         f"{facts['test_left_out']} left out, longer than the model's window." in notes
@@ -113,37 +57,6 @@ def test_notes_say_what_was_counted(run):
     assert f"{100 * min(of_draws):.2f} to {100 * max(of_draws):.2f})." in notes
     n = run.arrays["test_edges"].sum(0)
     assert f"{n[0]} of 1 word, {n[1]} of 2 words, {n[2]} of 3–5 words, {n[3]} of 6+ words." in notes
-
-
-def test_charts_have_the_numbers_of_the_rows(run):
-    ranks, *layers = Structure().charts({"m": run.record})
-    assert [ranks.name, *(chart.name for chart in layers)] == Structure().figure_names
-    assert [(p.line, p.x, p.value) for p in ranks.models["m"]] == [
-        (f"layer {layer}", rank, value_of(run.rows, "uuas", layer, rank=rank))
-        for layer in range(3)
-        for rank in (1, 3, 16)
-    ]
-    assert ranks.log
-    chain = {"chain of neighbours": value_of(run.rows, "chain_uuas")}
-    assert ranks.levels == chain
-    labels = ("UUAS", "DSpr", "root acc.", "NSpr")
-    for chart, metric, label in zip(layers, SCORES, labels, strict=True):
-        expected = [row_of(run.rows, metric, layer, rank=16) for layer in range(3)]
-        points = chart.models["m"]
-        assert [(p.x, p.value, p.interval) for p in points] == [
-            (x.layer, x.value, x.interval) for x in expected
-        ]
-        assert (chart.title, chart.note) == (
-            f"{label} by layer",
-            "Of probes of rank 16, with 95 % intervals.",
-        )
-        assert chart.levels == (chain if metric == "uuas" else {})
-    # Of several models, the layer that is best on dev.
-    (two, *_) = Structure().charts({"m": run.record, "n": run.record})
-    best = best_on_dev(run, "uuas")
-    expected = [value_of(run.rows, "uuas", best, rank=rank) for rank in (1, 3, 16)]
-    assert [p.value for p in two.models["n"]] == expected
-    assert {p.line for p in two.models["n"]} == {""}
 
 
 def test_a_predicted_tree_is_drawn(run, tmp_path, monkeypatch):
@@ -174,7 +87,7 @@ def test_treebanks_of_other_languages_with_few_sentences(
     assert all(row.interval is None for row in rows)
     assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
     assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
-    notes = " ".join(Structure().tables([record])[0].notes)
+    notes = " ".join(get_measurement("structure").tables([record])[0].notes)
     assert "No intervals and no tests: fewer than 20 test" in notes
 
 

@@ -1,10 +1,9 @@
-// Tabs, filters, sorting and printing.
+// Tabs, filters, charts and printing.
 document.documentElement.classList.add("js");
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt());
 const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
 const data = await new Response(unpacked).json();
-const controls = document.getElementById("controls");
 
 // Tabs: arrow keys, Home and End move; the address names the part that is open.
 const tabs = all("[role=tab]");
@@ -30,34 +29,100 @@ tabs.forEach((tab, place) => {
 });
 
 // Filters: what they leave out is marked, and is not printed either.
-const matching = new Set();
+const boxes = all("[data-draw]");
+const [hidden, undrawn] = [new Set(), new Set()];
 function filter() {
-  const words = document.getElementById("search").value.toLowerCase();
-  const twins = document.getElementById("random").checked;
-  matching.clear();
-  data.models.forEach((model, id) => {
-    if (model.label.toLowerCase().includes(words) && (twins || !model.random)) matching.add(id);
-  });
   const chosen = name => document.getElementById(name)?.value;
-  const [group, task] = [chosen("group"), chosen("task")];
-  const hide = (name, keeps) => all(`[data-${name}]`).forEach(each => {
-    each.classList.toggle("filtered", !keeps(each.dataset[name]));
+  const [words, group, task] = [chosen("search").toLowerCase(), chosen("group"), chosen("task")];
+  const twins = document.getElementById("random").checked;
+  hidden.clear();
+  undrawn.clear();
+  data.models.forEach(({ label, random }, place) => {
+    if (!label.toLowerCase().includes(words) || (random && !twins)) hidden.add(label);
+    if (hidden.has(label) || !boxes[place].checked) undrawn.add(label);
   });
-  hide("model", id => matching.has(Number(id)));
-  hide("group", ids => !group || ids.split(" ").includes(group));
+  const hide = (name, keeps) => all(`[data-${name}]`).forEach(each => {
+    each.classList.toggle("filtered", !keeps(each.dataset[name], each));
+  });
   hide("task", name => !task || name === task);
-  document.getElementById("count").value = `${matching.size} of ${data.models.length} models`;
-  redraw();
+  hide("group", ids => !group || ids.split(" ").includes(group));
+  hide("model", (label, { dataset }) => !("chart" in dataset ? undrawn : hidden).has(label));
+  document.getElementById("count").value =
+    `${data.models.length - hidden.size} of ${data.models.length} models`;
+  for (const place of all("[data-chart]")) {
+    place.classList.remove("done");
+    watcher.unobserve(place);
+    watcher.observe(place);
+  }
 }
 
-// On paper there are no tabs and nothing to unfold: everything is drawn, at the paper's width.
+// Charts are drawn as they come into view. Expressions are interpreted, since the page forbids to
+// compile them.
+function specification(place) {
+  const spec = structuredClone(data.charts[place.dataset.chart]);
+  for (const [name, rows] of Object.entries(spec.datasets)) {
+    spec.datasets[name] = rows.filter(row => !undrawn.has(row.model));
+  }
+  return spec;
+}
+async function draw(place) {
+  place.view?.finalize();
+  const options = { ast: true, actions: false, renderer: "svg", logLevel: 1 };
+  place.view = (await vegaEmbed(place, specification(place), options)).view;
+  place.classList.add("done");
+}
+const watcher = new IntersectionObserver(entries => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    watcher.unobserve(target);
+    draw(target);
+  }
+}, { rootMargin: "200px" });
+
+// The numbers of a chart, as its marks say them, in a table that is made when it is unfolded.
+function fill(details) {
+  const places = all("[data-chart]", details.parentNode).filter(x => !x.matches(".filtered"));
+  const rows = places.flatMap(place => Object.values(specification(place).datasets).flat()
+    .filter(row => row.said).map(row => ({ ...(place.dataset.model && { model: place.dataset.model }), ...row.said })));
+  const heads = [...new Set(rows.flatMap(Object.keys))];
+  const table = document.createElement("table");
+  const add = (tag, row, text) => row.appendChild(document.createElement(tag)).textContent = text;
+  const head = table.createTHead().insertRow();
+  heads.forEach(name => add("th", head, name));
+  const body = table.createTBody();
+  for (const row of rows) {
+    const line = body.insertRow();
+    heads.forEach(name => add("td", line, row[name] ?? ""));
+  }
+  details.replaceChildren(details.firstElementChild, table);
+}
+all(".numbers").forEach(each => each.addEventListener("toggle", () => each.open && fill(each)));
+
+// On paper there are no tabs and nothing to unfold: everything is drawn.
 let folded = [];
 window.addEventListener("beforeprint", () => {
-  folded = all("details:not([open])");
+  folded = all("details:not([open], .numbers)");
   folded.forEach(each => { each.open = true; });
-  all("[data-chart]").filter(place => !place.closest(".filtered")).forEach(place => draw(place, 660));
+  all("[data-chart]:not(.done)").filter(place => !place.closest(".filtered")).forEach(draw);
 });
-window.addEventListener("afterprint", () => {
-  folded.forEach(each => { each.open = false; });
-  redraw();
-});
+window.addEventListener("afterprint", () => folded.forEach(each => { each.open = false; }));
+
+const controls = document.getElementById("controls");
+if (controls) {
+  // On a phone they would push what was found out of sight.
+  if (innerWidth < 640) document.getElementById("choices").open = false;
+  // Not every way of choosing an option gives both.
+  for (const kind of ["input", "change"]) controls.addEventListener(kind, filter);
+  controls.addEventListener("submit", event => event.preventDefault());
+  all("[data-tick]").forEach(button => button.addEventListener("click", () => {
+    boxes.forEach(box => {
+      if (!hidden.has(box.dataset.draw)) box.checked = Boolean(button.dataset.tick);
+    });
+    filter();
+  }));
+  const named = tabs.find(tab => "#" + tab.getAttribute("aria-controls") === location.hash);
+  open(named ?? tabs[0]);
+  // The address has scrolled past parts that are hidden now.
+  scrollTo(0, 0);
+  filter();
+}

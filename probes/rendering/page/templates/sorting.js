@@ -1,10 +1,10 @@
 // Sorting: numbers descend at first, names and ranks ascend; what has no score comes last.
 function sort(head) {
   const body = head.closest("table").tBodies[0];
-  const numeric = head.cellIndex > 0;
-  const old = head.getAttribute("aria-sort");
-  const up = old ? old === "descending" : !numeric || "rank" in head.dataset;
   const value = row => row.cells[head.cellIndex].dataset.value;
+  const numeric = [...body.rows].every(row => !isNaN(value(row)));
+  const old = head.getAttribute("aria-sort");
+  const up = old ? old === "descending" : !numeric || head.textContent.endsWith("rank");
   const order = (a, b) => (numeric ? a - b : a.localeCompare(b)) * (up ? 1 : -1);
   const rows = [...body.rows].sort((a, b) => {
     const [x, y] = [value(a), value(b)];
@@ -14,6 +14,6 @@ function sort(head) {
   head.setAttribute("aria-sort", up ? "ascending" : "descending");
   body.append(...rows);
 }
-for (const button of all(".sortable button")) {
+for (const button of all(".sortable thead button")) {
   button.addEventListener("click", () => sort(button.closest("th")));
 }

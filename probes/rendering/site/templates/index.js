@@ -10,14 +10,14 @@ function filter() {
   let any = false;
   for (const section of all("main section")) {
     const fits = Object.entries(asked).every(([name, value]) => section.dataset[name] === value);
-    const shown = !fits ? [] : all("tbody tr[data-name]", section).filter(row => {
-      const hit = row.dataset.name.toLowerCase().includes(text.toLowerCase());
-      const keep = hit && (twins || !row.classList.contains("twin"));
+    const shown = !fits ? [] : all("tbody tr[data-model]", section).filter(row => {
+      const hit = row.dataset.model.toLowerCase().includes(text.toLowerCase());
+      const keep = hit && (twins || !row.classList.contains("faint"));
       row.classList.toggle("filtered", !keep);
       return keep;
     });
-    shown.forEach(row => names.add(row.dataset.name));
-    const keep = shown.length > 0 || (fits && !section.querySelector(".sortable"));
+    shown.forEach(row => names.add(row.dataset.model));
+    const keep = shown.length > 0 || (fits && !section.querySelector("tr[data-model]"));
     section.classList.toggle("filtered", !keep);
     any ||= keep;
   }

@@ -1,0 +1,120 @@
+"""Validation of stored records: what a measurement cannot have found is refused, with the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from probes.measurements.columns import WHOLE, columns_of
+from probes.measurements.measurement import get_measurement, measurements
+from probes.measurements.scores import SUMS, read_predictions
+from probes.records.charts import Curves
+from probes.records.files import has_arrays, read_arrays, unreadable
+from probes.records.record import Record
+from probes.records.result import SCORES, Result
+from probes.statistics.metrics import bounds_of
+
+
+def as_result(record: Record, path: Path) -> Result:
+    """A record of scores as a result, without evidence.
+
+    Raises:
+        UserError: it is not one, or has a score that its metric cannot have.
+    """
+    _require_possible(record, path)
+    try:
+        fields = {name: getattr(record, name) for name in type(record).model_fields}
+        return Result.model_validate({**fields, "path": path})
+    except ValueError as error:
+        raise unreadable(path, error) from error
+
+
+def _require_possible(record: Record, path: Path) -> None:
+    """Check that a record can be one of its measurement.
+
+    It has a task or none, options as the measurement has them, and no impossible number of the
+    suite's. What plug-ins find may have the name of another metric.
+
+    Raises:
+        UserError: it cannot.
+    """
+    name, rows = record.measurement, record.rows
+    if name not in measurements:
+        return
+    its = get_measurement(name)
+    if (its.of == "task") != bool(record.task):
+        what = "without" if record.task is None else "with"
+        raise unreadable(path, ValueError(f"a record of {name} {what} a task"))
+    if measurements.origin(name) is not None:
+        return
+    if record.measurement_version == its.version:
+        options, settings = its.options, record.settings
+        if missing := options.model_fields.keys() - settings.keys():
+            raise unreadable(path, ValueError(f"no option {min(missing)}"))
+        try:
+            options.model_validate({option: settings[option] for option in options.model_fields})
+        except ValueError as error:
+            raise unreadable(path, error) from error
+    bounds = {metric: bounds_of(metric) for metric in set(rows.metric)}
+    for metric, value, layer in zip(rows.metric, rows.value, rows.layer, strict=True):
+        low, high = bounds[metric]
+        if value is not None and not low <= value <= high:
+            of_layer = "" if layer is None else f" of layer {layer}"
+            raise unreadable(path, ValueError(f"{metric}{of_layer} is {value:.6g}"))
+
+
+def validated(record: Record, path: Path) -> Record:
+    """A record that can be one of its measurement; one of scores as a `Result`.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if record.measurement == SCORES:
+        record = as_result(record, path)
+    else:
+        _require_possible(record, path)
+    columns = columns_of(record).items()
+    whole = [(name, [x.of(record)]) for name, x in columns if x.kind == WHOLE]
+    whole += [("layer", [*record.rows.layer]), ("n", [*record.rows.n])]
+    for name, values in (*whole, ("extent", [*record.extent.values()])):
+        if beyond := [x for x in values if x is not None and abs(x) >= 1 << 63]:
+            raise unreadable(path, ValueError(f"{name} is {beyond[0]}"))
+    return record
+
+
+MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
+"""What showing rows may raise that do not fit together."""
+
+
+def require_sound(record: Record, path: Path) -> None:
+    """Check what a record and the arrays beside it hold. Unloaded plug-ins are not checked.
+
+    Raises:
+        UserError: its rows do not fit the measurement, a number is impossible, or the arrays cannot
+            be read.
+    """
+    validated(record, path)
+    if path.with_suffix(".npz").exists():
+        if record.measurement == SCORES and not has_arrays(path, SUMS):
+            read_predictions(path)
+        else:
+            read_arrays(path, record.arrays)
+    _require_shown(record, path)
+
+
+def _require_shown(record: Record, path: Path) -> None:
+    """Raise UserError unless tables and charts of a typed record of the suite's can be made."""
+    if record.measurement not in measurements or measurements.origin(record.measurement):
+        return
+    its = get_measurement(record.measurement)
+    if its.of == "task":
+        return
+    try:
+        for table in its.tables([record]):
+            _ = table.texts
+        named = {record.model.name: record}
+        stored = {record.model.name: path} if path.with_suffix(".npz").exists() else {}
+        for chart in its.charts(named, stored):
+            if not isinstance(chart, Curves) and chart.fault:
+                raise ValueError(f"the chart {chart.name!r} has {chart.fault}")
+    except MISFITS as error:
+        raise unreadable(path, error) from error

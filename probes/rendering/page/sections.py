@@ -1,0 +1,383 @@
+"""Sections of the page: sentences, charts and tables of what may stand together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from probes.boards.breakdown_tables import evidence_tables
+from probes.boards.claims.claim_reports import NOTE, claims_table, make_reports
+from probes.boards.comparable import SAME_VECTORS, twins_of
+from probes.boards.groups import CorpusGroup, Group, TaskResults
+from probes.boards.layer_tables import score_tables
+from probes.boards.ranking_tables import size_cells
+from probes.boards.separability import sentence, separability
+from probes.measurements.cells import group_cell, group_metric_title, score_cell
+from probes.measurements.columns import values
+from probes.measurements.measurement import probe_measurements
+from probes.records.charts import Chart, Curves
+from probes.records.header import CorpusRecord
+from probes.records.record import Record, model_title
+from probes.records.result import Result
+from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.rendering.page.page_charts import (
+    PageChart,
+    PageModel,
+    expected_layers,
+    not_measured,
+    page_chart,
+)
+
+MOST_OPENED = 3
+"""Number of trained models that the overview shows unfolded."""
+
+
+@dataclass
+class Section:
+    """A part of the page.
+
+    Attributes:
+        said: paragraphs.
+        points: items of a list.
+        missing: what could not be shown, and why.
+        model, groups, task: by which the page is filtered; None for no filter.
+        folded: None for a part that cannot be folded.
+    """
+
+    title: str = ""
+    said: Sequence[str] = ()
+    points: Sequence[str] = ()
+    charts: Sequence[PageChart] = ()
+    tables: Sequence[Table] = ()
+    sections: Sequence[Section] = ()
+    missing: Sequence[str] = ()
+    model: str | None = None
+    groups: str | None = None
+    task: str | None = None
+    folded: bool | None = None
+
+
+def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Section:
+    """What was found: for each model sentences and the table of layers; the curves of all."""
+    trained = [label for label, model in models.items() if not model.random]
+    found = []
+    for id, group in groups.items():
+        own = [_layers(group, label, trained[:MOST_OPENED]) for label in group.models]
+        charts = [
+            page_chart(unit.score_curves, list(models), f"{unit.title}, n = {unit.n}", unit.name)
+            for unit in group.units
+        ]
+        alone = [
+            unit.title
+            for unit in group.units
+            if all(x.model.random_seed is None for x in unit.results.values())
+        ]
+        missing = [f"No random twin among the results on {', '.join(alone)}."] if alone else []
+        found.append(Section(group.title, charts=charts, missing=missing, sections=own, groups=id))
+    return Section(sections=found)
+
+
+def _layers(group: Group, label: str, opened: Sequence[str]) -> Section:
+    results = [unit.floored[label] for unit in group.units if label in unit.results]
+    # A model that was never trained is a floor of others.
+    points = [sentence(x) for x in results if x.model.random_seed is None]
+    tables = list(score_tables(results))
+    folded = label not in opened
+    return Section(label, points=points, tables=tables, model=label, folded=folded)
+
+
+def leaderboard(groups: Mapping[str, Group]) -> Section:
+    """Each model's best layer by task."""
+    said = [
+        "Each model at its best layer, by task. Click a column heading to sort by it; models "
+        "without a score come last. Overlapping intervals do not show that two models are equal: "
+        "python -m probes compare tests pairs. Separate tables are for different texts or probes "
+        "and cannot be compared with each other."
+    ]
+    every = [Section(tables=[_best_layers(group)], groups=id) for id, group in groups.items()]
+    return Section(said=said, sections=every)
+
+
+def _best_layers(group: Group) -> Table:
+    rows = []
+    for model, results in group.paths.items():
+        cells = [
+            _best(unit, model) if model in unit.results else Cell(NOTHING, note="no result")
+            for unit in group.units
+        ]
+        size = size_cells(next(iter(results.values())))
+        rows.append(TableRow.of(model, *size, *cells, model=model))
+    heads = (
+        "model",
+        "parameters",
+        "layers",
+        *(f"{unit.title}\nn = {unit.n}" for unit in group.units),
+    )
+    return Table(group.title, heads, tuple(rows))
+
+
+def _best(unit: TaskResults, model: str) -> Cell:
+    result = unit.floored[model]
+    best, metric = result.best_layer, result.task.metric
+    layer = f"layer {best} of {result.model.n_layers}"
+    note = "no best layer" if result.best_number is None else layer
+    floored = result.is_floored(best)
+    return score_cell(result.score(best), result.interval(best), metric, note=note, floored=floored)
+
+
+def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> Section:
+    """Charts of the evidence behind scores by task, and tables of each model."""
+    sections = []
+    for id, group in groups.items():
+        charts: list[PageChart] = []
+        lacking = []
+        for unit, chart in _evidence(group):
+            charts.append(page_chart(chart, models, f"{chart.title} · {unit.title}", unit.name))
+            lacking.append((chart.title, unit.name, chart.missing))
+        if located := expected_layers(group):
+            charts.append(located)
+        grid = separability(group.paths)
+        charts.append(page_chart(grid, models))
+        lacking.append((grid.title, "", grid.missing))
+        tables = {
+            label: evidence_tables(list(results.values())) for label, results in group.paths.items()
+        }
+        own = [_tables(label, chain(*each.values())) for label, each in tables.items() if each]
+        if own or any(chart.panels for chart in charts):
+            missing = not_measured(lacking)
+            sections.append(
+                Section(group.title, charts=charts, missing=missing, sections=own, groups=id)
+            )
+    said = ["What stands behind the scores. Bands are 95 % intervals."]
+    return Section(said=said, sections=sections)
+
+
+def _evidence(group: Group) -> Iterator[tuple[TaskResults, Curves]]:
+    for each in probe_measurements():
+        for unit in group.units:
+            if any(map(each.own, unit.results.values())):
+                for chart in each.charts(unit.results):
+                    if isinstance(chart, Curves):
+                        yield unit, chart
+
+
+def _tables(label: str, tables: Iterable[Table]) -> Section:
+    return Section(f"{label}: tables", tables=list(tables), model=label, folded=True)
+
+
+def breakdowns(groups: Mapping[str, Group]) -> Section:
+    """Scores by group of examples at each model's best layer."""
+    said = [
+        "Test scores within groups of examples, at each model's best layer. python -m probes show "
+        "gives them for every layer and label."
+    ]
+    every = [
+        Section(
+            group.title,
+            sections=[
+                Section(tables=[_by_group(unit)], task=unit.name)
+                for unit in group.units
+                if any(unit.first.examples.groups.values())
+            ],
+            groups=id,
+        )
+        for id, group in groups.items()
+    ]
+    return Section(said=said, sections=[each for each in every if each.sections])
+
+
+def _by_group(unit: TaskResults) -> Table:
+    first = unit.first
+    groups = {name: n for name, n in first.examples.groups.items() if n}
+    rows = []
+    for model, result in unit.results.items():
+        best = result.best_layer
+        cells = (group_cell(result, best, name) for name in groups)
+        rows.append(TableRow.of(f"{model}, layer {best}", *cells, model=model))
+    heads = ("model", *(f"{name}\nn = {n:,}" for name, n in groups.items()))
+    return Table(f"{unit.name}: {group_metric_title(first)}", heads, tuple(rows))
+
+
+def of_measurement(
+    given: Sequence[CorpusGroup], scored: Mapping[str, Group], models: Sequence[str]
+) -> Section:
+    """The charts and tables of one measurement of a corpus.
+
+    Args:
+        given: its records, by what may stand together.
+        scored: groups of scores on the page, by identifier.
+    """
+    sections = []
+    for each in given:
+        text = each.first.corpus.fingerprint
+        same = [x for x, own in scored.items() if own.units[0].first.corpus.fingerprint == text]
+        charts, tables = each.charts(), each.measurement.tables
+        sections.append(
+            Section(
+                each.title,
+                charts=[
+                    page_chart(part, models, title)
+                    for chart in charts
+                    for title, part in _panels(chart)
+                ],
+                sections=[_tables(label, tables([own])) for label, own in each.records.items()],
+                missing=not_measured((chart.title, "", chart.missing) for chart in charts),
+                groups=" ".join(same),
+            )
+        )
+    summary = given[0].measurement.summary
+    said = [f"{summary[:1].upper()}{summary[1:]}. Bands are 95 % intervals."]
+    return Section(said=said, sections=sections)
+
+
+def _panels(chart: Chart) -> Iterator[tuple[str, Chart]]:
+    """The chart with its title, or, if it has panels, each as a chart of its own."""
+    if not isinstance(chart, Curves) or chart.panels == [chart]:
+        yield chart.title, chart
+    else:
+        yield from ((f"{chart.title} · {part.title}", part) for part in chart.panels)
+
+
+def claims(
+    groups: Mapping[str, Group], found: Mapping[Path, Result], others: Mapping[Path, Record]
+) -> Section:
+    """Claims of two papers, tested on each model; or why there are none."""
+    said = [
+        "Claims of two papers (Rogers et al. 2020; Kovaleva et al. 2019), tested on these results. "
+        + NOTE
+    ]
+    sections = [
+        Section(
+            group.title,
+            sections=[
+                _claims(label, paths, group, others, folded=place > 0)
+                for place, (label, paths) in enumerate(group.paths.items())
+            ],
+            groups=id,
+        )
+        for id, group in groups.items()
+    ]
+    subjects = {values(result, SAME_VECTORS) for result in found.values()}
+    alone = {path: x for path, x in others.items() if values(x, SAME_VECTORS) not in subjects}
+    if reports := make_reports({}, "", alone):
+        tables = [replace(claims_table(report, ""), notes=()) for report in reports]
+        sections.append(Section("Without scores", tables=tables))
+    return Section(said=said, sections=sections)
+
+
+def _claims(
+    label: str,
+    paths: Mapping[Path, Result],
+    group: Group,
+    others: Mapping[Path, Record],
+    *,
+    folded: bool,
+) -> Section:
+    first = next(iter(paths.values()))
+    every = {path: result for found in group.paths.values() for path, result in found.items()}
+    twins = twins_of(first, every)
+    subjects = {values(result, SAME_VECTORS) for result in (*paths.values(), *twins.values())}
+    beside = {path: each for path, each in others.items() if values(each, SAME_VECTORS) in subjects}
+    reports = make_reports({**paths, **twins}, group.probe, beside)
+    for report in reports:
+        if report.model == model_title(first):
+            counts = Counter(outcome.verdict for outcome in report.outcomes.values())
+            title = f"{label}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
+            table = claims_table(report, group.probe)
+            tables = [replace(table, notes=table.notes[:-1])]
+            return Section(title, tables=tables, model=label, folded=folded)
+    why = f"{label}: no claim was tested (made by another version of its tasks or probe)."
+    return Section(missing=[why], model=label)
+
+
+def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> Section:
+    """Corpora with licence and citation, models, runs and records behind the page's numbers."""
+    corpora = {record.corpus.digest: record.corpus for record in records}
+    runs: dict[tuple[tuple[str, str], ...], list[Record]] = {}
+    for record in records:
+        said = record.provenance.items() - {("written", record.provenance.get("written"))}
+        runs.setdefault(tuple(sorted(said)), []).append(record)
+    return Section(
+        sections=[
+            Section("Corpora: licence and citation", sections=list(map(_corpus, corpora.values()))),
+            Section("Models", tables=[_models(models)]),
+            Section("Runs", sections=[_run(facts, made) for facts, made in runs.items()]),
+            Section(f"Records: {len(records)}", tables=[_made(records)], folded=True),
+        ],
+        said=[
+            "Charts by Vega, Vega-Lite and Vega-Embed (BSD licence, © University of Washington "
+            "Interactive Data Lab), which are embedded; the page asks the network for nothing."
+        ],
+    )
+
+
+def _facts(facts: Mapping[str, str]) -> Table:
+    rows = tuple(TableRow.of(name, value) for name, value in facts.items())
+    return Table("", ("what", "value"), rows, left=2)
+
+
+def _corpus(corpus: CorpusRecord) -> Section:
+    def counts(given: Mapping[str, int]) -> str:
+        return " · ".join(f"{name} {n:,}" for name, n in given.items()) or "not recorded"
+
+    limit = f", the first {corpus.limit} sentences of train" if corpus.limited else ""
+    facts = {
+        "licence": corpus.licence or "none stated",
+        "sentences": counts(corpus.sentences),
+        "words": counts(corpus.words),
+        "labels made by a machine": ", ".join(corpus.silver) or "none",
+        "notes": counts(corpus.notes) if corpus.notes else "none",
+        "fingerprint": corpus.fingerprint,
+    }
+    citation = corpus.citation or "Not to be cited, or your own text."
+    return Section(f"{corpus.name} {corpus.version}{limit}", [citation], tables=[_facts(facts)])
+
+
+def _models(models: Mapping[str, PageModel]) -> Table:
+    rows = []
+    for label, model in models.items():
+        m = model.record.model
+        seed = NOTHING if m.random_seed is None else str(m.random_seed)
+        numbers = (Cell(f"{x:,}", value=x) for x in (m.n_layers, m.hidden_size, m.parameters))
+        words = m.revision or NOTHING, m.architecture, "yes" if m.causal else "no", seed
+        rows.append(TableRow.of(label, *words, m.digest[:12], *numbers, model=label))
+    heads = ("model", "revision", "architecture", "causal", "random seed", "digest")
+    return Table("", (*heads, "layers", "hidden size", "parameters"), tuple(rows), left=6)
+
+
+def _run(facts: Sequence[tuple[str, str]], made: Sequence[Record]) -> Section:
+    names = ", ".join(dict.fromkeys(record.model.name for record in made))
+    known = dict(facts) or {"provenance": "not recorded"}
+    return Section(f"{len(made)} of {names}", tables=[_facts(known)], folded=True)
+
+
+def _made(records: Sequence[Record]) -> Table:
+    rows = []
+    for record in records:
+        of, examples = f"{record.measurement} v{record.measurement_version}", NOTHING
+        if isinstance(record, Result):
+            task = record.task
+            of = f"{task.name} v{task.version}, {record.probe.family}, {record.view} view"
+            examples = _examples(record)
+        rows.append(
+            TableRow.of(
+                record.model.name + (f" against {record.base.name}" if record.base else ""),
+                f"{record.corpus.name} {record.corpus.version}",
+                f"{of}, {record.pooling} pooling, {record.dtype}",
+                examples,
+                record.key[:8],
+                f"{sum(record.seconds.values()):.1f}",
+            )
+        )
+    heads = ("model", "corpus", "what", "examples, train / dev / test", "key", "seconds")
+    return Table("", heads, tuple(rows), left=5)
+
+
+def _examples(result: Result) -> str:
+    n = result.examples.n
+    excluded = sum(result.examples.excluded.get("test", {}).values())
+    examples = " / ".join(f"{n[split]:,}" for split in ("train", "dev", "test") if split in n)
+    return examples + f"; {excluded:,} of test left out" * bool(excluded)

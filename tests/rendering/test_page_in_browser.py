@@ -1,0 +1,228 @@
+"""The report in a real browser."""
+
+import re
+
+import pytest
+from results_by_hand import changed, make_full_result, make_result
+
+from probes.rendering.page.page import write_page
+
+pytestmark = pytest.mark.integration
+
+EVIL = "<script>alert(1)</script>"
+TASK = "</script><script>alert(2)</script>"
+NAMES = "#leaderboard tbody th"
+SCORES = "pos (accuracy), n = 9"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_current():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("probes.boards.comparable.is_current", lambda _: True)
+        yield
+
+
+@pytest.fixture(scope="module")
+def some(tmp_path_factory):
+    """Three models, one random, one of an evil name; a result without evidence and a score."""
+    folder = tmp_path_factory.mktemp("some")
+    found = [
+        make_full_result("pos", (0.5, 0.7, 0.6), model="beta"),
+        make_full_result(
+            "pos", (0.4, 0.3, 0.45), model="random:beta", random_seed=0, located=False
+        ),
+        make_full_result("pos", (0.5, 0.9, 0.8), model=EVIL),
+        make_full_result(TASK, (0.2, 0.25, 0.3), model="beta"),
+        make_result("chunking", (0.3, 0.4, None), model="beta", p_best=False, metric="span_f1"),
+        make_full_result("chunking", (0.3, 0.5, 0.2), model=EVIL, metric="span_f1"),
+    ]
+    found = [changed(r, "model", digest=r.model.name) for r in found]
+    return write_page(
+        {folder / f"{i}.json": r for i, r in enumerate(found)}, folder / "p.html", EVIL
+    )
+
+
+@pytest.fixture
+def page(browser, some):
+    browser.emulate()
+    browser.open(some)
+    yield browser
+    assert browser.errors() == []
+
+
+DRAWN = """
+    const figure = [...document.querySelectorAll("figure")].find(
+      x => x.querySelector("h5").textContent === arguments[0]);
+    const place = figure.querySelector(".chart");
+    place.scrollIntoView();
+    if (!place.matches(".done")) return null;
+    return [...place.querySelectorAll(".mark-symbol path")].map(x => x.__data__.datum);
+"""
+
+
+def drawn(browser, title=SCORES):
+    """Names of the models in a chart."""
+    browser.until(f"return (() => {{ {DRAWN} }})() !== null", title)
+    return list(dict.fromkeys(x["model"] for x in browser.js(DRAWN, title)))
+
+
+def test_the_page_opens_with_what_was_found(page):
+    assert page.js("return document.querySelector('[aria-selected=true]').id") == "tab-overview"
+    assert (
+        "pos is decoded best at layer 1 of 2: accuracy 70.0 [68.0, 72.0], 20.0 points above the "
+        "floor of 50.0 (layer 0)."
+    ) in page.texts("#overview li")
+    opened = "return [...document.querySelectorAll('#overview details[open]')].map(x => x.parentNode.dataset.model)"
+    assert page.js(opened) == [EVIL, "beta"]
+    drawn(page)
+    points = page.js(DRAWN, SCORES)
+    faint = {(x["model"], x["x"]) for x in points if x.get("floored")}
+    assert ("beta", 0) in faint
+    assert ("beta", 1) not in faint
+
+
+def test_heads_sort_and_missing_scores_stay_last(page):
+    page.one("#tab-leaderboard").click()
+    names = lambda: [x.split()[1] for x in page.texts(NAMES)]  # noqa: E731
+    assert names() == [EVIL, "beta", "random:beta"]
+    pos, chunking = page.all("#leaderboard thead button")[3:5]
+    for order in ([EVIL, "beta", "random:beta"], ["random:beta", "beta", EVIL]):
+        pos.click()
+        assert names() == order
+    assert pos.find_element("xpath", "..").get_attribute("aria-sort") == "ascending"
+    for _ in range(2):
+        chunking.click()
+        assert names()[-1] == "random:beta"
+    assert pos.find_element("xpath", "..").get_attribute("aria-sort") is None
+
+
+def test_filters_narrow_tables_and_charts(page):
+    from selenium.webdriver.support.ui import Select
+
+    assert set(drawn(page)) == {"beta", "random:beta", EVIL}
+    page.one("[data-draw='random:beta']").click()
+    assert set(drawn(page)) == {"beta", EVIL}
+    page.one("[data-tick='']").click()
+    assert drawn(page) == []
+    page.one("[data-tick=all]").click()
+    page.one("#search").send_keys("BETA")
+    page.one("#tab-leaderboard").click()
+    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta", "random:beta"]
+    assert page.one("#count").text == "2 of 3 models"
+    page.one("#random").click()
+    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta"]
+    page.one("#tab-overview").click()
+    assert drawn(page) == ["beta"]
+    Select(page.one("#task")).select_by_index(1)
+    assert page.texts("#overview h5") == [SCORES]
+
+
+def test_a_chart_says_its_numbers(page):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    drawn(page)
+    point = page.js(
+        "return [...document.querySelector('#overview .chart').querySelectorAll('.mark-symbol path')]"
+        ".findLast(x => x.__data__.datum.model === 'beta' && x.__data__.datum.x === 0)"
+    )
+    ActionChains(page.driver).move_to_element(point).perform()
+    page.until("return !!document.querySelector('#vg-tooltip-element.visible')")
+    shown = page.one("#vg-tooltip-element").text.splitlines()
+    assert shown == ["layer 0", "model beta", "accuracy, % 50.0 [48.0, 52.0]"]
+    page.all("#overview .numbers summary")[0].click()
+    page.until("return !!document.querySelector('#overview .numbers table')")
+    assert page.texts("#overview .numbers tr")[:2] == [
+        "layer model accuracy, %",
+        f"0 {EVIL} 50.0 [48.0, 52.0]",
+    ]
+
+
+def test_the_page_can_be_used_by_keyboard(page):
+    from selenium.webdriver.common.keys import Keys
+
+    page.one("#tab-overview").send_keys(Keys.ARROW_RIGHT)
+    assert page.js("return document.activeElement.id") == "tab-leaderboard"
+    assert page.one("#leaderboard").is_displayed()
+    assert not page.one("#overview").is_displayed()
+    page.driver.switch_to.active_element.send_keys(Keys.END)
+    assert page.one("#sources").is_displayed()
+    page.driver.switch_to.active_element.send_keys(Keys.TAB)
+    assert page.js("return getComputedStyle(document.activeElement).outlineStyle") != "none"
+    page.one("#tab-leaderboard").click()
+    head = page.all("#leaderboard thead button")[3]
+    head.send_keys(Keys.ENTER)
+    assert head.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
+
+
+def test_dark_mode_is_readable(page):
+    for dark in (False, True):
+        page.emulate(dark=dark)
+        drawn(page)
+        paper, ink, tick = page.js(
+            "const of = (x, k) => getComputedStyle(document.querySelector(x))[k];"
+            "return [of('body', 'backgroundColor'), of('body', 'color'),"
+            " of('.role-axis-label text', 'fill')]"
+        )
+        assert contrast(paper, ink) > 7
+        assert tick == ink
+    page.emulate()
+
+
+def contrast(one, other):
+    def luminance(colour):
+        parts = [int(x) / 255 for x in re.findall(r"\d+", colour)[:3]]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return sum(w * x for w, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_printing_unfolds_everything_and_hides_controls(page):
+    left = "details:not([open], .numbers), .chart:not(.done)"
+    page.js(
+        f"addEventListener('beforeprint', () => {{ window.left = "
+        f"document.querySelectorAll('{left}').length }})"
+    )
+    assert page.pdf().startswith(b"%PDF")
+    assert page.js("return window.left") == 0
+    page.emulate(media="print", dark=True)
+    assert not any(x.is_displayed() for x in page.all(".controls, .numbers"))
+    assert all(x.is_displayed() for x in page.all(".panel"))
+    assert page.js("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.emulate()
+
+
+def test_names_are_text(page):
+    assert EVIL in page.one("h1 + p").text
+    assert not page.js("return [...document.scripts].some(x => x.textContent.includes('alert('))")
+    assert EVIL in drawn(page)
+    assert any(TASK in x for x in page.texts("#overview h5"))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_part_fits_any_width(page, some, width):
+    page.emulate(width=width)
+    for part in ("overview", "leaderboard", "evidence", "breakdowns", "claims", "sources"):
+        page.open(some, part)
+        assert page.js("return document.documentElement.scrollWidth") <= width
+
+
+def test_fifty_models(browser, tmp_path):
+    found = {}
+    for i in range(50):
+        scores = [0.5 + 0.004 * i + 0.01 * layer for layer in range(13)]
+        result = make_full_result("pos", scores, model=f"org/model-{i:02}")
+        found[tmp_path / f"{i}.json"] = changed(result, "model", digest=str(i))
+    browser.emulate()
+    browser.open(write_page(found, tmp_path / "p.html", "fifty"), "leaderboard")
+    assert len(browser.texts(NAMES)) == 50
+    browser.all("#leaderboard thead button")[3].click()
+    assert browser.texts(NAMES)[0].endswith("org/model-49")
+    browser.one("#tab-overview").click()
+    assert len(drawn(browser)) == 8
+    browser.one("[data-tick='all']").click()
+    assert len(drawn(browser)) == 50
+    browser.one("#search").send_keys("model-4")
+    assert len(drawn(browser)) == 10
+    assert browser.errors() == []
