@@ -60,6 +60,7 @@ class Look:
         paper: the ground, None for none.
         titled: whether charts have titles.
         hover: whether marks say their numbers where they are pointed at.
+        models: all that are shown together, which have the same colours in every chart.
     """
 
     width: float = COLUMN * INCH
@@ -70,6 +71,7 @@ class Look:
     paper: str | None = "white"
     titled: bool = True
     hover: bool = False
+    models: tuple[str, ...] = ()
 
     def columns(self, panels: int, least: float = 15) -> int:
         """How many panels stand beside each other, each at least `least` letters wide."""
@@ -193,12 +195,15 @@ def _marks(frame: pd.DataFrame, look: Look) -> alt.Shape:
 _MARKED = alt.FieldOneOfPredicate("mark", [*MARKS])
 
 
-def series(names: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
+def series(names: Sequence[str], among: Iterable[str] = ()) -> tuple[alt.Scale, alt.Scale]:
     """Colours and dashes of models: random twins are dotted, in their model's colour.
 
     Lines of other things have colours of their own; of many, shades that have an order.
+
+    Args:
+        among: further names, whose colours they do not take.
     """
-    colours = distinct(dict.fromkeys(map(pretrained_name, names)))
+    colours = distinct(dict.fromkeys(map(pretrained_name, (*among, *names))))
     given = (
         [colours[pretrained_name(name)] for name in names],
         [SOLID if pretrained_name(name) == name else DOTTED for name in names],
@@ -232,7 +237,7 @@ def lines(
     frame["level"] = frame.get("level", math.nan)
     shown = frame[frame["value"].notna()]
     names = list(dict.fromkeys(shown[by]))
-    colours, dashes = series(names)
+    colours, dashes = series(names, look.models if by == "model" else ())
     columns = look.columns(frame["panel"].nunique())
     width = look.panel(columns, 5 if y else 3.6)
     key: dict[str, Any] = {"legend": None}
@@ -435,7 +440,7 @@ def points(
     """
     order, models = list(dict.fromkeys(frame["name"])), list(dict.fromkeys(frame["model"]))
     kinds = list(dict.fromkeys(frame["kind"]))
-    colours, dashes = series(models)
+    colours, dashes = series(models, look.models)
     scale = alt.Scale(domain=[0, longest], nice=False, clamp=True)
     frame = frame.assign(value=frame["value"].astype(float), place=frame["model"].map(models.index))
     base = alt.Chart(rows(frame)).encode(

@@ -149,6 +149,12 @@ def test_random_twins_are_dotted_in_their_models_colour():
     assert scale_of(chart, "strokeDash") == {"m": [1, 0], "random:m": [1, 1.5], "n": [1, 0]}
 
 
+def test_models_that_are_shown_together_keep_their_colours():
+    look = Look(models=("k", "m", "random:m", "n"))
+    colours = {"m": COLOURS[1], "random:m": COLOURS[1], "n": COLOURS[2]}
+    assert scale_of(charts.lines(CURVES, look), "color") == colours
+
+
 def test_many_lines_have_colours_of_their_own():
     many = pd.concat([CURVES[:3].assign(line=f"layer {i}") for i in range(9)])
     colours = scale_of(charts.lines(many, PAPER, by="line"), "color")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import altair as alt
 
-from probes.boards.groups import Group
 from probes.records.charts import Curves, Point
 from probes.rendering.drawing.style import (
     DASHED,
@@ -18,19 +16,14 @@ from probes.rendering.drawing.style import (
     SOLID,
     Drawing,
     Looks,
-    Mark,
     Style,
     layered,
-    looks_of_lines,
     looks_of_models,
-    stacked,
     table,
     wrapped,
 )
 from probes.rendering.palette import shades
 from probes.statistics.metrics import shown
-
-BASELINE = "type majority"
 
 FADED = 0.3
 """Opacity of the marks of scores that are not above their floor."""
@@ -43,55 +36,6 @@ class _Level(NamedTuple):
     name: str
     value: float
     text: str
-
-
-def of_group(group: Group, style: Style, room: float) -> Drawing:
-    """The layer curves of all models of a group: a panel per task."""
-    columns = style.columns(len(group.units), 115)
-    looks = looks_of_models(group.models)
-    panels = []
-    for unit in group.units:
-        found = unit.score_curves
-        levels = {name: found.levels[name] for name in {BASELINE} & found.levels.keys()}
-        panels.append(
-            panel(
-                replace(found, title=group.short_title(unit), levels=levels),
-                looks,
-                style,
-                room / columns,
-                named=False,
-            )
-        )
-    marks = [*looks.marks(), Mark(BASELINE, style.soft, DASHED)]
-    return stacked(panels, columns, "", style, marks, room)
-
-
-def of_curves(curves: Curves, style: Style, room: float) -> Drawing:
-    """One model has its lines in one panel; of several models, each line has a panel.
-
-    If the chart has panels, each is drawn so.
-    """
-    one = len(curves.models) == 1
-    looks = looks_of_lines(curves.lines) if one else looks_of_models(list(curves.models))
-    whole = curves.panels == [curves]
-    drawn = [
-        _of_line(part, line)
-        for part in ([replace(curves, title="")] if whole else curves.panels)
-        for line in ([""] if one else curves.lines)
-    ]
-    columns = style.columns(len(drawn), 115)
-    panels = [
-        panel(part, looks, style, room / columns, axis=curves.axis if place % columns == 0 else "")
-        for place, part in enumerate(drawn)
-    ]
-    marks = [mark for mark in looks.marks() if mark.name]
-    return stacked(panels, columns, curves.title, style, marks, room, one_scale=whole)
-
-
-def _of_line(curves: Curves, line: str) -> Curves:
-    """One line of all models; with no name, all lines."""
-    models = {m: [p for p in points if line in ("", p.line)] for m, points in curves.models.items()}
-    return replace(curves, models=models, title=", ".join(filter(None, [curves.title, line])))
 
 
 def looks_of_both(curves: Curves, models: Sequence[str]) -> Looks:

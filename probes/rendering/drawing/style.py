@@ -6,7 +6,7 @@ The width of text is estimated here, since nothing measures it before a chart is
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,13 +14,7 @@ import altair as alt
 
 from probes.common.errors import printable_lines
 from probes.extraction.model_names import pretrained_name
-from probes.rendering.palette import COLOURS, SYMBOLS, css, distinct
-
-INCH = 72
-"""Units of a drawing: points on paper, pixels on a page."""
-
-COLUMN, WIDE = 3.3, 6.8
-"""Widths in inches: of a column, and of a page of two."""
+from probes.rendering.palette import COLOURS, SYMBOLS, css
 
 FONTS = "Liberation Sans, DejaVu Sans, Arial, sans-serif"
 """The first comes with vl-convert; letters that it lacks are drawn in another installed font."""
@@ -45,7 +39,7 @@ class Style:
         hover: whether marks say their numbers.
     """
 
-    width: float = COLUMN * INCH
+    width: float = 237.6
     font: str = FONTS
     title: float = 8
     text: float = 6.8
@@ -259,13 +253,6 @@ def looks_of_models(models: Sequence[str]) -> Looks:
         {model: DOTTED if model in random else SOLID for model in models},
         frozenset(random),
     )
-
-
-def looks_of_lines(lines: Iterable[str]) -> Looks:
-    """How the lines of one model are drawn: in colours of their own; many, from dark to light."""
-    colours = distinct(lines)
-    shapes = [list(SYMBOLS)[i % len(SYMBOLS)] for i in range(len(colours))]
-    return Looks("line", list(colours), list(colours.values()), shapes, "line", {})
 
 
 class Mark(NamedTuple):
