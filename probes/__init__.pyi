@@ -47,14 +47,6 @@ from probes.measurements.measurement import measurement as measurement
 from probes.measurements.pivots import Pivot as Pivot
 from probes.measurements.pivots import Section as Section
 from probes.measurements.plugins import load_file as load_file
-from probes.records.charts import Card as Card
-from probes.records.charts import Curves as Curves
-from probes.records.charts import Gallery as Gallery
-from probes.records.charts import GalleryPanel as GalleryPanel
-from probes.records.charts import Grid as Grid
-from probes.records.charts import Panel as Panel
-from probes.records.charts import Picture as Picture
-from probes.records.charts import Point as Point
 from probes.records.parameters import read_parameters as read_parameters
 from probes.records.probe_spec import ProbeSpec as ProbeSpec
 from probes.records.record import Record as Record

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -30,9 +30,7 @@ from probes.measurements.cells import metric_name, n_of
 from probes.measurements.columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words, is_current
-from probes.measurements.scores import score_curves
 from probes.measurements.validation import validated
-from probes.records.charts import Chart, Curves
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
 from probes.tasks.builtin import table_order
@@ -60,18 +58,6 @@ class TaskResults:
     def n(self) -> str:
         """How many test examples."""
         return n_of(self.results.values())
-
-    @property
-    def score_curves(self) -> Curves:
-        """Scores by layer, in which those are marked that are not above their model's floor."""
-        found = score_curves(self.results)
-        marked = {
-            model: [
-                point._replace(floored=self.floored[model].is_floored(point.x)) for point in points
-            ]
-            for model, points in found.models.items()
-        }
-        return replace(found, models=marked)
 
     @cached_property
     def floored(self) -> dict[str, Result]:
@@ -228,24 +214,6 @@ class CorpusGroup:
     def first(self) -> Record:
         """Any of the records."""
         return next(iter(self.records.values()))
-
-    def charts(self) -> list[Chart]:
-        """The charts that the measurement describes.
-
-        Raises:
-            ValueError: a curve is of none of the models, or the parts of a chart do not fit.
-        """
-        found = list(self.measurement.charts(self.records, self.paths))
-        for chart in found:
-            if fault := self._fault(chart):
-                raise ValueError(f"the chart {chart.name!r} has {fault}")
-        return found
-
-    def _fault(self, chart: Chart) -> str:
-        if not isinstance(chart, Curves):
-            return chart.fault
-        strange = chart.models.keys() - self.records.keys()
-        return f"curves of {', '.join(strange)}" if strange else ""
 
 
 def of_corpora(records: Mapping[Path, Record]) -> dict[Path, Record]:

@@ -5,13 +5,11 @@ This is known once training variance is measured.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from probes.measurements.cells import task_head
 from probes.measurements.resampled import resampled
-from probes.records.charts import Grid, Panel
 from probes.records.files import if_readable
 from probes.records.result import Result
 from probes.statistics.metrics import is_percent, label_of, shown
@@ -58,48 +56,6 @@ def told_apart(result: Result, path: Path) -> set[tuple[int, int]] | None:
     pairs = all_pairs(len(layers))
     p_values = p_values_of([found], pairs)
     return {(layers[i], layers[j]) for (i, j), p in zip(pairs, p_values, strict=True) if p < ALPHA}
-
-
-def separability(models: Mapping[str, Mapping[Path, Result]]) -> Grid:
-    """In how many tasks probes tell two layers apart, for every two layers.
-
-    Args:
-        models: the results of each model, all of one corpus and probe family, by path.
-    """
-    panels, missing, tasks = {}, {}, {}
-    for model, results in models.items():
-        every = {
-            result.task.name: told_apart(result, path)
-            for path, result in results.items()
-            if result.has_all_layers
-        }
-        tested = {task: pairs for task, pairs in every.items() if pairs is not None}
-        if not tested:
-            missing[model] = "no task has training variance and readable predictions at all layers"
-            continue
-        tasks[model] = ", ".join(tested)
-        counts = Counter(pair for pairs in tested.values() for pair in pairs)
-        layers = range(next(iter(results.values())).model.n_layers + 1)
-        values = tuple(
-            tuple(None if i == j else counts[min(i, j), max(i, j)] for j in layers) for i in layers
-        )
-        names = tuple(map(str, layers))
-        panels[model] = Panel(names, names, values)
-    same = len(set(tasks.values())) == 1
-    listed = {*tasks.values()} if same else {f"{model}: {names}" for model, names in tasks.items()}
-    return Grid(
-        "separability",
-        "Number of tasks in which two layers differ significantly",
-        "Differences of test scores at .05, corrected over all pairs of layers of a task; "
-        f"of {'; '.join(sorted(listed))}.",
-        "layer",
-        "layer",
-        panels,
-        digits=0,
-        low=0.0,
-        high=max((len(names.split(", ")) for names in tasks.values()), default=None),
-        missing=missing,
-    )
 
 
 NOTE = (

@@ -28,6 +28,7 @@ from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
 from probes.extraction.sites import sites_of
 from probes.extraction.views import ViewName
+from probes.measurements.chart_views import require_drawable
 from probes.measurements.context import ModelContext, PairContext, TaskContext
 from probes.measurements.measurement import (
     TRANSFER,
@@ -284,9 +285,7 @@ def _require_describable(prepared: Prepared, unit: Unit, record: Record) -> None
     if measurements.origin(unit.measurement) is None:
         return
     shown = scores.with_evidence(record) if scores else record
-    for table in its.tables([shown]):
-        _ = table.texts
-    its.charts({record.model.name: shown})
+    require_drawable(its, shown)
 
 
 def require_memory(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,18 +24,17 @@ from probes.measurements.choosing import (
     unit_of,
     worded,
 )
-from probes.records.charts import UNMEASURED
+from probes.records.result import UNMEASURED
 from probes.statistics.metrics import axis_of, is_percent, label_of
 
 if TYPE_CHECKING:
     from probes.measurements.frame import Findings
     from probes.measurements.measurement import Measurement
-    from probes.records.charts import Card
     from probes.tables.charts import Chart, Look
 
 
 def findings_of(
-    given: Measurement, records: Mapping[str, Any], paths: Mapping[str, Path]
+    given: Measurement, records: Mapping[str, Any], paths: Mapping[str, Path] = MappingProxyType({})
 ) -> Findings:
     """What charts of a measurement are made from.
 
@@ -48,6 +48,31 @@ def findings_of(
     own = {label: record for label, record in every.items() if record is not None}
     without = {x: given.missing_of(records[x]) for x in every.keys() - own}
     return Findings(own, paths, without)
+
+
+def caption(view: Any, found: Findings) -> tuple[str, str]:
+    """Title and note of a chart, with the places that its rows have in place of their axes."""
+    shown = view.chosen(found) if hasattr(view, "chosen") else found.frame
+    return worded(view.title or label_of(view.metric), shown), worded(view.note, shown)
+
+
+def require_drawable(given: Measurement, record: Any, path: Path | None = None) -> None:
+    """Make every table and chart of a record; whatever does not fit together raises an exception.
+
+    Args:
+        record: of evidence, the result that it is shown with.
+        path: of the record, if arrays may be beside it.
+    """
+    from probes.tables.charts import PAPER
+
+    for table in given.tables([record]):
+        _ = table.texts
+    model = record.model.name
+    stored = {model: path} if path and path.with_suffix(".npz").exists() else {}
+    found = findings_of(given, {model: record}, stored)
+    for view in given.charts:
+        if model not in view.missing(found):
+            view.draw(found, PAPER)
 
 
 def lacking(found: Findings, shown: pd.DataFrame) -> dict[str, str]:
@@ -95,13 +120,13 @@ class Lines:
 
     def missing(self, found: Findings) -> dict[str, str]:
         """Why models have no curve, by label."""
-        return lacking(found, self._chosen(found))
+        return lacking(found, self.chosen(found))
 
     def draw(self, found: Findings, look: Look) -> Chart:
         """One model has all lines in a panel; of several, each line has a panel."""
         from probes.tables import charts
 
-        shown = self._chosen(found)
+        shown = self.chosen(found)
         rows = [row for row in rows_in(shown) if row["value"] is not None]
         several = len({row["model"] for row in rows}) > 1
         unit = unit_of(rows[0]) if rows else self._metrics[0]
@@ -141,7 +166,8 @@ class Lines:
     def _metrics(self) -> tuple[str, ...]:
         return (self.metric,) if isinstance(self.metric, str) else self.metric
 
-    def _chosen(self, found: Findings) -> pd.DataFrame:
+    def chosen(self, found: Findings) -> pd.DataFrame:
+        """The rows that are drawn."""
         several = found.frame["model"].nunique() > 1
         where = {**self.where, **self.of_several} if several else self.where
         return chosen(found.frame, self._metrics, where)
@@ -179,7 +205,8 @@ class Cells:
         low, high: ends of the colour scale; None for the least and the greatest value.
         digits: of the numbers in cells.
         where: see `Where`.
-        cards: given what is drawn and a model's label, the card of each cell. Not with `apart`.
+        more: given what is drawn and a model's label, further texts for the tooltip of each cell,
+            by row and column. Not with `apart`.
     """
 
     name: str
@@ -193,17 +220,17 @@ class Cells:
     digits: int = 2
     where: Where = field(default_factory=dict)
     apart: str = ""
-    cards: Callable[[Findings, str], tuple[tuple[Card, ...], ...]] | None = None
+    more: Callable[[Findings, str], Mapping[tuple[int, int], Mapping[str, str]]] | None = None
 
     def missing(self, found: Findings) -> dict[str, str]:
         """Why models have no heat map, by label."""
-        return lacking(found, self._chosen(found))
+        return lacking(found, self.chosen(found))
 
     def draw(self, found: Findings, look: Look) -> Chart:
         """A panel for each model, and each place that stands apart."""
         from probes.tables import charts
 
-        shown = self._chosen(found)
+        shown = self.chosen(found)
         bases = {model: record.base for model, record in found.records.items()}
         pairs = {model: f"{model} × {base.name}" for model, base in bases.items() if base}
         panel = shown["model"].astype(str).replace(pairs)
@@ -218,9 +245,14 @@ class Cells:
                 "value": shown["value"].astype(float),
             }
         )
+        frame["text"] = frame["value"].map(self._text)
+        if self.more and look.hover:
+            texts = {model: self.more(found, model) for model in frame["model"].unique()}
+            places = zip(frame["model"], frame["row"], frame["column"], strict=True)
+            frame["said"] = [texts[model][row, column] for model, row, column in places]
         title = self.title or label_of(self.metric)
         return charts.heat_map(
-            frame.assign(text=frame["value"].map(self._text)),
+            frame,
             look,
             down=self.down.replace("_", " "),
             across=self.across.replace("_", " "),
@@ -230,7 +262,8 @@ class Cells:
             high=self.high,
         )
 
-    def _chosen(self, found: Findings) -> pd.DataFrame:
+    def chosen(self, found: Findings) -> pd.DataFrame:
+        """The rows that are drawn."""
         return chosen(found.frame, [self.metric], self.where)
 
     def _text(self, value: float) -> str:

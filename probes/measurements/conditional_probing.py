@@ -9,7 +9,7 @@ a start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Level, Request, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.charts import UNMEASURED, Chart, Curves
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
-from probes.records.result import Result
+from probes.records.result import UNMEASURED, Result
 from probes.records.row import Row
 from probes.records.values import Interval
 from probes.statistics.bootstrap import Draws, bounds, draws_of, interval, replicates
@@ -68,12 +67,6 @@ def _missing_of(result: Result) -> str:
     return UNMEASURED
 
 
-def _charts(drawn: Sequence[Chart], records: object) -> Sequence[Curves]:
-    """Bits that layers add; points for a regression."""
-    bits, points = (x for x in drawn if isinstance(x, Curves))
-    return [bits if bits.models else points]
-
-
 @measurement(
     "conditional_probing",
     after="scores",
@@ -82,7 +75,6 @@ def _charts(drawn: Sequence[Chart], records: object) -> Sequence[Curves]:
     missing=_missing,
     extent=_extent,
     missing_of=_missing_of,
-    redrawn=_charts,
     views=(
         Pivot(
             "bits per example that a layer adds to layer 0",

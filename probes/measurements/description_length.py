@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.charts import UNMEASURED, Chart, Curves
 from probes.records.probe_spec import ProbeSpec
-from probes.records.result import Result
+from probes.records.result import UNMEASURED, Result
 from probes.records.row import Place, Row
 from probes.records.values import Interval, ends
 from probes.tasks.task import Task
@@ -56,28 +55,6 @@ def _missing_of(result: Result) -> str:
     return UNMEASURED
 
 
-def _charts(drawn: Sequence[Chart], records: Mapping[str, Result]) -> Sequence[Curves]:
-    """Compression by layer; learning curves of three layers and of the labels alone."""
-    compression, learning = (x for x in drawn if isinstance(x, Curves))
-    few = compression.models.keys() & learning.missing.keys()
-    learning.missing.update(dict.fromkeys(few, "too few training examples"))
-    for model, points in learning.models.items():
-        layers = records[model].layers
-        three = {
-            "best layer": records[model].best_layer,
-            "lowest layer": layers[0],
-            "highest layer": layers[-1],
-        }
-        lines = {name: f"layer {layer}" for name, layer in three.items()}
-        learning.models[model] = [
-            point._replace(line=name)
-            for name, line in {**lines, ALONE["baseline"]: ALONE["baseline"]}.items()
-            for point in points
-            if point.line == line
-        ]
-    return [compression, learning]
-
-
 @measurement(
     "description_length",
     after="scores",
@@ -85,7 +62,6 @@ def _charts(drawn: Sequence[Chart], records: Mapping[str, Result]) -> Sequence[C
     missing=_missing,
     fits_at_once=_fits_at_once,
     missing_of=_missing_of,
-    redrawn=_charts,
     views=(
         Pivot(
             "compression: length of the uniform code over that of the training labels",

@@ -23,10 +23,9 @@ from probes.common.arrays import Floats
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import LOCALISATION, Found, Level, Request, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.charts import UNMEASURED
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
-from probes.records.result import Result
+from probes.records.result import UNMEASURED, Result
 from probes.records.row import Row
 from probes.records.values import Estimate, ends
 from probes.statistics.bootstrap import LEVEL, bounds, draws_of, interval, replicates

@@ -13,16 +13,14 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry, did_you_mean
-from probes.measurements.pivots import AnyView, Pivot, charts, tables
-from probes.records.charts import UNMEASURED, Chart, Curves
+from probes.measurements.pivots import AnyView, ChartView, Pivot, tables
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import TREES, Extent, Record, covers, subject_title, united
-from probes.records.result import SCORES, Result
+from probes.records.result import SCORES, UNMEASURED, Result
 from probes.records.row import Place, Row
 from probes.records.table import Table
 from probes.records.values import Frozen
@@ -142,10 +140,6 @@ def _no_more_tables(record: Record) -> Sequence[Table]:
     return ()
 
 
-def _as_drawn(drawn: Sequence[Chart], records: Mapping[str, Any]) -> Sequence[Chart]:
-    return drawn
-
-
 def csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
     """The lines of a CSV file, by column: all numbers of a record as they are."""
     rows, axes = list(record.rows), record.rows.axes
@@ -189,7 +183,6 @@ class Measurement:
             and may be passed on where a licence forbids text.
         missing_of: says why a result lacks it, where curves name those without.
         more_tables: of a record, after those of the views.
-        redrawn: the charts of the views as they are shown.
         csv_lines: the lines of its CSV file, by column.
         csv_name: the name of that file without its ending; the measurement's own if empty.
     """
@@ -213,7 +206,6 @@ class Measurement:
     shares_arrays: bool = False
     missing_of: Callable[[Result], str] = _unmeasured
     more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
-    redrawn: Callable[[Sequence[Chart], Mapping[str, Any]], Sequence[Chart]] = _as_drawn
     csv_lines: Callable[[Record], Iterable[Mapping[str, Place]]] = csv_lines
     csv_name: str = ""
 
@@ -291,29 +283,15 @@ class Measurement:
         found = tables(self.views, long_frame(own), title, notes)
         return [*found, *(table for record in own for table in self.more_tables(record))]
 
-    def charts(
-        self, records: Mapping[str, Any], paths: Mapping[str, Path] | None = None
-    ) -> Sequence[Chart]:
-        """What was found for several models, by label, on one corpus, or for one task.
-
-        Args:
-            records: of all models; curves list those without its record as missing.
-            paths: files, by label, beside which arrays are read.
-        """
-        from probes.measurements.frame import Findings
-
-        every = {label: self.own(each) for label, each in records.items()}
-        own = {label: each for label, each in every.items() if each is not None}
-        found = charts(self.views, Findings(own, paths or {}))
-        for each in found:
-            if isinstance(each, Curves):
-                each.missing.update({x: self.missing_of(records[x]) for x in every.keys() - own})
-        return self.redrawn(found, records)
+    @property
+    def charts(self) -> list[ChartView]:
+        """The charts among its views."""
+        return [view for view in self.views if not isinstance(view, Pivot)]
 
     @property
     def figure_names(self) -> list[str]:
         """Names of the charts that `python -m probes figure` can draw."""
-        return [view.name for view in self.views if not isinstance(view, Pivot)]
+        return [view.name for view in self.charts]
 
 
 LOCALISATION, TRANSFER = "localisation", "corpus_transfer"

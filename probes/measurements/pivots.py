@@ -24,7 +24,6 @@ from probes.measurements.choosing import (
     unit_of,
     worded,
 )
-from probes.records.charts import Chart
 from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
 from probes.statistics.metrics import axis_of, label_of, quantity, shown, shown_sd
 
@@ -327,10 +326,3 @@ def notes_of(notes: Sequence[str], title: str) -> list[str]:
         return [note for note in notes if not note.startswith("[")]
     mark = note_of(title, "")
     return [note.removeprefix(mark) for note in notes if note.startswith(mark)]
-
-
-def charts(views: Sequence[AnyView], found: Findings) -> list[Chart]:
-    """The charts among views."""
-    from probes.measurements.old_charts import plain_chart
-
-    return [made for view in views if (made := plain_chart(view, found))]

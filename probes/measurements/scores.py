@@ -18,7 +18,6 @@ from probes.examples.scoring import (
     rule_scores,
 )
 from probes.measurements.measurement import Found, Request, measurement
-from probes.records.charts import Curves, Point
 from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.record import Extent
 from probes.records.result import SCORES, Result
@@ -26,7 +25,7 @@ from probes.records.row import Row
 from probes.records.values import Interval, Scores, ends
 from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, interval, replicates
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.metrics import axis_of, is_percent, metrics
+from probes.statistics.metrics import metrics
 from probes.statistics.partition import Partition
 from probes.statistics.ranking_metrics import ranking_scores
 
@@ -40,35 +39,11 @@ def _extent(request: Request) -> Extent:
     return dict.fromkeys(request.layers, request.seeds)
 
 
-def score_curves(records: Mapping[str, Result]) -> Curves:
-    """Headline test scores, with baselines and references as levels."""
-    first = next(iter(records.values()))
-    metric = first.task.metric
-    found = Curves(
-        "score",
-        "Score by layer",
-        "Headline metric on test; bands are 95 % intervals over test documents, or sentences "
-        "where the corpus names no documents; training variation is not included.",
-        axis_of(metric),
-        metric,
-        is_percent(metric),
-    )
-    for model, result in records.items():
-        found.models[model] = [
-            Point(layer, result.score(layer), result.interval(layer)) for layer in result.layers
-        ]
-    for name, given in {**first.baselines, **first.references}.items():
-        if (value := given.get(metric)) is not None:
-            found.levels[name] = value
-    return found
-
-
 @measurement(
     SCORES,
     of="task",
     version=3,
     extent=_extent,
-    redrawn=lambda drawn, records: [score_curves(records)],
 )
 def scores(context: TaskContext) -> Found:
     """Scores of probes at every layer, with intervals and baselines.

@@ -16,10 +16,9 @@ from probes.examples.scoring import control_labels, control_metric, number
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, Request, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.charts import UNMEASURED
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
-from probes.records.result import Result
+from probes.records.result import UNMEASURED, Result
 from probes.records.row import Row
 from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from probes.measurements.chart_views import require_drawable
 from probes.measurements.columns import WHOLE, columns_of
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.scores import SUMS, read_predictions
-from probes.records.charts import Curves
 from probes.records.files import has_arrays, read_arrays, unreadable
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
@@ -109,12 +109,6 @@ def _require_shown(record: Record, path: Path) -> None:
     if its.of == "task":
         return
     try:
-        for table in its.tables([record]):
-            _ = table.texts
-        named = {record.model.name: record}
-        stored = {record.model.name: path} if path.with_suffix(".npz").exists() else {}
-        for chart in its.charts(named, stored):
-            if not isinstance(chart, Curves) and chart.fault:
-                raise ValueError(f"the chart {chart.name!r} has {chart.fault}")
+        require_drawable(its, record, path)
     except MISFITS as error:
         raise unreadable(path, error) from error

@@ -21,6 +21,10 @@ SCORES = "scores"
 """Name of the measurement whose records results are."""
 
 
+UNMEASURED = "there is no record of it"
+"""Why a model has no part of a chart, unless there is more to say."""
+
+
 class FloorTest(NamedTuple):
     """The layers that are significantly above the floor."""
 

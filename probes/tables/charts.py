@@ -60,7 +60,8 @@ class Look:
         paper: the ground, None for none.
         titled: whether charts have titles.
         hover: whether marks say their numbers where they are pointed at.
-        models: all that are shown together, which have the same colours in every chart.
+        models: all models, where charts that have some of them stand side by side: colours are
+            those of all.
     """
 
     width: float = COLUMN * INCH
@@ -195,15 +196,13 @@ def _marks(frame: pd.DataFrame, look: Look) -> alt.Shape:
 _MARKED = alt.FieldOneOfPredicate("mark", [*MARKS])
 
 
-def series(names: Sequence[str], among: Iterable[str] = ()) -> tuple[alt.Scale, alt.Scale]:
+def series(names: Sequence[str], look: Look) -> tuple[alt.Scale, alt.Scale]:
     """Colours and dashes of models: random twins are dotted, in their model's colour.
 
     Lines of other things have colours of their own; of many, shades that have an order.
-
-    Args:
-        among: further names, whose colours they do not take.
     """
-    colours = distinct(dict.fromkeys(map(pretrained_name, (*among, *names))))
+    every = look.models if {*names} <= {*look.models} else names
+    colours = distinct(dict.fromkeys(map(pretrained_name, every)))
     given = (
         [colours[pretrained_name(name)] for name in names],
         [SOLID if pretrained_name(name) == name else DOTTED for name in names],
@@ -237,7 +236,7 @@ def lines(
     frame["level"] = frame.get("level", math.nan)
     shown = frame[frame["value"].notna()]
     names = list(dict.fromkeys(shown[by]))
-    colours, dashes = series(names, look.models if by == "model" else ())
+    colours, dashes = series(names, look)
     columns = look.columns(frame["panel"].nunique())
     width = look.panel(columns, 5 if y else 3.6)
     key: dict[str, Any] = {"legend": None}
@@ -333,7 +332,8 @@ def heat_map(
 
     Args:
         frame: with the columns panel, row, column, value, text; `mark` where marks are shown. The
-            colour is that of `value`, and cells without one have their text alone.
+            colour is that of `value`, and cells without one have their text alone; `said` where
+            tooltips have texts of their own, by name.
         down, across: titles of the axes.
         bar: title of the bar of colours.
         low, high: ends of the bar; None for the least and the greatest value. With "blueorange",
@@ -367,12 +367,13 @@ def heat_map(
         x=_names("column", alt.X, [*heads.values()], across, step, look),
         y=_names("row", alt.Y, upright, down, tall, look),
     )
-    tips = [*_tips("panel", row=down, column=across), "text:N"]
-    parts = [
-        base.mark_rect(stroke="white", strokeWidth=0.5).encode(
-            color=colour, **({"tooltip": tips} if look.hover else {})
-        )
-    ]
+    cells: dict[str, Any] = {"stroke": "white", "strokeWidth": 0.5}
+    tips: dict[str, Any] = {}
+    if look.hover and "said" in frame:
+        cells["tooltip"] = alt.ExprRef("datum.said")
+    elif look.hover:
+        tips["tooltip"] = [*_tips("panel", row=down, column=across), "text:N"]
+    parts = [base.mark_rect(**cells).encode(color=colour, **tips)]
     longest = frame["text"].astype(str).str.len().max()
     size = min(0.9 * look.text, tall / 1.2, (step - 2) / (0.56 * max(longest, 1)))
     marked = _has_marks(frame)
@@ -440,7 +441,7 @@ def points(
     """
     order, models = list(dict.fromkeys(frame["name"])), list(dict.fromkeys(frame["model"]))
     kinds = list(dict.fromkeys(frame["kind"]))
-    colours, dashes = series(models, look.models)
+    colours, dashes = series(models, look)
     scale = alt.Scale(domain=[0, longest], nice=False, clamp=True)
     frame = frame.assign(value=frame["value"].astype(float), place=frame["model"].map(models.index))
     base = alt.Chart(rows(frame)).encode(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import vl_convert
+from changed_measurement import change_measurement
 from corpus_records import corpus_record, geometry, store_record
 from pages import chart_of, data_of, own, rows_of, texts
 from results_by_hand import changed, make_full_result, make_result
@@ -15,7 +16,7 @@ from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.claims.claim_reports import claims_table, make_reports
 from probes.boards.groups import group, of_corpora
 from probes.boards.layer_tables import score_tables
-from probes.measurements.geometry.geometry import Geometry
+from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
 from probes.records.row import Row
 from probes.rendering.page.page import page
@@ -29,44 +30,41 @@ QUOTES = 'a"b\\"c\\'
 
 PLUG_IN = f"""
 from probes import (
-    Card, Curves, Gallery, GalleryPanel, Grid, Measurement, Panel, Picture, Point, Row, Table,
-    TableRow, measurement,
+    Card, Curves, Gallery, GalleryPanel, Grid, Panel, Picture, Point, Row, Table, TableRow,
+    measurement,
 )
 
 EVIL = {EVIL!r}
 
-@measurement
-class Mine(Measurement):
-    name = "my_own"
-    summary = "one number " + EVIL
+def tables(record):
+    if record.rows.value == (0,):
+        raise RuntimeError("no such thing")
+    return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]
 
-    def compute(self, context):
-        return [Row("mine", 1.0)]
+def charts(drawn, records):
+    if next(iter(records.values())).rows.value == (2,):
+        return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
+    points = [Point(0, 0.5, line=EVIL), Point(1, float("nan"), line=EVIL)]
+    card = Card(EVIL, (("entropy", ".42"), (EVIL, EVIL)))
+    cells = Panel((EVIL, "2"), ("1",), ((0.5,), (None,)))
+    pictures = GalleryPanel((EVIL,), ("1",), ((Picture(((0.5,),), EVIL, EVIL),),))
+    return [
+        Curves(EVIL, EVIL, EVIL, EVIL, what=EVIL, models=dict.fromkeys(records, points)),
+        Grid("g", "G", EVIL, EVIL, "head", {{"m": cells}}, cards={{"m": ((card,), (None,))}}),
+        Gallery("p", "P", EVIL, EVIL, "head", {{"m": pictures}}),
+    ]
 
-    def tables(self, records):
-        (record,) = records
-        if record.rows.value == (0,):
-            raise RuntimeError("no such thing")
-        return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]
+def mine(context):
+    return [Row("mine", 1.0)]
 
-    def charts(self, records, paths=None):
-        if next(iter(records.values())).rows.value == (2,):
-            return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
-        points = [Point(0, 0.5, line=EVIL), Point(1, float("nan"), line=EVIL)]
-        card = Card(EVIL, (("entropy", ".42"), (EVIL, EVIL)))
-        cells = Panel((EVIL, "2"), ("1",), ((0.5,), (None,)))
-        pictures = GalleryPanel((EVIL,), ("1",), ((Picture(((0.5,),), EVIL, EVIL),),))
-        return [
-            Curves(EVIL, EVIL, EVIL, EVIL, what=EVIL, models=dict.fromkeys(records, points)),
-            Grid("g", "G", EVIL, EVIL, "head", {{"m": cells}}, cards={{"m": ((card,), (None,))}}),
-            Gallery("p", "P", EVIL, EVIL, "head", {{"m": pictures}}),
-        ]
+mine.__doc__ = "One number " + EVIL
+measurement("my_own", views=(), more_tables=tables, redrawn=charts)(mine)
 """
 
 
 @pytest.fixture(autouse=True)
 def all_current(monkeypatch):
-    for module in ("comparable", "claims.claim_reports"):
+    for module in ("groups", "claims.claim_reports"):
         monkeypatch.setattr(f"probes.boards.{module}.is_current", lambda _: True)
 
 
@@ -108,7 +106,9 @@ def test_every_table_of_the_terminal_is_on_the_page():
         floored = [unit.floored[label] for unit in shown.units if label in unit.results]
         tables += score_tables(floored)
         tables += [x for each in evidence_tables([*results.values()]).values() for x in each]
-    tables += [x for record in others.values() for x in Geometry().tables([record])]
+    tables += [
+        x for record in others.values() for x in get_measurement("geometry").tables([record])
+    ]
     assert len(tables) > 15
     for table in tables:
         for row in table.filled.rows:
@@ -222,7 +222,7 @@ def test_a_plug_in_that_fails_costs_its_part_alone(plug_in, capsys, value, why):
 
 
 def test_a_defect_of_the_suites_own_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(Geometry, "charts", lambda *given: 1 / 0)
+    change_measurement(monkeypatch, "geometry", redrawn=lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         page({}, "x", both())
 

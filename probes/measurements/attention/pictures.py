@@ -1,4 +1,4 @@
-"""Charts of heads that are no plain rows: cards, mean maps and relations."""
+"""Charts of heads that are no plain rows: tooltips, mean maps and relations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pandas as pd
 
 from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.head_rows import CLASS, CLASSES, TOKENS, Choice, HeadNumbers, HeadRows
-from probes.records.charts import Card, Grid, Panel, Picture
 from probes.records.row import Place
 from probes.statistics.metrics import shown
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from probes.measurements.frame import Findings
     from probes.tables.charts import Chart, Look
 
-CARD_LINES: dict[str, tuple[str, Place]] = {
+DESCRIBED: dict[str, tuple[str, Place]] = {
     "entropy": ("entropy", None),
     "to the first token": ("first", None),
     "to separators": ("separators", None),
@@ -27,13 +26,13 @@ CARD_LINES: dict[str, tuple[str, Place]] = {
     "to itself": ("offset", 0),
     "to the next token": ("offset", 1),
 }
-"""What the card of a head says in any case."""
+"""What a tooltip says of a head in any case."""
 
 MOST_RELATIONS = 20
 """Relations of the chart, the most frequent ones."""
 
-IN_CARD = 5
-"""Relations of a head's card, those in which it exceeds the offset most."""
+MOST_DESCRIBED = 5
+"""Relations in a tooltip, those in which a head exceeds the offset most."""
 
 PATTERNS = Maps(
     "patterns",
@@ -47,15 +46,8 @@ PATTERNS = Maps(
 )
 
 
-def pictures_of(found: Findings, model: str) -> tuple[tuple[Picture | None, ...], ...]:
-    """The pictures of cards."""
-    from probes.measurements.old_charts import _pictures
-
-    return _pictures(PATTERNS, found, model).pictures
-
-
 def heads_grid(name: str, title: str, metric: str, feature: Place, note: str) -> Cells:
-    """A grid of layers and heads with a card of each head."""
+    """A grid of layers and heads whose tooltips describe each head."""
     return Cells(
         name,
         metric,
@@ -65,40 +57,41 @@ def heads_grid(name: str, title: str, metric: str, feature: Place, note: str) ->
         low=0.0,
         high=1.0,
         where={"head": ..., "feature": feature, "baseline": None, "chosen": None},
-        cards=head_cards,
+        more=about_heads,
     )
 
 
 @lru_cache(maxsize=8)
-def head_cards(found: Findings, model: str) -> tuple[tuple[Card, ...], ...]:
-    """Everything about each head."""
+def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, str]]:
+    """Everything about each head, by layer and head."""
     heads = HeadRows(found.records[model].rows)
     described = {
         line: numbers
-        for line, (measure, feature) in CARD_LINES.items()
+        for line, (measure, feature) in DESCRIBED.items()
         if (numbers := heads.of(measure, feature)) is not None
     }
     relations = heads.each("relation")
-    drawn = None if model in PATTERNS.missing(found) else pictures_of(found, model)
     best_for: dict[str, list[str]] = {}
     for choice in heads.choices:
         best_for.setdefault(choice.name, []).append(choice.feature or choice.test.metric.upper())
 
-    def card(row: int, head: int) -> Card:
+    def about(row: int, head: int) -> dict[str, str]:
         layer, place = heads.layers[row], (row, head)
-        lines = [(line, _beside(each, place)) for line, each in described.items()]
+        texts = {"head": f"layer {layer}, head {head + 1}: {heads.classes[layer, head + 1]}"}
+        texts |= {line: _beside(each, place) for line, each in described.items()}
         above = {of: x.values[place] - x.baseline[place] for of, x in relations.items()}
         known = [of for of, value in above.items() if not np.isnan(value)]
-        for of in sorted(known, key=lambda of: -above[of])[:IN_CARD]:
-            lines.append((", ".join(map(str, of)), _beside(relations[of], place)))
+        for of in sorted(known, key=lambda of: -above[of])[:MOST_DESCRIBED]:
+            texts[", ".join(map(str, of))] = _beside(relations[of], place)
         if best := best_for.get(f"{layer}–{head + 1}"):
-            lines.append(("best on dev for", ", ".join(best)))
-        title = f"Layer {layer}, head {head + 1}: {heads.classes[layer, head + 1]}"
-        return Card(title, tuple(lines), drawn[row][head] if drawn else None)
+            texts["best on dev for"] = ", ".join(best)
+        return texts
 
-    return tuple(
-        tuple(card(row, head) for head in range(heads.n_heads)) for row in range(len(heads.layers))
-    )
+    return {
+        (layer, head + 1): about(row, head)
+        for row, layer in enumerate(heads.layers)
+        for head in range(heads.n_heads)
+    }
 
 
 def _beside(each: HeadNumbers, place: tuple[int, int]) -> str:
@@ -146,30 +139,6 @@ class RelationsGrid:
             low=0.0,
             high=1.0,
         )
-
-    def chart(self, found: Findings) -> Grid:
-        """A panel for each model, whose first column is the best offset."""
-        grid = Grid(
-            self.name,
-            self.title,
-            self.note,
-            "relation",
-            "layer",
-            low=0.0,
-            high=1.0,
-        )
-        for model, record in found.records.items():
-            heads = HeadRows(record.rows)
-            drawn = _relations(heads)
-            if not drawn:
-                grid.missing[model] = "it has no relations"
-                continue
-            best = [(x.baseline.value, *_best_by_layer(heads, x.feature)) for x in drawn]
-            layers = map(str, heads.layers)
-            grid.panels[model] = Panel(
-                tuple(x.feature for x in drawn), ("offset", *layers), tuple(best)
-            )
-        return grid
 
 
 def _relations(heads: HeadRows) -> list[Choice]:

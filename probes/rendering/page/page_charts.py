@@ -5,55 +5,30 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from probes.boards.groups import Group, model_key, model_labels, model_order
+from probes.boards.groups import model_key, model_labels, model_order
+from probes.boards.score_charts import Drawn
 from probes.common.errors import UserError
 from probes.common.files import published
-from probes.records.charts import Chart, Curves, Gallery, Grid
+from probes.extraction.model_names import pretrained_name
+from probes.measurements.chart_views import caption
+from probes.measurements.frame import Findings
+from probes.measurements.pivots import ChartView
 from probes.records.record import Record
-from probes.rendering.drawing import grids, heat_maps, lines
-from probes.rendering.drawing.style import (
-    SAID,
-    SOLID,
-    Drawing,
-    Mark,
-    Style,
-    looks_of_models,
-    printable_spec,
-    stacked,
-)
-from probes.rendering.palette import SYMBOLS
+from probes.tables.charts import PAGE, Look
+from probes.tables.colours import distinct
+from probes.tables.figures import printable_spec
 
 Spec = dict[str, Any]
 """A chart as Vega-Lite reads it."""
 
-INKS: dict[str, Any] = {"ink": "var(--ink)", "soft": "var(--soft)", "paper": "var(--paper)"}
-"""Colours of the page, which follow the reader's scheme."""
-
-PAGE = Style(
-    width=360,
-    font="system-ui, sans-serif",
-    title=14,
-    text=12,
-    small=11,
-    line=2,
-    marker=7,
-    titled=False,
-    hover=True,
-    **INKS,
-)
-
-CELLS = Style(titled=False, **INKS)
-"""Style of heat maps: they are drawn as wide as a column of a paper, and the page enlarges them."""
-
-HEIGHT = 240
-"""Height of a chart of curves."""
+HALF = replace(PAGE, width=400)
+"""Look of charts of which several stand beside each other."""
 
 
 @dataclass(frozen=True)
@@ -61,119 +36,42 @@ class PageChart:
     """A chart with its caption.
 
     Attributes:
-        panels: specifications by model; of a chart of all models one, named "".
+        spec: None if no model has a part in it.
+        missing: why models have none.
         task: by which the page is filtered; empty for none.
+        wide: whether it takes the whole width.
     """
 
     title: str
     note: str
-    panels: dict[str, Spec]
+    spec: Spec | None
+    missing: Mapping[str, str] = field(default_factory=dict)
     task: str = ""
+    wide: bool = False
 
 
-def page_chart(chart: Chart, models: Sequence[str], title: str = "", task: str = "") -> PageChart:
-    """A chart in the style of the page.
-
-    Args:
-        models: all models of the page, which have the same colour in every chart.
-        title: in place of the chart's own.
-    """
-    match chart:
-        case Curves():
-            panels = {"": spec(_curves(chart, models), PAGE)} if chart.models else {}
-        case Grid():
-            panels = {label: _grid(chart, label) for label in chart.panels}
-        case Gallery():
-            panels = {label: _gallery(chart, label) for label in chart.panels}
-    return PageChart(title or chart.title, chart.note, panels, task)
+def of_view(view: ChartView, found: Findings, look: Look, **more: Any) -> PageChart:
+    """The chart of a view; `more` are further attributes of `PageChart`."""
+    missing = view.missing(found)
+    title, note = caption(view, found)
+    drawn = None if found.records.keys() <= missing.keys() else view.draw(found, look)
+    return of_drawn(Drawn(drawn, missing), look, title, note, **more)
 
 
-def spec(drawing: Drawing, style: Style) -> Spec:
-    """A drawing as JSON, with the configuration of its style."""
-    made: Spec = drawing.to_dict(validate=False)
-    return made | {"config": style.config}
+def of_drawn(drawn: Drawn, look: Look, title: str, note: str = "", **more: Any) -> PageChart:
+    """A chart that has been drawn, with a caption."""
+    spec = drawn.chart and drawn.chart.to_dict(validate=False) | {"config": look.config}
+    return PageChart(title, note, spec, drawn.missing, **more)
 
 
-def _curves(chart: Curves, models: Sequence[str]) -> Drawing:
-    """One panel, and below it the names of lines if a model has several."""
-    looks = lines.looks_of_both(chart, models)
-    panel = lines.panel(replace(chart, title=""), looks, PAGE, PAGE.width, height=HEIGHT)
-    names = chart.lines
-    if len(names) < 2:
-        return panel
-    marks = looks.marks() if looks.by == "line" else []
-    dashes = looks.dashes if looks.dashed == "line" else dict.fromkeys(names, SOLID)
-    colours = {mark.name: mark.colour for mark in marks}
-    key = [Mark(name, colours.get(name, PAGE.ink), dashes[name]) for name in names]
-    return stacked([panel], 1, "", PAGE, key, PAGE.width)
-
-
-def _grid(grid: Grid, label: str) -> Spec:
-    """One model's heat map, whose cells say their numbers and cards where they are pointed at."""
-    panel, (low, high) = grid.panels[label], grid.span
-    one = replace(grid, panels={label: panel}, title="", low=low, high=high)
-    rows, columns = grids.distinct_names(panel.rows), grids.distinct_names(panel.columns)
-    cards = {
-        (row, column): {"about": card.title, **dict(card.lines)}
-        for row, own in zip(rows, grid.cards.get(label, ()), strict=False)
-        for column, card in zip(columns, own, strict=True)
-        if card
-    }
-
-    def said(row: dict[str, Any]) -> dict[str, str]:
-        about = cards.get((row["row"], row["column"]), {})
-        return {grid.down: row["row"], grid.across: row["column"], "value": row["text"], **about}
-
-    return _saying(grids.of_grid(one, CELLS, CELLS.width - 40), said)
-
-
-def _gallery(gallery: Gallery, label: str) -> Spec:
-    """One model's pictures, which say where and of what kind they are."""
-    low, high = gallery.span
-    one = replace(gallery, panels={label: gallery.panels[label]}, title="", low=low, high=high)
-
-    def said(row: dict[str, Any]) -> dict[str, str]:
-        return {gallery.down: row["row"], gallery.across: row["column"], "sign": row["mark"]}
-
-    return _saying(grids.of_gallery(one, CELLS, CELLS.width - 40), said)
-
-
-def _saying(drawing: Drawing, said: Callable[[dict[str, Any]], dict[str, str]]) -> Spec:
-    """A drawing whose cells have these tooltips."""
-    made = spec(drawing, CELLS)
-    for row in chain(*made["datasets"].values()):
-        if "row" in row:  # The key of a gallery has rows of its own.
-            row["said"] = said(row)
-    panel = made["vconcat"][0] if "vconcat" in made else made
-    for layer in panel["layer"]:
-        layer["mark"]["tooltip"] = SAID.to_dict()
-    return made
-
-
-def expected_layers(group: Group) -> PageChart | None:
-    """Expected layers as bars, with centres of gravity; None if no result has been localised."""
-    made = heat_maps.localisation(group, PAGE, PAGE.width)
-    if made is None:
-        return None
-    note = (
-        "Where in the model a task's labels become decodable (Tenney et al. 2019a). Bars: expected "
-        "layer with its 95 % interval. Marks: centre of gravity. Undefined: the mix of all layers "
-        "does not gain on layer 0."
-    )
-    return PageChart("Expected layer by task", note, {"": spec(made, PAGE)})
-
-
-def not_measured(lacking: Iterable[tuple[str, str, Mapping[str, str]]]) -> list[str]:
-    """Sentences that say which charts lack which models, and why.
-
-    Args:
-        lacking: titles of charts, each with a task, or none, and the reasons by model.
-    """
+def not_measured(charts: Iterable[PageChart]) -> list[str]:
+    """Sentences that say which charts lack which models, and why."""
     tasks: dict[tuple[str, str, str], list[str]] = {}
-    for title, task, missing in lacking:
-        for why in dict.fromkeys(missing.values()):
-            names = ", ".join(name for name, reason in missing.items() if reason == why)
-            tasks.setdefault((title, names, why), []).append(task)
+    for chart in charts:
+        title = chart.title.removesuffix(f" · {chart.task}")
+        for why in dict.fromkeys(chart.missing.values()):
+            names = ", ".join(name for name, x in chart.missing.items() if x == why)
+            tasks.setdefault((title, names, why), []).append(chart.task)
     return [
         f"Not measured: {title} of {names}{' on ' + ', '.join(each) if any(each) else ''}: {why}."
         for (title, names, why), each in tasks.items()
@@ -212,14 +110,17 @@ class PageModel(NamedTuple):
 
     Attributes:
         record: any record of it.
-        glyph: its marker in charts, as a character.
         random: whether its weights were never trained; it has its model's colour, dotted.
     """
 
     record: Record
     colour: str
-    glyph: str
     random: bool
+
+    @property
+    def glyph(self) -> str:
+        """A sign in its colour, which is open for random twins."""
+        return "○" if self.random else "●"
 
 
 def page_models(found: Mapping[Path, Record]) -> dict[str, PageModel]:
@@ -228,10 +129,11 @@ def page_models(found: Mapping[Path, Record]) -> dict[str, PageModel]:
     firsts: dict[str, Record] = {}
     for record in found.values():
         firsts.setdefault(labels[model_key(record)], record)
-    looks = looks_of_models(sorted(firsts, key=model_order))
+    order = sorted(firsts, key=model_order)
+    colours = distinct(dict.fromkeys(map(pretrained_name, order)))
     return {
         label: PageModel(
-            firsts[label], colour, SYMBOLS[shape][label in looks.open], label in looks.open
+            firsts[label], colours[pretrained_name(label)], pretrained_name(label) != label
         )
-        for label, colour, shape in zip(looks.names, looks.colours, looks.shapes, strict=True)
+        for label in order
     }

@@ -8,29 +8,41 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from probes.boards import score_charts
 from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.claims.claim_reports import NOTE, claims_table, make_reports
 from probes.boards.comparable import SAME_VECTORS, twins_of
 from probes.boards.groups import CorpusGroup, Group, TaskResults
 from probes.boards.layer_tables import score_tables
 from probes.boards.ranking_tables import size_cells
-from probes.boards.separability import sentence, separability
+from probes.boards.separability import sentence
 from probes.measurements.cells import group_cell, group_metric_title, score_cell
+from probes.measurements.chart_views import findings_of
 from probes.measurements.columns import values
 from probes.measurements.measurement import probe_measurements
-from probes.records.charts import Chart, Curves
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, model_title
 from probes.records.result import Result
 from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.rendering.page.page_charts import (
+    HALF,
     PageChart,
     PageModel,
-    expected_layers,
     not_measured,
-    page_chart,
+    of_drawn,
+    of_view,
 )
+from probes.tables.charts import PAGE, Look
 
+SCORES_NOTE = (
+    "Headline metric on test; bands are 95 % intervals over test documents, or sentences where the "
+    "corpus names no documents; training variation is not included. Dashed: floors."
+)
+LOCATED_NOTE = (
+    "Where in the model a task's labels become decodable (Tenney et al. 2019a): expected layers "
+    "with 95 % intervals, and centres of gravity. Undefined: the mix of all layers does not gain "
+    "on layer 0."
+)
 MOST_OPENED = 3
 """Number of trained models that the overview shows unfolded."""
 
@@ -63,11 +75,18 @@ class Section:
 def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Section:
     """What was found: for each model sentences and the table of layers; the curves of all."""
     trained = [label for label, model in models.items() if not model.random]
+    half = replace(HALF, models=tuple(models))
     found = []
     for id, group in groups.items():
         own = [_layers(group, label, trained[:MOST_OPENED]) for label in group.models]
         charts = [
-            page_chart(unit.score_curves, list(models), f"{unit.title}, n = {unit.n}", unit.name)
+            of_drawn(
+                score_charts.curves(replace(group, units=[unit]), half),
+                half,
+                f"{unit.title}, n = {unit.n}",
+                SCORES_NOTE,
+                task=unit.name,
+            )
             for unit in group.units
         ]
         alone = [
@@ -130,24 +149,18 @@ def _best(unit: TaskResults, model: str) -> Cell:
 
 def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> Section:
     """Charts of the evidence behind scores by task, and tables of each model."""
+    whole, half = (replace(look, models=tuple(models)) for look in (PAGE, HALF))
     sections = []
     for id, group in groups.items():
-        charts: list[PageChart] = []
-        lacking = []
-        for unit, chart in _evidence(group):
-            charts.append(page_chart(chart, models, f"{chart.title} · {unit.title}", unit.name))
-            lacking.append((chart.title, unit.name, chart.missing))
-        if located := expected_layers(group):
-            charts.append(located)
-        grid = separability(group.paths)
-        charts.append(page_chart(grid, models))
-        lacking.append((grid.title, "", grid.missing))
+        charts = list(_evidence(group, half))
+        located = score_charts.expected_layers(group, whole)
+        charts.append(of_drawn(located, whole, "Expected layer by task", LOCATED_NOTE, wide=True))
         tables = {
             label: evidence_tables(list(results.values())) for label, results in group.paths.items()
         }
         own = [_tables(label, chain(*each.values())) for label, each in tables.items() if each]
-        if own or any(chart.panels for chart in charts):
-            missing = not_measured(lacking)
+        if own or any(chart.spec for chart in charts):
+            missing = not_measured(charts)
             sections.append(
                 Section(group.title, charts=charts, missing=missing, sections=own, groups=id)
             )
@@ -155,13 +168,14 @@ def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> Section:
     return Section(said=said, sections=sections)
 
 
-def _evidence(group: Group) -> Iterator[tuple[TaskResults, Curves]]:
+def _evidence(group: Group, look: Look) -> Iterator[PageChart]:
     for each in probe_measurements():
         for unit in group.units:
             if any(map(each.own, unit.results.values())):
-                for chart in each.charts(unit.results):
-                    if isinstance(chart, Curves):
-                        yield unit, chart
+                found = findings_of(each, unit.results)
+                for view in each.charts:
+                    chart = of_view(view, found, look, task=unit.name)
+                    yield replace(chart, title=f"{chart.title} · {unit.name}")
 
 
 def _tables(label: str, tables: Iterable[Table]) -> Section:
@@ -211,34 +225,25 @@ def of_measurement(
         scored: groups of scores on the page, by identifier.
     """
     sections = []
+    look = replace(PAGE, models=tuple(models))
     for each in given:
         text = each.first.corpus.fingerprint
         same = [x for x, own in scored.items() if own.units[0].first.corpus.fingerprint == text]
-        charts, tables = each.charts(), each.measurement.tables
+        found = findings_of(each.measurement, each.records, each.paths)
+        charts = [of_view(view, found, look, wide=True) for view in each.measurement.charts]
+        tables = each.measurement.tables
         sections.append(
             Section(
                 each.title,
-                charts=[
-                    page_chart(part, models, title)
-                    for chart in charts
-                    for title, part in _panels(chart)
-                ],
+                charts=charts,
                 sections=[_tables(label, tables([own])) for label, own in each.records.items()],
-                missing=not_measured((chart.title, "", chart.missing) for chart in charts),
+                missing=not_measured(charts),
                 groups=" ".join(same),
             )
         )
     summary = given[0].measurement.summary
     said = [f"{summary[:1].upper()}{summary[1:]}. Bands are 95 % intervals."]
     return Section(said=said, sections=sections)
-
-
-def _panels(chart: Chart) -> Iterator[tuple[str, Chart]]:
-    """The chart with its title, or, if it has panels, each as a chart of its own."""
-    if not isinstance(chart, Curves) or chart.panels == [chart]:
-        yield chart.title, chart
-    else:
-        yield from ((f"{chart.title} · {part.title}", part) for part in chart.panels)
 
 
 def claims(

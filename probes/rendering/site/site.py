@@ -28,8 +28,8 @@ from probes.extraction.model_names import is_twin_name
 from probes.records.files import place_of
 from probes.records.record import SCHEMA_VERSION
 from probes.records.table import Table, TableRow
-from probes.rendering.drawing.style import printable_spec
 from probes.rendering.page.page import templates, write_page
+from probes.tables.figures import printable_spec
 
 INDEX, JSON, CSV, PARQUET = "index.html", "board.json", "leaderboard.csv", "leaderboard.parquet"
 

@@ -46,7 +46,7 @@ function filter() {
   });
   hide("task", name => !task || name === task);
   hide("group", ids => !group || ids.split(" ").includes(group));
-  hide("model", (label, { dataset }) => !("chart" in dataset ? undrawn : hidden).has(label));
+  hide("model", label => !hidden.has(label));
   document.getElementById("count").value =
     `${data.models.length - hidden.size} of ${data.models.length} models`;
   for (const place of all("[data-chart]")) {
@@ -80,11 +80,11 @@ const watcher = new IntersectionObserver(entries => {
 }, { rootMargin: "200px" });
 
 // The numbers of a chart, as its marks say them, in a table that is made when it is unfolded.
+const columns = ["panel", "model", "name", "line", "kind", "x", "row", "column", "value", "low", "high", "text", "level", "mark"];
 function fill(details) {
-  const places = all("[data-chart]", details.parentNode).filter(x => !x.matches(".filtered"));
-  const rows = places.flatMap(place => Object.values(specification(place).datasets).flat()
-    .filter(row => row.said).map(row => ({ ...(place.dataset.model && { model: place.dataset.model }), ...row.said })));
-  const heads = [...new Set(rows.flatMap(Object.keys))];
+  const chart = details.parentNode.querySelector("[data-chart]");
+  const rows = Object.values(specification(chart).datasets).flat();
+  const heads = columns.filter(name => rows.some(row => ![null, undefined, "", "none"].includes(row[name])));
   const table = document.createElement("table");
   const add = (tag, row, text) => row.appendChild(document.createElement(tag)).textContent = text;
   const head = table.createTHead().insertRow();

@@ -1,1 +1,0 @@
-"""Charts as Altair draws them: in figures for papers, in a run's folder, and on the page."""
