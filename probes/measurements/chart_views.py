@@ -120,7 +120,9 @@ class Lines:
 
     def missing(self, found: Findings) -> dict[str, str]:
         """Why models have no curve, by label."""
-        return lacking(found, self.chosen(found))
+        shown = self.chosen(found)
+        at = shown.get(self.x, pd.Series(index=shown.index, dtype="Float64"))
+        return lacking(found, shown[at.gt(0).fillna(False) if self.log else at.notna()])
 
     def draw(self, found: Findings, look: Look) -> Chart:
         """One model has all lines in a panel; of several, each line has a panel."""
