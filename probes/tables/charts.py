@@ -133,7 +133,7 @@ PAGE = Look(
 
 def rows(frame: pd.DataFrame) -> alt.InlineData:
     """A frame as data; numbers that JSON does not have become null."""
-    plain = frame.replace([math.inf, -math.inf], None).astype(object)
+    plain = frame.round(6).replace([math.inf, -math.inf], None).astype(object)
     values: Any = plain.where(plain.notna(), None).to_dict("records")
     # A tuple is not copied whenever a chart is changed, as a list would be.
     return alt.InlineData(values=tuple(values))

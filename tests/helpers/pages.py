@@ -26,12 +26,13 @@ def texts(text: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", parts)).split())
 
 
-def chart_of(text: str, title: str) -> list[dict[str, Any]]:
-    """The specifications of the panels of a chart."""
+def chart_of(text: str, title: str) -> dict[str, Any]:
+    """The specification of a chart."""
     figures = re.findall(r"<figure.*?</figure>", text, re.DOTALL)
     (figure,) = (x for x in figures if f"<h5>{title}</h5>" in x)
-    charts = data_of(text)["charts"]
-    return [charts[int(number)] for number in re.findall(r'data-chart="(\d+)"', figure)]
+    (number,) = re.findall(r'data-chart="(\d+)"', figure)
+    found: dict[str, Any] = data_of(text)["charts"][int(number)]
+    return found
 
 
 def own(text: str) -> str:

@@ -29,36 +29,40 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 QUOTES = 'a"b\\"c\\'
 
 PLUG_IN = f"""
-from probes import (
-    Card, Curves, Gallery, GalleryPanel, Grid, Panel, Picture, Point, Row, Table, TableRow,
-    measurement,
-)
+from probes import Row, Table, TableRow, measurement
 
 EVIL = {EVIL!r}
+
+class Mine:
+    name, title, note = "mine", EVIL, EVIL
+
+    def missing(self, found):
+        return {{}}
+
+    def draw(self, found, look):
+        from probes import lines
+
+        if found.frame["value"].eq(2).any():
+            raise ValueError("rows that do not fit")
+        rows = [
+            {{"panel": EVIL, "model": model, "line": EVIL, "x": x, "value": x, "low": None, "high": None}}
+            for model in found.records
+            for x in (0, 1)
+        ]
+        import pandas as pd
+
+        return lines(pd.DataFrame(rows), look)
 
 def tables(record):
     if record.rows.value == (0,):
         raise RuntimeError("no such thing")
     return [Table(EVIL, ("layer", EVIL), (TableRow.of("0", EVIL),), notes=(EVIL,))]
 
-def charts(drawn, records):
-    if next(iter(records.values())).rows.value == (2,):
-        return [Gallery("g", "G", "", "d", "a", {{"m": GalleryPanel((), (), ())}})]
-    points = [Point(0, 0.5, line=EVIL), Point(1, float("nan"), line=EVIL)]
-    card = Card(EVIL, (("entropy", ".42"), (EVIL, EVIL)))
-    cells = Panel((EVIL, "2"), ("1",), ((0.5,), (None,)))
-    pictures = GalleryPanel((EVIL,), ("1",), ((Picture(((0.5,),), EVIL, EVIL),),))
-    return [
-        Curves(EVIL, EVIL, EVIL, EVIL, what=EVIL, models=dict.fromkeys(records, points)),
-        Grid("g", "G", EVIL, EVIL, "head", {{"m": cells}}, cards={{"m": ((card,), (None,))}}),
-        Gallery("p", "P", EVIL, EVIL, "head", {{"m": pictures}}),
-    ]
-
-def mine(context):
+def compute(context):
     return [Row("mine", 1.0)]
 
-mine.__doc__ = "One number " + EVIL
-measurement("my_own", views=(), more_tables=tables, redrawn=charts)(mine)
+compute.__doc__ = "One number " + EVIL
+measurement("my_own", views=(Mine(),), more_tables=tables)(compute)
 """
 
 
@@ -121,25 +125,26 @@ def test_every_table_of_the_terminal_is_on_the_page():
 
 def test_each_chart_has_its_numbers():
     text = page(scores(), "x", both())
-    (anisotropy,) = chart_of(text, "Anisotropy")
-    rows = rows_of(anisotropy)
+    rows = rows_of(chart_of(text, "Anisotropy"))
     assert [(r["model"], r["x"], r["value"], r["low"], r["high"]) for r in rows[:3]] == [
         ("m", 0, 0.1, 0.09, 0.11), ("m", 1, 0.2, 0.19, 0.21), ("m", 2, 0.3, 0.29, 0.31),
     ]  # fmt: skip
     assert [(r["model"], r["value"]) for r in rows[3:]] == [("random:m", 0.4)] * 3
-    assert rows[0]["said"] == {"layer": "0", "model": "m", "anisotropy": "0.100 [0.090, 0.110]"}
-    one, _ = chart_of(text, "Similarity of layers")
-    cells = [row["said"] for rows in one["datasets"].values() for row in rows]
-    assert cells == [
-        {"layer": "1", "other layer": "0", "value": ".90"},
-        {"layer": "2", "other layer": "0", "value": ".80"},
-        {"layer": "2", "other layer": "1", "value": ".90"},
+    cells = [
+        (r["row"], r["column"], r["text"])
+        for r in rows_of(chart_of(text, "Similarity of layers"))
+        if r["model"] == "m"
     ]
-    (curves,) = chart_of(text, "pos (accuracy), n = 9")
-    points = [(r["model"], r["x"], r["value"]) for r in rows_of(curves)]
+    assert cells == [("1", "0", ".90"), ("2", "0", ".80"), ("2", "1", ".90")]
+    points = [
+        (r["model"], r["x"], r["value"])
+        for r in rows_of(chart_of(text, "pos (accuracy), n = 9"))
+        if r["value"] is not None
+    ]
     assert points == [(m, x, v) for m in "mn" for x, v in enumerate((50.0, 70.0, 60.0))]
-    (bars,) = chart_of(text, "Expected layer by task")
-    assert {row["said"]["expected layer"] for row in rows_of(bars)} == {"1.25 [1.00, 1.50]"}
+    expected = rows_of(chart_of(text, "Expected layer by task"))
+    of_kind = [r for r in expected if r["kind"] == "expected layer"]
+    assert {(r["value"], r["low"], r["high"]) for r in of_kind} == {(1.25, 1.0, 1.5)}
 
 
 def test_parts_and_what_filters_them():
@@ -161,9 +166,11 @@ def test_parts_and_what_filters_them():
 
 
 def test_what_is_missing_is_said_with_the_reason():
-    bare = make_result("chunking", (0.3, 0.4), model="m", p_best=False)
+    bare = make_result("pos", (0.3, 0.4), model="n", p_best=False)
+    bare = changed(bare, "model", digest="n")
     said = texts(page(scores(make_full_result("pos", model="m"), bare), "x"))
-    assert "Not measured: Number of tasks in which two layers differ significantly of m: " in said
+    assert "Not measured: Expected layer by task of n: there is no record of it." in said
+    assert "Not measured: Selectivity by layer of n on pos: there is no record of it." in said
     one = make_full_result("pos", model="m")
     text = page(scores(one, one, one), "x")
     assert "2 duplicate results left out s1.json: a second result of m on pos" in texts(text)
@@ -182,13 +189,10 @@ def test_no_name_is_markup_or_an_expression(write, plug_ins, name):
     assert texts(text).count(" ".join(name.split())) > 20
     data = data_of(text)
     assert name in {model["label"] for model in data["models"]}
-    (cells,) = chart_of(text, "G")
-    (row,) = (x for rows in cells["datasets"].values() for x in rows)
-    assert row["said"]["about"] == row["said"][name] == name
+    assert {row.get("line") for spec in data["charts"] for row in rows_of(spec)} >= {name}
     for spec in data["charts"]:
         compiled = vl_convert.vegalite_to_vega(spec)
         found = [re.sub(r'"(?:[^"\\]|\\.)*"', "", x) for x in expressions(compiled)]
-        assert any("said" in expression for expression in found)
         assert not any("alert" in x or "b\\" in x or "c\\" in x for x in found)
     assert "NaN" not in json.dumps(data)
 
@@ -210,7 +214,7 @@ EXPRESSIONS = ("signal", "expr", "test", "update", "init")
     ("value", "why"),
     [
         (0.0, "the measurement 'my_own' raised RuntimeError: no such thing"),
-        (2.0, "the chart 'g' has a panel whose pictures are none"),
+        (2.0, "the measurement 'my_own' raised ValueError: rows that do not fit"),
     ],
 )
 def test_a_plug_in_that_fails_costs_its_part_alone(plug_in, capsys, value, why):
@@ -222,7 +226,7 @@ def test_a_plug_in_that_fails_costs_its_part_alone(plug_in, capsys, value, why):
 
 
 def test_a_defect_of_the_suites_own_is_not_hidden(monkeypatch):
-    change_measurement(monkeypatch, "geometry", redrawn=lambda *given: 1 / 0)
+    change_measurement(monkeypatch, "geometry", more_tables=lambda record: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         page({}, "x", both())
 

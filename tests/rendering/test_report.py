@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(autouse=True)
 def all_current(monkeypatch):
     monkeypatch.setattr(
-        "probes.boards.comparable.is_current", lambda result: result.suite_version == "0"
+        "probes.boards.groups.is_current", lambda result: result.suite_version == "0"
     )
 
 

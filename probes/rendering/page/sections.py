@@ -10,7 +10,7 @@ from pathlib import Path
 
 from probes.boards import score_charts
 from probes.boards.breakdown_tables import evidence_tables
-from probes.boards.claims.claim_reports import NOTE, claims_table, make_reports
+from probes.boards.claims.claim_reports import NOTE, Report, claims_table, make_reports
 from probes.boards.comparable import SAME_VECTORS, twins_of
 from probes.boards.groups import CorpusGroup, Group, TaskResults
 from probes.boards.layer_tables import score_tables
@@ -268,7 +268,7 @@ def claims(
     subjects = {values(result, SAME_VECTORS) for result in found.values()}
     alone = {path: x for path, x in others.items() if values(x, SAME_VECTORS) not in subjects}
     if reports := make_reports({}, "", alone):
-        tables = [replace(claims_table(report, ""), notes=()) for report in reports]
+        tables = [_verdicts(report, "") for report in reports]
         sections.append(Section("Without scores", tables=tables))
     return Section(said=said, sections=sections)
 
@@ -291,11 +291,16 @@ def _claims(
         if report.model == model_title(first):
             counts = Counter(outcome.verdict for outcome in report.outcomes.values())
             title = f"{label}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
-            table = claims_table(report, group.probe)
-            tables = [replace(table, notes=table.notes[:-1])]
+            tables = [_verdicts(report, group.probe)]
             return Section(title, tables=tables, model=label, folded=folded)
     why = f"{label}: no claim was tested (made by another version of its tasks or probe)."
     return Section(missing=[why], model=label)
+
+
+def _verdicts(report: Report, probe: str) -> Table:
+    table = claims_table(report, probe)
+    # The last note is the same for all; the part begins with it.
+    return replace(table, notes=table.notes[:-1])
 
 
 def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> Section:
