@@ -114,7 +114,7 @@ def heat_map(scores: pd.DataFrame, look: Look, panel: str = "model", title: str 
         panel=scores[panel],
         row=scores["layer"],
         column=scores["task"],
-        value=(100 * (scores["value"] - scores["floor"]).astype(float)).round(3),
+        value=100 * (scores["value"].astype(float) - scores["floor"].astype(float)).round(5),
         text=[*map(shown, scores["value"], scores["metric"])],
     )
     floors = scores.drop_duplicates([panel, "task"])

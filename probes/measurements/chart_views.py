@@ -120,7 +120,9 @@ class Lines:
 
     def missing(self, found: Findings) -> dict[str, str]:
         """Why models have no curve, by label."""
-        return lacking(found, self.chosen(found))
+        shown = self.chosen(found)
+        at = shown.get(self.x, pd.Series(index=shown.index, dtype="Float64"))
+        return lacking(found, shown[at.gt(0).fillna(False) if self.log else at.notna()])
 
     def draw(self, found: Findings, look: Look) -> Chart:
         """One model has all lines in a panel; of several, each line has a panel."""
@@ -249,9 +251,8 @@ class Cells:
         if self.more and look.hover:
             texts = {model: self.more(found, model) for model in frame["model"].unique()}
             places = zip(frame["model"], frame["row"], frame["column"], strict=True)
-            frame["said"] = pd.Series(
-                [texts[model][row, column] for model, row, column in places], dtype=object
-            )
+            said: Any = [texts[model][row, column] for model, row, column in places]
+            frame = frame.assign(said=said)
         title = self.title or label_of(self.metric)
         return charts.heat_map(
             frame,

@@ -23,6 +23,7 @@ import pandas as pd
 
 from probes.common.arrays import Floats
 from probes.extraction.model_names import pretrained_name
+from probes.records.values import span_of
 from probes.tables.colours import COLOURS, colours_of, distinct
 
 Chart = Any
@@ -180,6 +181,10 @@ def in_panels(
     return titled(drawn, title, look)
 
 
+def _has_marks(frame: pd.DataFrame) -> bool:
+    return "mark" in frame and bool(frame["mark"].isin([*MARKS]).any())
+
+
 def _marks(frame: pd.DataFrame, look: Look) -> alt.Shape:
     """Shapes of the marks that occur; the legend says what they mean."""
     used = [mark for mark in MARKS if mark in set(frame["mark"])]
@@ -227,7 +232,7 @@ def lines(
         by: the column that colours tell apart, "model" or "line".
         one_scale: whether panels share their axis of y.
     """
-    frame = frame.assign(alone=_alone(frame))
+    frame = frame.assign(value=frame["value"].astype(float), alone=_alone(frame))
     frame["level"] = frame.get("level", math.nan)
     shown = frame[frame["value"].notna()]
     names = list(dict.fromkeys(shown[by]))
@@ -265,7 +270,7 @@ def lines(
         kept.mark_line().encode(y=up, strokeDash=alt.StrokeDash(f"{by}:N", scale=dashes, **key)),
         kept.mark_point(filled=True).encode(y=up),
     ]
-    if "mark" in frame:
+    if _has_marks(frame):
         marked = kept.transform_filter(_MARKED).mark_point(size=4 * look.text)
         parts.append(marked.encode(y=up, shape=_marks(frame, look)))
     if "name" in frame:
@@ -334,18 +339,18 @@ def heat_map(
         low, high: ends of the bar; None for the least and the greatest value. With "blueorange",
             whose middle is 0, both are as far from it.
     """
-    frame, upright, along = _placed(frame)
+    frame, upright, along = _placed(frame.assign(value=frame["value"].astype(float)))
     of_panels = frame.groupby("panel", sort=False)["column"].nunique()
     columns = look.columns(len(of_panels), 28)
     step = look.panel(columns, _beside(upright)) / of_panels.max()
     heads = {name: _wrapped(name, step / (0.55 * look.text)) for name in along}
     frame["column"] = frame["column"].map(heads)
     tall = max(0.5 * look.text, min(2 * look.text, 72 * look.text / len(upright)))
-    known = frame["value"].dropna()
-    ends = [known.min() if low is None else low, known.max() if high is None else high]
     diverging = scheme == "blueorange"
     if diverging:
-        ends = [-known.abs().max(), known.abs().max()]
+        high = span_of(frame["value"].abs(), 0, None)[1]
+        low = -high
+    ends = span_of(frame["value"], low, high)
     # Text is white on dark colours: the lower ones of viridis, both ends of a diverging scheme.
     middle = ends[0] + 0.6 * (ends[1] - ends[0])
     dark = f"abs(datum.value) > {0.6 * ends[1]}" if diverging else f"datum.value < {middle}"
@@ -371,7 +376,7 @@ def heat_map(
     parts = [base.mark_rect(**cells).encode(color=colour, **tips)]
     longest = frame["text"].astype(str).str.len().max()
     size = min(0.9 * look.text, tall / 1.2, (step - 2) / (0.56 * max(longest, 1)))
-    marked = "mark" in frame
+    marked = _has_marks(frame)
     if size >= 0.5 * look.text:
         shift = -0.8 * look.text if marked else 0
         text = base.mark_text(fontSize=size, xOffset=shift)
@@ -438,8 +443,8 @@ def points(
     kinds = list(dict.fromkeys(frame["kind"]))
     colours, dashes = series(models, look)
     scale = alt.Scale(domain=[0, longest], nice=False, clamp=True)
-    data = rows(frame.assign(place=frame["model"].map(models.index)))
-    base = alt.Chart(data).encode(
+    frame = frame.assign(value=frame["value"].astype(float), place=frame["model"].map(models.index))
+    base = alt.Chart(rows(frame)).encode(
         y=alt.Y("name:N", title=None, scale=alt.Scale(domain=order, paddingInner=0.3)),
         yOffset=alt.YOffset("place:O", sort="ascending"),
         color=alt.Color("model:N", scale=colours, legend=legend(models, look)),

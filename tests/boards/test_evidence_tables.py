@@ -1,11 +1,11 @@
 """Evidence behind scores as tables and curves, from results written by hand."""
 
 import pytest
+from drawn import column, data_of, view_of
 from results_by_hand import evidence_record, make_full_result, make_result
 
 from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.layer_tables import score_table
-from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
 
@@ -81,38 +81,17 @@ LEARNT = code_rows(
 """Blocks of 20, 30 and 50 examples of four classes."""
 
 
-def test_learning_curves_of_three_layers_and_the_labels_alone():
+def test_learning_curves_of_layers_and_the_labels_alone():
     result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", LEARNT)
     once = with_found(bare(), "description_length", CODES)
-    _, found = get_measurement("description_length").charts({"m": result, "once": once})
-    assert [(p.line, p.x, p.value) for p in found.models["m"]] == [
-        ("best layer", 20, 0.5),
-        ("best layer", 50, 0.1),
-        ("lowest layer", 20, 1.0),
-        ("lowest layer", 50, 0.9),
-        ("highest layer", 20, 0.8),
-        ("highest layer", 50, 0.4),
-        ("labels alone", 20, 1.5),
-        ("labels alone", 50, 1.2),
+    chart, missing = view_of("description_length", "learning", {"m": result, "once": once})
+    assert [(row["line"], row["x"], row["value"]) for row in data_of(chart)] == [
+        *(("layer 0", 20, 1.0), ("layer 0", 50, 0.9)),
+        *(("layer 1", 20, 0.5), ("layer 1", 50, 0.1)),
+        *(("layer 2", 20, 0.8), ("layer 2", 50, 0.4)),
+        *(("labels alone", 20, 1.5), ("labels alone", 50, 1.2)),
     ]
-    assert found.missing == {"once": "too few training examples"}
-
-
-@pytest.mark.parametrize(("of_seeds", "alone"), [(0.03, 0.04), (0.06, 0.0)])
-def test_variance_of_seeds_and_of_samples_alone_have_lines_of_their_own(of_seeds, alone):
-    found = [
-        Row("layer_training_sd", 0.05, 0, n=6),
-        Row("training_sd", 0.05, n=6),
-        Row("retraining_sd", of_seeds, n=3),
-        Row("sampling_sd", alone),
-    ]
-    result = with_found(bare(scores=(0.5, 0.6)), "training_variance", found)
-    (table,) = evidence_tables([result])["training_variance"]
-    assert table.texts[-3:] == [
-        ("pooled", "5.00"),
-        ("seeds alone", f"{100 * of_seeds:.2f}"),
-        ("samples alone", f"{100 * alone:.2f}"),
-    ]
+    assert missing == {"once": "there is no record of it"}
 
 
 def test_curves_have_the_same_numbers_and_say_why_there_are_none():
@@ -123,20 +102,23 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
         "mlp": bare(scores=(0.5, 0.7), probe=PROBES["mlp"]),
         "part": bare(scores=(0.5, 0.7), n_layers=9),
     }
-    (selectivity,) = get_measurement("selectivity").charts(results)
-    assert [p.value for p in selectivity.models["full"]] == pytest.approx([0.2, 0.4])
-    assert selectivity.missing == dict.fromkeys(
-        ("scores", "mlp", "part"), "there is no record of it"
+    chart, missing = view_of("selectivity", "selectivity", results)
+    assert column(chart, "value") == pytest.approx([20, 40])
+    assert missing == dict.fromkeys(("scores", "mlp", "part"), "there is no record of it")
+    chart, without = view_of("description_length", "compression", results)
+    assert column(chart, "value") == pytest.approx([1.5, 2.1])
+    assert (column(chart, "low")[0], column(chart, "high")[0]) == pytest.approx(
+        (300 / 220, 300 / 180)
     )
-    compression, learning = get_measurement("description_length").charts(results)
-    assert [p.value for p in compression.models["full"]] == pytest.approx([1.5, 2.1])
-    assert compression.models["full"][0].interval == pytest.approx((300 / 220, 300 / 180))
-    assert compression.levels == {"labels alone": pytest.approx(300 / 280)}
-    why = {**selectivity.missing, "mlp": "only convex probes have an online code"}
-    assert learning.missing == compression.missing == why
-    (mix,) = get_measurement("localisation").charts(results)
-    assert [p[:2] for p in mix.models["full"]] == [(0, 0.5), (1, 0.7)]
-    assert mix.missing == {
+    assert (column(chart, "name"), column(chart, "level")) == (
+        ["labels alone"],
+        [pytest.approx(300 / 280)],
+    )
+    why = {**missing, "mlp": "only convex probes have an online code"}
+    assert without == view_of("description_length", "learning", results)[1] == why
+    chart, missing = view_of("localisation", "mix", results)
+    assert column(chart, "value") == pytest.approx([50, 70])
+    assert missing == {
         "scores": "there is no record of it",
         "mlp": "only convex probes are fitted on mixes",
         "part": "not all layers were probed",

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from probes.measurements.chart_views import findings_of
+from probes.measurements.measurement import get_measurement
 from probes.tables import figures
 from probes.tables.charts import PAPER
 
@@ -55,3 +57,19 @@ def png_pixels(url: str) -> np.ndarray:
     rows = np.frombuffer(body, np.uint8).reshape(height, 1 + 4 * width)
     assert not rows[:, 0].any()
     return rows[:, 1:].reshape(height, width, 4)
+
+
+def view_of(measurement: str, name: str, records: Any) -> tuple[Any, dict[str, str]]:
+    """The chart of a measurement's view, None without numbers, and why models are missing."""
+    given = get_measurement(measurement)
+    found = findings_of(given, records)
+    view = next(each for each in given.charts if each.name == name)
+    missing = view.missing(found)
+    return None if found.records.keys() <= missing.keys() else view.draw(found, PAPER), missing
+
+
+def curve(chart: Any, **where: Any) -> list[tuple[Any, ...]]:
+    """The points of a curve."""
+    rows = (row for row in data_of(chart) if row["value"] is not None)
+    kept = (row for row in rows if all(row.get(k) == v for k, v in where.items()))
+    return [(row["x"], row["value"], row["low"], row["high"]) for row in kept]

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from drawn import column, curve, svg, texts, view_of
 from planted_context import task_context
 from results_by_hand import changed, evidence_record, make_result
 from scipy.stats import spearmanr
@@ -18,7 +19,6 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.extraction.vectors import Sharded
 from probes.measurements.measurement import get_measurement
-from probes.records.charts import Point
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
 from probes.tasks.task import Example, Task
@@ -356,26 +356,31 @@ def test_curves_are_of_bits_or_of_points_and_say_why_there_are_none():
     def bare(**more):
         return make_result(scores=(0.5, 0.7), p_best=False, **more)
 
-    (curves,) = get_measurement("conditional_probing").charts(
+    chart, missing = view_of(
+        "conditional_probing",
+        "conditional",
         {
             "full": with_found(),
             "scores": bare(),
             "mlp": bare(probe=PROBES["mlp"]),
             "part": bare(layers=(1, 2)),
             "one": make_result(scores=(0.5,), p_best=False, n_layers=2),
-        }
+        },
     )
-    assert curves.models == {"full": [Point(1, 0.25, (0.2, 0.3)), Point(3, -0.5, None)]}
-    assert curves.axis == "bits per example"
-    assert curves.missing == {
+    assert set(column(chart, "model")) == {"full"}
+    assert curve(chart) == [(1, 0.25, 0.2, 0.3), (3, -0.5, None, None)]
+    assert "bits per example" in texts(svg(chart))
+    assert missing == {
         "scores": "there is no record of it",
         "mlp": "only convex probes are fitted on concatenated layers",
         "part": "layer 0 was not probed",
         "one": "only layer 0 was probed",
     }
-    (points,) = get_measurement("conditional_probing").charts({"m": regression()})
-    assert points.models == {"m": [Point(2, 0.0625, (0.06, 0.065))]}
-    assert points.axis == "added, NSpr"
+    one = {"m": regression()}
+    assert view_of("conditional_probing", "conditional", one)[0] is None
+    points, _ = view_of("conditional_probing", "conditional_points", one)
+    assert curve(points) == [(2, 0.0625, 0.06, 0.065)]
+    assert "added, NSpr" in texts(svg(points))
 
 
 def test_the_table_of_scores_says_what_the_best_layer_adds():

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 from corpus_records import corpus_record
+from drawn import data_of
 from results_by_hand import evidence_record, make_full_result
 
+from probes.measurements.chart_views import findings_of
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.files import find_records
 from probes.records.result import SCORES
 from probes.records.row import Row, Rows
+from probes.tables.charts import PAPER
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 
@@ -170,7 +173,9 @@ def tables(its, record):
 
 
 def charts(its, record):
-    return repr(list(its.charts({"m": record})))
+    found = findings_of(its, {"m": record})
+    drawn = [view for view in its.charts if not view.missing(found)]
+    return [[*map(str, data_of(view.draw(found, PAPER)))] for view in drawn]
 
 
 def changed(record, which):

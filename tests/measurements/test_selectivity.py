@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawn import view_of
 from found_in_rows import controls_in
 from planted_context import PlantedContext, corpus, draw
 from results_by_hand import changed, make_result
@@ -80,8 +81,8 @@ def test_without_types_there_is_no_control():
     made = corpus({name: draw(k, 20) for k, name in enumerate(("train", "dev", "test"))})
     assert not has_types(collect_examples(bare, made, "masked"))
     without = changed(make_result(p_best=False), "examples", typed=False)
-    (curves,) = get_measurement("selectivity").charts({"m": without})
-    assert curves.missing == {"m": "its examples have no types"}
+    _, missing = view_of("selectivity", "selectivity", {"m": without})
+    assert missing == {"m": "its examples have no types"}
 
 
 def with_errors(labels, wrong):

@@ -12,7 +12,6 @@ from probes.__main__ import main
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.measurement import get_measurement
 from probes.rendering.layers_md import write_tables
 from probes.statistics.metrics import shown
 
@@ -91,16 +90,6 @@ def test_random_twins_follow_their_model(tmp_path):
     groups, _ = group(paths(tmp_path, found))
     assert groups[0].models == ["B", "random-2:B", "random:B", "c", "random:x:y"]
     assert [pretrained_name(n) for n in names] == ["B", "B", "c", "B", "x:y"]
-
-
-def test_curves_of_the_models_of_a_chart(tmp_path):
-    full = make_full_result("pos", model="a")
-    bare = changed(make_result("pos", (0.1, 0.2, 0.3), model="b"), "model", digest="b")
-    groups, _ = group(paths(tmp_path, [full, bare]))
-    results = groups[0].units[0].results
-    (score,) = get_measurement("scores").charts(results)
-    assert [p.value for p in score.models["a"]] == [0.5, 0.7, 0.6]
-    assert score.levels == {"majority": 0.1, "type majority": 0.1}
 
 
 def test_the_report_command(folder, capsys):

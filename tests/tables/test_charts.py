@@ -107,7 +107,7 @@ def test_every_figure_of_scores_has_the_scores_of_the_records(scores):
         assert [row["value"] for row in cells] == pytest.approx(points, abs=1e-3)
     located = pos.results["all-MiniLM-L6-v2"].row("localisation", "expected_layer")
     (value,) = column(drawn["expected-layers"].chart, "value", name="pos", kind="expected layer")
-    assert value == located.value
+    assert value == pytest.approx(located.value, abs=1e-5)
     # The share of a model of itself.
     assert set(column(drawn["pareto"].chart, "value")) == {100}
     for name in ("heatmap", "curves", "expected-layers", "separability", "pareto"):
@@ -147,6 +147,12 @@ def test_random_twins_are_dotted_in_their_models_colour():
         "m": COLOURS[0], "random:m": COLOURS[0], "n": COLOURS[1]
     }  # fmt: skip
     assert scale_of(chart, "strokeDash") == {"m": [1, 0], "random:m": [1, 1.5], "n": [1, 0]}
+
+
+def test_models_that_are_shown_together_keep_their_colours():
+    look = Look(models=("k", "m", "random:m", "n"))
+    colours = {"m": COLOURS[1], "random:m": COLOURS[1], "n": COLOURS[2]}
+    assert scale_of(charts.lines(CURVES, look), "color") == colours
 
 
 def test_many_lines_have_colours_of_their_own():
@@ -287,3 +293,14 @@ def expressions(spec, key=""):
 def test_letters_that_the_font_lacks_are_drawn():
     scripts = CURVES[:6].replace({"m": "Ελληνικά", "random:m": "русский עברית"})
     assert {"Ελληνικά", "русский עברית"} <= set(texts(svg(charts.lines(scripts, PAPER))))
+
+
+def test_charts_without_a_number_are_drawn_empty():
+    nothing = {"value": None, "low": None, "high": None}
+    bars = CURVES.rename(columns={"line": "name"}).assign(kind="k", text="undefined", **nothing)
+    for scheme in ("viridis", "blueorange"):
+        cells = CELLS.assign(value=None, text="–")
+        more = {"down": "layer", "across": "head", "bar": "share", "scheme": scheme}
+        assert "–" in texts(svg(charts.heat_map(cells, PAPER, **more)))
+    assert "undefined" in texts(svg(charts.points(bars, PAPER, across="layer", longest=3)))
+    assert "layer" in texts(svg(charts.lines(CURVES.assign(**nothing), PAPER)))

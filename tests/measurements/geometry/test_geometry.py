@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from corpus_records import record_of
+from drawn import view_of
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Sentence
@@ -250,9 +251,9 @@ def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     assert any(note.startswith("CKA is too high: ") for note in notes)
     assert "Clusters against upos: none, as there are no two classes in test." in notes
     assert len(rows) > 20
-    charts = get_measurement("geometry").charts({"a": record_of("geometry", found, 2)})
-    assert charts[3].missing == {"a": "there is no record of it"}
-    assert charts[4].missing == {"a": "there are no numbers"}
+    one = {"a": record_of("geometry", found, 2)}
+    assert view_of("geometry", "clusters", one)[1] == {"a": "there is no record of it"}
+    assert view_of("geometry", "position", one)[1] == {"a": "there are no numbers"}
 
 
 def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_counted():
