@@ -53,14 +53,7 @@ def discover(include: Iterable[str | Path] = ()) -> None:
         UserError: a file of `include` cannot be loaded, or registers nothing.
     """
     begin_run()
-    found: dict[str, Callable[[], object]] = {}
-    for path in sorted(TASKS.glob("[!_]*.py")):
-        if (module := f"probes.tasks.{path.stem}") not in sys.modules:
-            found[path.stem] = partial(_load, path, str(Path("tasks", path.name)), module)
-    for point in entry_points(group=GROUP):
-        if point.module not in _loaded:
-            found[point.name] = partial(_install, point)
-    for name, load in found.items():
+    for name, load in _found():
         try:
             load()
         except UserError as error:
@@ -69,6 +62,16 @@ def discover(include: Iterable[str | Path] = ()) -> None:
             broken[name] = str(error)
     for file in include:
         load_file(file)
+
+
+def _found() -> Iterator[tuple[str, Callable[[], object]]]:
+    """What is there and not loaded yet, by name, with the function that loads it."""
+    for path in sorted(TASKS.glob("[!_]*.py")):
+        if (module := f"probes.tasks.{path.stem}") not in sys.modules:
+            yield path.stem, partial(_load, path, str(Path("tasks", path.name)), module)
+    for point in entry_points(group=GROUP):
+        if point.module not in _loaded:
+            yield point.name, partial(_install, point)
 
 
 def load_file(file: str | Path) -> Loading:
