@@ -251,7 +251,8 @@ class Cells:
         if self.more and look.hover:
             texts = {model: self.more(found, model) for model in frame["model"].unique()}
             places = zip(frame["model"], frame["row"], frame["column"], strict=True)
-            frame["said"] = [texts[model][row, column] for model, row, column in places]
+            said: Any = [texts[model][row, column] for model, row, column in places]
+            frame = frame.assign(said=said)
         title = self.title or label_of(self.metric)
         return charts.heat_map(
             frame,

@@ -107,7 +107,7 @@ def test_every_figure_of_scores_has_the_scores_of_the_records(scores):
         assert [row["value"] for row in cells] == pytest.approx(points, abs=1e-3)
     located = pos.results["all-MiniLM-L6-v2"].row("localisation", "expected_layer")
     (value,) = column(drawn["expected-layers"].chart, "value", name="pos", kind="expected layer")
-    assert value == located.value
+    assert value == pytest.approx(located.value, abs=1e-5)
     # The share of a model of itself.
     assert set(column(drawn["pareto"].chart, "value")) == {100}
     for name in ("heatmap", "curves", "expected-layers", "separability", "pareto"):
