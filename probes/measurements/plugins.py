@@ -1,4 +1,4 @@
-"""Loads plug-ins: files of `--include`, and installed packages.
+"""Loads plug-ins: files of `--include`, files put into tasks/, installed packages.
 
 A plug-in is Python code and runs as such (see docs/adding-a-task.md). Running it registers what
 it defines, together with its origin, which becomes part of its results' keys.
@@ -10,15 +10,16 @@ import hashlib
 import importlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
 from types import CodeType
 
-import probes.tasks.builtin  # noqa: F401 (the suite's own tasks are registered first)
+import probes.tasks.builtin
 from probes.common.defined import begin_run, own_imports
 from probes.common.errors import UserError
 from probes.common.files import sha256
@@ -28,8 +29,10 @@ from probes.common.terminal import progress
 GROUP = "probes.plug_ins"
 """Group of entry points; each names a module that registers what it defines."""
 
+TASKS = Path(probes.tasks.builtin.__file__).parent
+
 broken: dict[str, str] = {}
-"""By name of an entry point, why it could not be loaded."""
+"""By name of an entry point or of a file in tasks/, why it could not be loaded."""
 
 _loaded: dict[Path | str, Loading] = {}
 """By file, or by module of an installed package."""
@@ -42,23 +45,28 @@ _STARTED = time.time()
 
 
 def discover(include: Iterable[str | Path] = ()) -> None:
-    """Load the installed packages, once; then the files of `include`.
+    """Load the files in tasks/ and the installed packages, once; then the files of `include`.
 
-    A package that cannot be loaded is reported and noted in `broken`.
+    A file in tasks/ or a package that cannot be loaded is reported and noted in `broken`.
 
     Raises:
         UserError: a file of `include` cannot be loaded, or registers nothing.
     """
     begin_run()
+    found: dict[str, Callable[[], object]] = {}
+    for path in sorted(TASKS.glob("[!_]*.py")):
+        if (module := f"probes.tasks.{path.stem}") not in sys.modules:
+            found[path.stem] = partial(_load, path, str(Path("tasks", path.name)), module)
     for point in entry_points(group=GROUP):
-        if point.module in _loaded:
-            continue
+        if point.module not in _loaded:
+            found[point.name] = partial(_install, point)
+    for name, load in found.items():
         try:
-            _install(point)
+            load()
         except UserError as error:
-            if point.name not in broken:
-                progress.say(f"ignored {point.name}: {error}")
-            broken[point.name] = str(error)
+            if name not in broken:
+                progress.say(f"ignored {name}: {error}")
+            broken[name] = str(error)
     for file in include:
         load_file(file)
 

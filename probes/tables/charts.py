@@ -248,20 +248,19 @@ def lines(
             symbolSize=15 * look.text,
             symbolStrokeWidth=look.text / 5,
         )
-    base = alt.Chart().encode(
-        x=_positions(shown["x"], x, width, look, log=log),
-        color=alt.Color(f"{by}:N", scale=colours, **key),
-        detail=["model:N", "line:N"],
+    across = alt.Chart().encode(
+        color=alt.Color(f"{by}:N", scale=colours, **key), detail=["model:N", "line:N"]
     )
+    base = across.encode(x=_positions(shown["x"], x, width, look, log=log))
     height = min(0.75 * width, 16 * look.text)
     values = alt.Scale(zero=False, nice=False, padding=4)
     up = alt.Y("value:Q", scale=values, title=textwrap.wrap(y, 24), axis=alt.Axis(tickCount=5))
     kept = base.transform_filter("isValid(datum.value)")
     of_levels = {"color": alt.value(look.soft)} if "name" in frame else {}
     parts = [
-        base.transform_filter("isValid(datum.level)")
+        across.transform_filter("isValid(datum.level)")
         .mark_rule(strokeDash=DASHED)
-        .encode(x=alt.X(), y=alt.Y("level:Q"), **of_levels),
+        .encode(y=alt.Y("level:Q"), **of_levels),
         kept.transform_filter("isValid(datum.low) && !datum.alone")
         .mark_area(opacity=0.18)
         .encode(y=alt.Y("low:Q"), y2="high:Q"),
@@ -281,7 +280,8 @@ def lines(
         at = {"x": alt.XValue("width"), "y": alt.Y("level:Q"), "text": alt.Text("name:N")}
         parts.append(named.encode(**at, **of_levels))
     if look.hover:
-        tips = [*_tips("model", "line", x=x), *_numbers(frame)]
+        lines = ["line"] if shown["line"].any() else []
+        tips = [*_tips("model", *lines, x=x), *_numbers(frame)]
         parts.append(kept.mark_point(size=400, opacity=0).encode(y=up, tooltip=tips))
     drawn = alt.layer(*parts).properties(width=width, height=height)
     return in_panels(drawn, frame, look, columns, title, y="shared" if one_scale else "independent")
@@ -459,7 +459,7 @@ def points(
         .encode(
             x=alt.X("low:Q", scale=scale, title=across),
             x2="high:Q",
-            strokeDash=alt.StrokeDash("model:N", scale=dashes, legend=None),
+            strokeDash=alt.StrokeDash("model:N", scale=dashes, legend=legend(models, look)),
         ),
         base.mark_point(size=3 * look.text, strokeWidth=look.text / 6).encode(
             x=x, shape=shape, **({"tooltip": tips} if look.hover else {})

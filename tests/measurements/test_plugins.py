@@ -265,6 +265,16 @@ def test_the_digest_of_a_package_covers_its_helpers(install, tmp_path):
     assert "plug_d" not in sys.modules
 
 
+def test_a_file_put_into_tasks_is_found_and_known_by_its_content(write, monkeypatch):
+    path = write(TASK.format(name="dropped"), "tasks/dropped.py")
+    write("1 / 0\n", "tasks/wrong.py")
+    monkeypatch.setattr(plugins, "TASKS", path.parent)
+    discover()
+    assert tasks.origin("dropped").name == "tasks/dropped.py"
+    assert "tasks/wrong.py, line 1: ZeroDivisionError" in plugins.broken["wrong"]
+    del sys.modules["probes.tasks.dropped"]
+
+
 def test_every_module_of_the_suites_own_tasks_ships():
     discover()
     assert [name for name in tasks if tasks.origin(name) is None] == list(tasks)

@@ -56,7 +56,8 @@ DRAWN = """
     const place = figure.querySelector(".chart");
     place.scrollIntoView();
     if (!place.matches(".done")) return null;
-    return [...place.querySelectorAll(".mark-symbol path")].map(x => x.__data__.datum);
+    return [...place.querySelectorAll(".mark-symbol path")].map(x => x.__data__.datum)
+      .filter(x => "model" in x && "x" in x);
 """
 
 
@@ -76,9 +77,9 @@ def test_the_page_opens_with_what_was_found(page):
     assert page.js(opened) == [EVIL, "beta"]
     drawn(page)
     points = page.js(DRAWN, SCORES)
-    faint = {(x["model"], x["x"]) for x in points if x.get("floored")}
-    assert ("beta", 0) in faint
-    assert ("beta", 1) not in faint
+    marks = {(x["model"], x["x"]): x["mark"] for x in points}
+    assert marks["beta", 0] == "not above the floor"
+    assert marks["beta", 1] == "best on dev"
 
 
 def test_heads_sort_and_missing_scores_stay_last(page):
@@ -128,12 +129,12 @@ def test_a_chart_says_its_numbers(page):
     ActionChains(page.driver).move_to_element(point).perform()
     page.until("return !!document.querySelector('#vg-tooltip-element.visible')")
     shown = page.one("#vg-tooltip-element").text.splitlines()
-    assert shown == ["layer 0", "model beta", "accuracy, % 50.0 [48.0, 52.0]"]
+    assert shown == ["model beta", "layer 0", "value 50.0", "low 48.0", "high 52.0"]
     page.all("#overview .numbers summary")[0].click()
     page.until("return !!document.querySelector('#overview .numbers table')")
     assert page.texts("#overview .numbers tr")[:2] == [
-        "layer model accuracy, %",
-        f"0 {EVIL} 50.0 [48.0, 52.0]",
+        "panel model x value low high level mark",
+        f"pos accuracy, % {EVIL} 0 50 48 52 not above the floor",
     ]
 
 
