@@ -71,6 +71,9 @@ def test_every_view_draws_all_its_numbers(findings):
             continue
         if not isinstance(view, (Lines, Cells)):
             continue
+        for row in data_of(chart):  # what is said of a head is said at its place
+            place = f"layer {row['row']}, head {row['column']}" if "said" in row else ""
+            assert place in str(row.get("said", "")), view.name
         metrics = [view.metric] if isinstance(view.metric, str) else [*view.metric]
         where = view.where
         if len(found.records) > 1 and isinstance(view, Lines):
