@@ -1,11 +1,10 @@
 """Charts of scores by layer, from one frame: heat maps (Liu et al. 2019a), curves, expected layers
-(Tenney et al. 2019a), steps of training, scores by size, and which layers differ.
+(Tenney et al. 2019a), steps of training, scores by size.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import pandas as pd
 
 from probes.boards.groups import Group
 from probes.boards.retention import front, sizes_and_shares
-from probes.boards.separability import p_best, told_apart
+from probes.boards.separability import p_best
 from probes.common.errors import UserError
 from probes.measurements.cells import layer_marks, metric_name
 from probes.measurements.measurement import LOCALISATION, get_measurement
@@ -191,42 +190,6 @@ EXPECTED = "expected layer"
 _KINDS = {EXPECTED: "expected_layer", "centre of gravity": "centre_of_gravity"}
 
 
-def separability(group: Group, look: Look) -> Drawn:
-    """In how many tasks probes tell two layers apart, for every two layers."""
-    numbers, missing = [], {}
-    tasks: set[str] = set()
-    for model, results in group.paths.items():
-        every = {
-            result.task.name: told_apart(result, path)
-            for path, result in results.items()
-            if result.has_all_layers
-        }
-        tested = {task: pairs for task, pairs in every.items() if pairs is not None}
-        if not tested:
-            missing[model] = "no task has training variance and readable predictions at all layers"
-            continue
-        tasks |= tested.keys()
-        counts = Counter(pair for pairs in tested.values() for pair in pairs)
-        layers = range(next(iter(results.values())).model.n_layers + 1)
-        numbers += [
-            (model, i, j, counts[min(i, j), max(i, j)]) for i in layers for j in layers if i != j
-        ]
-    if not numbers:
-        return Drawn(None, missing)
-    frame = pd.DataFrame(numbers, columns=["model", "row", "column", "value"])
-    drawn = charts.heat_map(
-        frame.assign(panel=frame["model"], text=frame["value"].astype(str)),
-        look,
-        down="layer",
-        across="layer",
-        bar="tasks in which two layers differ significantly",
-        title=f"Number of tasks in which layers differ, of {', '.join(sorted(tasks))}",
-        low=0,
-        high=len(tasks),
-    )
-    return Drawn(drawn, missing)
-
-
 def pareto(group: Group, look: Look) -> Drawn:
     """Shares of the largest model's scores by parameters; the front joins the best of each size."""
     base, found = sizes_and_shares(group)
@@ -324,7 +287,6 @@ FIGURES: dict[str, Callable[[Group, Look], Drawn]] = {
     "heatmap": _heat_map,
     "expected-layers": expected_layers,
     "curves": curves,
-    "separability": separability,
     "steps": steps,
     "pareto": pareto,
 }

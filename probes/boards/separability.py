@@ -6,15 +6,11 @@ This is known once training variance is measured.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from probes.measurements.cells import task_head
-from probes.measurements.resampled import resampled
-from probes.records.files import if_readable
 from probes.records.result import Result
 from probes.statistics.metrics import is_percent, label_of, shown
-from probes.statistics.replicates import p_values_of
-from probes.statistics.significance import ALPHA, all_pairs
+from probes.statistics.significance import ALPHA
 
 
 def p_best(result: Result) -> dict[int, float | None] | None:
@@ -40,22 +36,6 @@ def confidence_set(result: Result) -> set[int] | None:
     if found is None or all(p is None for p in found.values()):
         return None
     return {layer for layer in result.extent if (found.get(layer) or 0.0) >= ALPHA}
-
-
-def told_apart(result: Result, path: Path) -> set[tuple[int, int]] | None:
-    """The pairs of layers whose test scores differ, at .05 over all pairs of layers.
-
-    The test is that behind `confidence_set`. None where nothing could be tested: without training
-    variance, without predictions beside the result that can be read, or with too few test documents
-    or sentences.
-    """
-    layers = sorted(result.extent)
-    found = if_readable(lambda: resampled(result, path, layers))
-    if found is None or found.noise is None:
-        return None
-    pairs = all_pairs(len(layers))
-    p_values = p_values_of([found], pairs)
-    return {(layers[i], layers[j]) for (i, j), p in zip(pairs, p_values, strict=True) if p < ALPHA}
 
 
 NOTE = (

@@ -1,16 +1,9 @@
 """Which layers may be the best, and what tables say of them."""
 
-from board_by_hand import put
-from drawn import column, svg, texts
 from results_by_hand import make_result
 
-from probes.boards.groups import group
 from probes.boards.layer_tables import layer_rows
-from probes.boards.score_charts import separability
 from probes.boards.separability import confidence_set, p_best
-from probes.measurements.counting import unique_records
-from probes.measurements.joined_results import joined
-from probes.tables.charts import PAPER
 
 
 def test_without_training_variance_nothing_is_said_of_layers():
@@ -61,28 +54,3 @@ def test_a_layer_is_beaten_only_if_that_is_known():
     assert marks(untested) == {0: "", 1: "tied", 2: "best"}
     for p, expected in ((0.049, "best beaten"), (0.05, "best")):
         assert marks(make_result(scores=scores, p_best=[None, 1.0, p]))[2] == expected
-
-
-def test_tasks_are_counted_that_tell_two_layers_apart(tmp_path):
-    # A difference of 80 words of 400 is clear; one of 2 is not.
-    for model, task, wrongs, predictions in (
-        ("a", "pos", (200, 100, 20), True),
-        ("a", "chunking", (200, 100, 102), True),
-        ("a", "depth", (200, 20, 22), False),
-        ("b", "pos", (100, 101, 99), True),
-        ("c", "pos", (200, 20), False),
-    ):
-        put(tmp_path, model, task, 0, wrongs=wrongs, predictions=predictions)
-    (found,), _ = group(joined(unique_records(tmp_path)))
-    drawn = separability(found, PAPER)
-    assert list(drawn.missing) == ["c"]
-    counts = {
-        model: [
-            column(drawn.chart, "value", model=model, row=row, column=other)
-            for row, other in ("01", "02", "12", "21", "11")
-        ]
-        for model in "ab"
-    }
-    assert counts == {"a": [[2], [2], [1], [1], []], "b": [[0], [0], [0], [0], []]}
-    said = " ".join(texts(svg(drawn.chart)))
-    assert "Number of tasks in which layers differ, of chunking, pos" in said

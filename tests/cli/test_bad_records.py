@@ -170,7 +170,7 @@ def commands(folder, other):
         yield ["show", results, "--by", by]
     yield ["heads", results]
     yield ["compare", "m1", "m2", "--results", results]
-    for name in ("heatmap", "separability", "isotropy"):
+    for name in ("heatmap", "isotropy"):
         yield ["figure", name, results, "-o", str(to / "figure.svg")]
     yield ["export", results, str(to / "sums"), "--sums"]
 

@@ -113,7 +113,7 @@ def test_every_figure_of_scores_has_the_scores_of_the_records(scores):
     assert value == pytest.approx(located.value, abs=1e-5)
     # The share of a model of itself.
     assert set(column(drawn["pareto"].chart, "value")) == {100}
-    for name in ("heatmap", "curves", "expected-layers", "separability", "pareto"):
+    for name in ("heatmap", "curves", "expected-layers", "pareto"):
         said = " ".join(texts(svg(drawn[name].chart)))
         assert "all-MiniLM-L6-v2" in said, name
 

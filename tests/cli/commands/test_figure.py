@@ -105,21 +105,6 @@ def test_models_without_numbers_are_named(tmp_path, draws):
     assert "nothing to draw as isotropy (n: there are no numbers)" in said
 
 
-def test_layers_that_probes_tell_apart(tmp_path, draws):
-    put(tmp_path, "m", "pos", 0, wrongs=(200, 100, 102))
-    status, chart, _ = draws("separability", tmp_path)
-    assert status == 0
-    counts = {x["row"] + x["column"]: x["value"] for x in data_of(chart)}
-    assert counts == {
-        **dict.fromkeys(["01", "10", "02", "20"], 1),
-        **dict.fromkeys(["12", "21"], 0),
-    }
-    put(tmp_path / "b", "m", "pos", 0, wrongs=(200, 100), predictions=False)
-    status, _, said = draws("separability", tmp_path / "b")
-    assert status == 2
-    assert "m: no task has training variance and readable predictions at all layers" in said
-
-
 PLUG_IN = """
 import altair
 from probes import Row, measurement
