@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import pytest
 from corpus_records import corpus_record, geometry
 from results_by_hand import changed, make_result
 
 from probes.boards.groups import corpus_groups, group, model_labels, of_corpora
-from probes.records.charts import Curves, Gallery, GalleryPanel, Grid
 
 FLAT = [0.3] * 3
 
@@ -75,19 +73,3 @@ def test_numbers_are_possible_and_of_measurements_that_are_known(capsys):
     said = " ".join(capsys.readouterr().err.split())
     assert "left out 1.json: not a readable result (anisotropy of layer 1 is 1.3)" in said
     assert "left out 1 record of mine: --include the file that it comes from" in said
-
-
-def test_charts_are_the_measurements_and_of_these_models_alone(monkeypatch):
-    found = paths(geometry([0.1, 0.2, 0.3]))
-    (one,), _ = corpus_groups(found, model_labels(found))
-    charts = {chart.name: chart for chart in one.charts()}
-    assert [point.value for point in charts["isotropy"].models["m"]] == [0.1, 0.2, 0.3]
-    assert isinstance(charts["cka"], Grid)
-    stray = Curves("x", "X", "", "", models={"other": []})
-    monkeypatch.setattr(type(one.measurement), "charts", lambda self, *given: [stray])
-    with pytest.raises(ValueError, match="the chart 'x' has curves of other"):
-        one.charts()
-    empty = Gallery("x", "X", "", "", "", {"m": GalleryPanel((), (), ())})
-    monkeypatch.setattr(type(one.measurement), "charts", lambda self, *given: [empty])
-    with pytest.raises(ValueError, match="the chart 'x' has a panel whose pictures are none"):
-        one.charts()

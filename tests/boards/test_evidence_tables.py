@@ -55,25 +55,11 @@ CODES = code_rows(
 )
 
 
-def test_scores_alone_have_no_evidence():
-    assert evidence_tables([bare(), bare("depth")]) == {}
-
-
 def test_a_table_has_the_tasks_that_have_its_measurement():
     result = with_found(bare(scores=(0.5, 0.9)), "selectivity", CONTROLS)
     found = evidence_tables([result, bare("depth", (0.1, 0.2), metric="nspr")])
     assert list(found) == ["selectivity"]
     assert found["selectivity"][0].heads == ("layer", "pos (accuracy)")
-
-
-def test_tables_are_in_the_order_of_the_measurements():
-    assert list(evidence_tables([make_full_result()])) == [
-        "training_variance",
-        "selectivity",
-        "conditional_probing",
-        "description_length",
-        "localisation",
-    ]
 
 
 def test_selectivity_with_half_intervals_and_the_spread_over_draws():

@@ -15,7 +15,7 @@ from probes.measurements.scores import RULES
 from probes.records.files import read_arrays, write_record
 from probes.records.row import Rows
 from probes.rendering.layers_md import layers_md
-from probes.rendering.page.tables import best_layers, heat_map, leaderboard
+from probes.rendering.page.tables import heat_map
 
 
 def make_twin(scores, task="pos", **more):
@@ -227,18 +227,6 @@ def test_what_equals_its_floor_is_not_above_it_and_nothing_is_below_no_floor():
 def told_apart(folder, *results):
     """By path, as results of different models."""
     return {folder / str(i): changed(x, "model", digest=str(i)) for i, x in enumerate(results)}
-
-
-def test_the_page_marks_what_is_not_above_the_twin(tmp_path):
-    model = make_result(scores=(0.3, 0.4), model="m")
-    twin = make_result(scores=(0.2, 0.6), model="random:m", random_seed=0)
-    (shown,), _ = group(told_apart(tmp_path, model, twin))
-    rows = {row.cells[0].text: row.cells[1].marks for row in heat_map(shown, "m").rows}
-    assert rows == {"0": "▽", "1": "☆▽", "floor": "", "n": ""}
-    assert {row.model: row.cells[1].note for row in leaderboard(shown).rows}["m"] == (
-        "layer 1 of 1, not above the floor, n = 9"
-    )
-    assert best_layers(shown.units[0]) == {"m": None, "random:m": 1}
 
 
 def cells(table):

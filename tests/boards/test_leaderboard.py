@@ -117,7 +117,9 @@ def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
     rows["value"][place.index(("accuracy", 0, "test"))] = 0.5
     (tmp_path / "theirs" / "m" / "c" / path.name).write_text(json.dumps(content))
     assert read(tmp_path).score[0] == pytest.approx(0.25)
-    assert capsys.readouterr().err == "left out 1 duplicate result with other content; -v says which\n"
+    assert (
+        capsys.readouterr().err == "left out 1 duplicate result with other content; -v says which\n"
+    )
 
 
 def test_published_results_are_only_in_their_own_leaderboard(tmp_path):
@@ -207,11 +209,6 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
 
 def known(value):
     return None if pd.isna(value) else value
-
-
-def test_seconds_are_those_of_the_scores(tmp_path):
-    put(tmp_path, "m", "pos", 9, seconds={"measure": 1.5, "wait": 0.25})
-    assert read(tmp_path).seconds.tolist() == [1.75, 1.75]
 
 
 def test_evidence_behind_other_scores_is_left_out(tmp_path):

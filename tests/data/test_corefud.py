@@ -3,15 +3,13 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from written_entities import entity_values
 
 from probes.common.errors import UserError
 from probes.data.chunk_schemes import WordError
 from probes.data.conllu_files import part_names, read_conllu, read_mentions
 from probes.data.find import find_corpus
-from probes.data.sentence import SPLITS, Mention
+from probes.data.sentence import SPLITS
 
 NAMES = part_names("eid-etype-head-other")
 
@@ -98,26 +96,6 @@ def test_mentions_without_entities_have_types():
 
 def test_a_comment_that_names_neither_entity_nor_type_is_not_read():
     assert part_names("head-other") == ()
-
-
-@st.composite
-def nested(draw, start=0, end=8, depth=0):
-    """Mentions that nest, in the order in which they open."""
-    found = []
-    while start < end and depth < 4 and draw(st.booleans()):
-        first = draw(st.integers(start, end - 1))
-        last = draw(st.integers(first + 1, end))
-        said = [draw(st.sampled_from(["e1", "e2", "e3"])), *draw(st.sampled_from([[], ["person"]]))]
-        attributes = dict(zip(NAMES, said, strict=False))
-        found.append(Mention(said[0], attributes.get("etype", ""), (first, last), "", attributes))
-        found += draw(nested(first, last, depth + 1))
-        start = last
-    return found
-
-
-@given(nested())
-def test_what_is_written_is_read_again(mentions):
-    assert list(read(*entity_values(mentions, 8))) == mentions
 
 
 HEADER = "# newdoc id = d\n# global.Entity = eid-etype\n"

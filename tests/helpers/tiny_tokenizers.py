@@ -1,20 +1,16 @@
-"""Tokenizers trained on text of our own in the style of every family, whole and by hand.
+"""Tokenizers trained on text of our own in the style of every family.
 
-`Tiny.split` is the same tokenizer by hand: one word on its own, by the family's convention,
+`Tiny.split` gives a word by itself to the `tokenizers` library, by the family's convention,
 without our code.
 """
 
 from __future__ import annotations
 
 import json
-import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
-import regex
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 TEXT = [
@@ -35,22 +31,20 @@ LLAMA3_REGEX = (
 QWEN_REGEX = LLAMA3_REGEX.replace(r"\p{N}{1,3}", r"\p{N}")
 GPT2_REGEX = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-Split = Callable[[str], list[int]]
-
 
 @dataclass(frozen=True)
 class Tiny:
-    """A trained tokenizer, whole and by hand.
+    """A trained tokenizer.
 
     Attributes:
         backend: as `tokenizers` has it, special tokens and post-processor included.
-        split: one word's ids by hand; empty where the word leaves nothing.
+        lead: what is before a word that begins.
         prefix, suffix: names of the special tokens around a text.
         named: which token is the mask, the padding, and so on.
     """
 
     backend: Tokenizer
-    split: Split
+    lead: str
     prefix: tuple[str, ...]
     suffix: tuple[str, ...]
     named: dict[str, str]
@@ -58,6 +52,12 @@ class Tiny:
     def around(self) -> tuple[list[int], list[int]]:
         ids = self.backend.token_to_id
         return [ids(t) for t in self.prefix], [ids(t) for t in self.suffix]
+
+    def split(self, word: str) -> list[int]:
+        """The ids of a word by itself; none where it leaves nothing. Special tokens are text."""
+        plain = Tokenizer.from_str(self.backend.to_str())
+        plain.encode_special_tokens = True
+        return plain.encode(self.lead + word, add_special_tokens=False).ids
 
     @property
     def unknown(self) -> int:
@@ -83,7 +83,11 @@ ROBERTA_NAMES = {
 
 
 def _finish(
-    backend: Tokenizer, split: Split, prefix: tuple[str, ...], suffix: tuple[str, ...], names: Any
+    backend: Tokenizer,
+    prefix: tuple[str, ...],
+    suffix: tuple[str, ...],
+    names: Any,
+    lead: str = "",
 ) -> Tiny:
     around = {t: backend.token_to_id(t) for t in (*prefix, *suffix)}
     if around:
@@ -95,7 +99,7 @@ def _finish(
             pair=[*prefix, "$A", *between, f"$B:{kind}", *(f"{t}:{kind}" for t in suffix)],
             special_tokens=list(around.items()),
         )
-    return Tiny(backend, cache(split), prefix, suffix, dict(names))
+    return Tiny(backend, lead, prefix, suffix, dict(names))
 
 
 @cache
@@ -109,42 +113,7 @@ def wordpiece(cls: str = "[CLS]", sep: str = "[SEP]", mpnet: bool = False) -> Ti
     backend.train_from_iterator(
         TEXT, trainers.WordPieceTrainer(vocab_size=260, special_tokens=specials)
     )
-    vocab = backend.get_vocab()
-
-    def split(word: str) -> list[int]:
-        kept = [c for c in word if c in "\t\n\r" or unicodedata.category(c) not in ("Cc", "Cf")]
-        plain = unicodedata.normalize("NFD", "".join(kept).lower())
-        plain = "".join(c for c in plain if unicodedata.category(c) != "Mn")
-        apart = regex.sub(r"([\p{Han}\p{P}$+<=>^`|~])", r" \1 ", plain)
-        ids: list[int] = []
-        for part in apart.split():
-            ids += _greedy(part, vocab)
-        return ids
-
-    return _finish(backend, split, (cls,), (sep,), names)
-
-
-def _greedy(part: str, vocab: dict[str, int]) -> list[int]:
-    """WordPiece by hand: the longest piece first; one unknown token if none fits."""
-    ids: list[int] = []
-    start = 0
-    while start < len(part):
-        for end in range(len(part), start, -1):
-            piece = ("##" if start else "") + part[start:end]
-            if piece in vocab:
-                ids.append(vocab[piece])
-                break
-        else:
-            return [vocab["[UNK]"]]
-        start = end
-    return ids if len(part) <= 100 else [vocab["[UNK]"]]
-
-
-def _bytes_to_chars() -> dict[int, str]:
-    """GPT-2's printable stand-ins for the 256 bytes."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    rest = [b for b in range(256) if b not in printable]
-    return {b: chr(b) for b in printable} | {b: chr(256 + n) for n, b in enumerate(rest)}
+    return _finish(backend, (cls,), (sep,), names)
 
 
 @cache
@@ -177,35 +146,7 @@ def byte_level(
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         ),
     )
-    model = json.loads(backend.to_str())["model"]
-    stand_in = _bytes_to_chars()
-
-    def split(word: str) -> list[int]:
-        text = " " + (unicodedata.normalize("NFC", word) if nfc else word)
-        ids: list[int] = []
-        for part in regex.findall(pattern, text):
-            ids += _merge([stand_in[b] for b in part.encode()], model)
-        return ids
-
-    return _finish(backend, split, prefix, suffix, names)
-
-
-def _merge(pieces: list[str], model: dict[str, Any]) -> list[int]:
-    """BPE by hand: the earliest learnt merge first."""
-    rank = model.setdefault("rank", {tuple(m): n for n, m in enumerate(model["merges"])})
-    while len(pieces) > 1:
-        pairs = list(pairwise(pieces))
-        best = min(pairs, key=lambda pair: rank.get(pair, len(rank)))
-        if best not in rank:
-            break
-        merged: list[str] = []
-        for piece in pieces:
-            if merged and (merged[-1], piece) == best and not merged[-1].startswith("\0"):
-                merged[-1] = "\0" + merged[-1] + piece  # a new piece merges in the next round
-            else:
-                merged.append(piece)
-        pieces = [piece.removeprefix("\0") for piece in merged]
-    return [model["vocab"][piece] for piece in pieces]
+    return _finish(backend, prefix, suffix, names, lead=" ")
 
 
 @cache
@@ -231,18 +172,11 @@ def sentencepiece_bpe(scheme: str) -> Tiny:
         backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
     backend.add_special_tokens(specials)
 
-    def split(word: str) -> list[int]:
-        pieces: list[str] = []
-        for character in "▁" + word.replace(" ", "▁"):
-            fallback = [f"<0x{b:02X}>" for b in character.encode()]
-            pieces += [character] if character in model["vocab"] else fallback
-        return _merge(pieces, model)
-
     bos = "<bos>" if gemma else "<s>"
     names = {"bos_token": bos, "eos_token": "<eos>" if gemma else "</s>", "unk_token": "<unk>"}
     if gemma:
         names |= {"pad_token": "<pad>", "mask_token": "<mask>"}
-    return _finish(backend, split, (bos,), (), names)
+    return _finish(backend, (bos,), (), names, lead=" " if gemma else "")
 
 
 _UNIGRAM: dict[str, tuple[list[str], tuple[str, ...], tuple[str, ...], dict[str, str]]] = {
@@ -289,39 +223,4 @@ def unigram(style: str) -> Tiny:
             [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
         )
     backend.add_special_tokens(list(dict.fromkeys([*specials, *names.values()])))
-    scores = {token: (i, score) for i, (token, score) in enumerate(vocab) if token not in specials}
-    unk_id = specials.index(unk)
-
-    def split(word: str) -> list[int]:
-        if style == "albert":
-            word = unicodedata.normalize("NFKD", word).lower()
-            word = "".join(c for c in word if unicodedata.category(c) != "Mn")
-        if style == "deberta":
-            spaced = regex.sub(r"\s{2,}|[\n\r\t]", " ", word)
-            parts = unicodedata.normalize("NFC", spaced).strip().split(" ")
-        else:
-            parts = word.split()
-        ids: list[int] = []
-        for part in parts:
-            ids += _likeliest("▁" + part, scores, unk_id)
-        return ids
-
-    return _finish(backend, split, prefix, suffix, names)
-
-
-def _likeliest(text: str, scores: dict[str, tuple[int, float]], unk_id: int) -> list[int]:
-    """Unigram by hand: the segmentation of the highest score; unknown neighbours fuse."""
-    worst = min(score for _, score in scores.values()) - 10
-    best: list[tuple[float, list[int]]] = [(0.0, [])]
-    for end in range(1, len(text) + 1):
-        ways = []
-        for start in range(end):
-            piece = text[start:end]
-            if piece in scores:
-                i, score = scores[piece]
-                ways.append((best[start][0] + score, [*best[start][1], i]))
-        if text[end - 1] not in scores:
-            ways.append((best[end - 1][0] + worst, [*best[end - 1][1], unk_id]))
-        best.append(max(ways, key=lambda way: way[0]))
-    ids = best[-1][1]
-    return [i for n, i in enumerate(ids) if i != unk_id or n == 0 or ids[n - 1] != unk_id]
+    return _finish(backend, prefix, suffix, names)
