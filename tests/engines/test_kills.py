@@ -40,7 +40,6 @@ def undisturbed(drivers, tiny_bert, corpus, tmp_path_factory):
 
 def survives(drivers, model, corpus, folder, undisturbed, trials):
     """Kill a run in each of the ways `trials`, run the command again, compare with the other."""
-    killed = 0
     for first in range(0, len(trials), len(drivers)):
         jobs = list(zip(drivers, trials[first : first + len(drivers)], strict=False))
         places = {index: folder / f"{first + index}" for index in range(len(jobs))}
