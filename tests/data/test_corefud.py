@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from written_entities import entity_values
 
 from probes.common.errors import UserError
 from probes.data.chunk_schemes import WordError
@@ -154,6 +153,29 @@ def test_counts_of_gum(gum):
     # Of mentions, the opening brackets that grep finds.
     assert [sum(len(s.mentions) for s in of[split]) for split in SPLITS] == [49_649, 7_897, 7_927]
     assert [len({s.document for s in of[split]}) for split in SPLITS] == [177, 30, 30]
+
+
+def entity_values(mentions, n_words):
+    """Values of `Entity=` in CorefUD's order, by word; None where no mention begins or ends.
+
+    Closing brackets come before opening ones, inner mentions closing first. A mention of one word
+    is opened like the others, or comes before what closes if nothing else opens.
+    """
+    found = []
+    for word in range(n_words):
+        opening = [m for m in mentions if m.span[0] == word]
+        ends = [m for m in mentions if m.span[0] < word < m.span[1] == word + 1]
+        closing = "".join(f"{closed_as(m)})" for m in reversed(ends))
+        opened = "".join(
+            "(" + "-".join(m.attributes.values()) + ")" * (m.span[1] == word + 1) for m in opening
+        )
+        single_only = all(m.span[1] == word + 1 for m in opening)
+        found.append((opened + closing if single_only else closing + opened) or None)
+    return found
+
+
+def closed_as(mention):
+    return f"{mention.entity}[{mention.part}]" if mention.part else mention.entity
 
 
 @pytest.mark.real_data
