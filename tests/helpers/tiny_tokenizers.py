@@ -1,16 +1,18 @@
 """Tokenizers trained on text of our own in the style of every family.
 
-`Tiny.split` gives a word by itself to the `tokenizers` library, by the family's convention,
-without our code.
+`Tiny.split` splits one word on its own, by the family's convention, without our code.
 """
 
 from __future__ import annotations
 
 import json
+import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import regex
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 TEXT = [
@@ -31,6 +33,8 @@ LLAMA3_REGEX = (
 QWEN_REGEX = LLAMA3_REGEX.replace(r"\p{N}{1,3}", r"\p{N}")
 GPT2_REGEX = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
+Split = Callable[[str], list[int]]
+
 
 @dataclass(frozen=True)
 class Tiny:
@@ -38,13 +42,13 @@ class Tiny:
 
     Attributes:
         backend: as `tokenizers` has it, special tokens and post-processor included.
-        lead: what is before a word that begins.
+        split: one word's ids; empty where the word leaves nothing.
         prefix, suffix: names of the special tokens around a text.
         named: which token is the mask, the padding, and so on.
     """
 
     backend: Tokenizer
-    lead: str
+    split: Split
     prefix: tuple[str, ...]
     suffix: tuple[str, ...]
     named: dict[str, str]
@@ -52,12 +56,6 @@ class Tiny:
     def around(self) -> tuple[list[int], list[int]]:
         ids = self.backend.token_to_id
         return [ids(t) for t in self.prefix], [ids(t) for t in self.suffix]
-
-    def split(self, word: str) -> list[int]:
-        """The ids of a word by itself; none where it leaves nothing. Special tokens are text."""
-        plain = Tokenizer.from_str(self.backend.to_str())
-        plain.encode_special_tokens = True
-        return plain.encode(self.lead + word, add_special_tokens=False).ids
 
     @property
     def unknown(self) -> int:
@@ -83,11 +81,7 @@ ROBERTA_NAMES = {
 
 
 def _finish(
-    backend: Tokenizer,
-    prefix: tuple[str, ...],
-    suffix: tuple[str, ...],
-    names: Any,
-    lead: str = "",
+    backend: Tokenizer, split: Split, prefix: tuple[str, ...], suffix: tuple[str, ...], names: Any
 ) -> Tiny:
     around = {t: backend.token_to_id(t) for t in (*prefix, *suffix)}
     if around:
@@ -99,7 +93,7 @@ def _finish(
             pair=[*prefix, "$A", *between, f"$B:{kind}", *(f"{t}:{kind}" for t in suffix)],
             special_tokens=list(around.items()),
         )
-    return Tiny(backend, lead, prefix, suffix, dict(names))
+    return Tiny(backend, cache(split), prefix, suffix, dict(names))
 
 
 @cache
@@ -113,7 +107,14 @@ def wordpiece(cls: str = "[CLS]", sep: str = "[SEP]", mpnet: bool = False) -> Ti
     backend.train_from_iterator(
         TEXT, trainers.WordPieceTrainer(vocab_size=260, special_tokens=specials)
     )
-    return _finish(backend, (cls,), (sep,), names)
+    return _finish(backend, _alone(backend), (cls,), (sep,), names)
+
+
+def _alone(backend: Tokenizer, lead: str = "") -> Split:
+    """Splits words as the `tokenizers` library does, after `lead`; special tokens are text."""
+    plain = Tokenizer.from_str(backend.to_str())
+    plain.encode_special_tokens = True
+    return lambda word: plain.encode(lead + word, add_special_tokens=False).ids
 
 
 @cache
@@ -146,7 +147,7 @@ def byte_level(
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         ),
     )
-    return _finish(backend, prefix, suffix, names, lead=" ")
+    return _finish(backend, _alone(backend, " "), prefix, suffix, names)
 
 
 @cache
@@ -171,12 +172,11 @@ def sentencepiece_bpe(scheme: str) -> Tiny:
     else:
         backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
     backend.add_special_tokens(specials)
-
     bos = "<bos>" if gemma else "<s>"
     names = {"bos_token": bos, "eos_token": "<eos>" if gemma else "</s>", "unk_token": "<unk>"}
     if gemma:
         names |= {"pad_token": "<pad>", "mask_token": "<mask>"}
-    return _finish(backend, (bos,), (), names, lead=" " if gemma else "")
+    return _finish(backend, _alone(backend, " " if gemma else ""), (bos,), (), names)
 
 
 _UNIGRAM: dict[str, tuple[list[str], tuple[str, ...], tuple[str, ...], dict[str, str]]] = {
@@ -223,4 +223,39 @@ def unigram(style: str) -> Tiny:
             [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
         )
     backend.add_special_tokens(list(dict.fromkeys([*specials, *names.values()])))
-    return _finish(backend, prefix, suffix, names)
+    scores = {token: (i, score) for i, (token, score) in enumerate(vocab) if token not in specials}
+    unk_id = specials.index(unk)
+
+    def split(word: str) -> list[int]:
+        if style == "albert":
+            word = unicodedata.normalize("NFKD", word).lower()
+            word = "".join(c for c in word if unicodedata.category(c) != "Mn")
+        if style == "deberta":
+            spaced = regex.sub(r"\s{2,}|[\n\r\t]", " ", word)
+            parts = unicodedata.normalize("NFC", spaced).strip().split(" ")
+        else:
+            parts = word.split()
+        ids: list[int] = []
+        for part in parts:
+            ids += _likeliest("▁" + part, scores, unk_id)
+        return ids
+
+    return _finish(backend, split, prefix, suffix, names)
+
+
+def _likeliest(text: str, scores: dict[str, tuple[int, float]], unk_id: int) -> list[int]:
+    """Unigram by hand: the segmentation of the highest score; unknown neighbours fuse."""
+    worst = min(score for _, score in scores.values()) - 10
+    best: list[tuple[float, list[int]]] = [(0.0, [])]
+    for end in range(1, len(text) + 1):
+        ways = []
+        for start in range(end):
+            piece = text[start:end]
+            if piece in scores:
+                i, score = scores[piece]
+                ways.append((best[start][0] + score, [*best[start][1], i]))
+        if text[end - 1] not in scores:
+            ways.append((best[end - 1][0] + worst, [*best[end - 1][1], unk_id]))
+        best.append(max(ways, key=lambda way: way[0]))
+    ids = best[-1][1]
+    return [i for n, i in enumerate(ids) if i != unk_id or n == 0 or ids[n - 1] != unk_id]
