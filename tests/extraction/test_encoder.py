@@ -341,6 +341,16 @@ def test_a_model_with_small_weights_is_not_mistaken_for_a_causal_one(
     assert encoder.words.mask_id is not None
 
 
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_in_a_window_too_small_to_try_a_model_s_declaration_counts(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("gpt2", tmp_path)  # with no special token around its text
+    save_tokenizer("gpt2", tmp_path, model_max_length=2)
+    monkeypatch.setattr("probes.extraction.encoder.declared_causal", lambda model: name == "gpt2")
+    assert load(tmp_path).info.causal is (name == "gpt2")
+
+
 def test_layer_l_is_after_the_final_norm_even_if_hidden_states_lack_it(
     tmp_path: Path,
 ) -> None:

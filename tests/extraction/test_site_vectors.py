@@ -126,6 +126,17 @@ def test_others_norm_what_they_have_added(name: str, norms: tuple[str, str]) -> 
         torch.testing.assert_close(found[layer_part(block)], wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["gemma2", "gemma3"])
+def test_gemma_norms_each_part(name: str) -> None:
+    encoder = encoder_of(name)
+    found = ours(encoder, "first")
+    its = block_of(encoder.model, name, 1)
+    attention, mlp = (found[part] for part in parts_of(1))
+    total = its.post_attention_layernorm(attention) + its.post_feedforward_layernorm(mlp)
+    wanted = (found[layer_part(0)] + total).detach()
+    torch.testing.assert_close(found[layer_part(1)], wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["bert", "gpt2", "mpnet"])
 def test_layers_are_the_same_whatever_is_read_beside_them(name: str) -> None:
     encoder = encoder_of(name)
