@@ -97,15 +97,6 @@ def test_everything_published_follows_from_its_sums(capsys):
     assert "left off 10 records of selectivity: what it stores does not give its numbers" in said
 
 
-def test_the_same_record_in_two_folders_counts_once(folder, tmp_path, capsys):
-    shutil.copytree(folder, tmp_path / "copy")
-    shutil.copytree(folder, folder / "theirs")
-    assert main(["board", str(folder), str(tmp_path / "copy")]) == 0
-    said = capsys.readouterr().err
-    assert "recomputed 3 results of 2 models" in said
-    assert "left o" not in said
-
-
 def swapped(sums):
     """The same scores from other documents: what two of them contribute is moved to one."""
     sums[3, 0] += sums[3, 1]
