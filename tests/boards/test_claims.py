@@ -269,18 +269,6 @@ def test_most_heads(special, expected):
     assert on("special-tokens-attended", with_heads(special=special)).verdict == expected
 
 
-@pytest.mark.parametrize(
-    ("cost", "expected"), [(0.002, "supported"), (0.0105, "undecided"), (0.03, "contradicted")]
-)
-def test_heads_of_core_relations(cost, expected):
-    drops = [
-        row("ablation_drop", x, 0.001, 1, at=2, predicts="pos", disabled="head", head=head)
-        for head, x in ((1, 0.5), (2, cost))
-    ]
-    beside = attention([choice("nsubj", at=(1, 2)), choice("det", at=(1, 1))])
-    assert on("core-heads-unused", corpus_record("ablation", drops, 2), beside).verdict == expected
-
-
 def test_agreement_trees_and_fine_tuning():
     filled = [
         row("cloze_accuracy", x, **group, **rule)
@@ -426,12 +414,6 @@ def test_of_several_records_that_with_default_options_counts():
     for order in ((RISING, odd), (odd, RISING)):
         (report,) = reports(*order)
         assert report.outcomes["narrower-higher"].verdict == "supported"
-
-
-@pytest.mark.usefixtures("all_current")
-def test_a_random_twin_is_no_fine_tuning():
-    pair = corpus_record("attention_change", [], 2, model="random:m", result={"random_seed": 0})
-    assert reports(pair.model_copy(update={"base": pair.model})) == []
 
 
 def test_outdated_records_are_left_out_with_a_message(capsys):

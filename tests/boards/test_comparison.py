@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from probes.boards.paired import LayerScore, compare, comparison_tables
 from probes.common.errors import UserError
@@ -55,49 +54,6 @@ def scored(given, n_wrong, n=400, trained=True):
     of_training = (SD, 10**6) if trained else ()
     known = Replicates(scores, metric, sums, [0], given.model.name, *of_training)
     return LayerScore(given, given.best_layer, known)
-
-
-def test_models_that_run_in_other_types_are_compared_and_named():
-    (found,) = compare(
-        [result("m", 0.9), result("n", 0.5, dtype="bfloat16"), result("n", 0.7, dtype="float16")],
-        lambda r: scored(r, 40),
-    )
-    assert [s.model for s in found.standings] == ["m", "n (bfloat16)", "n (float16)"]
-    assert found.apart == {}
-
-
-def test_the_first_model_is_the_reference_of_all_others():
-    wrong = {"low": 200, "high": 40, "close": 42}
-    given = [result("high", 0.9), result("close", 0.895), result("low", 0.5)]
-    (found,) = compare(given, lambda r: scored(r, wrong[r.model.name]))
-    (turned,) = compare(given[::-1], lambda r: scored(r, wrong[r.model.name]))
-    assert [s.model for s in turned.standings] == ["low", "close", "high"]
-    assert turned.standings[2].difference.value == pytest.approx(0.4)
-    assert [s.model for s in found.standings] == ["high", "close", "low"]
-    first, close, low = (standing.difference for standing in found.standings)
-    assert first is None
-    assert low.value == pytest.approx(-0.4)
-    # 160 of 400 sentences differ, all one way, and both are trained once.
-    half = 1.96 * np.sqrt(0.4 * 0.6 / 400 + 2 * SD**2)
-    assert low.interval == pytest.approx((-0.4 - half, -0.4 + half), abs=0.008)
-    # Eleven standard errors: in none of 2,000 resamples.
-    assert low.p == pytest.approx(1 / 2001)
-    # The smallest of the three differences is tested by itself: two words of 400.
-    z = 0.005 / np.sqrt(2 / 400**2 + 2 * SD**2)
-    assert close.p == pytest.approx(2 * norm.sf(z), abs=0.03)
-    assert close.p >= 0.05
-
-
-def test_without_the_training_variance_of_both_there_is_an_interval_and_no_p():
-    wrong = {"low": 200, "high": 40, "middle": 120}
-    (found,) = compare(
-        [result("high", 0.9), result("middle", 0.7), result("low", 0.5)],
-        lambda r: scored(r, wrong[r.model.name], trained=r.model.name != "low"),
-    )
-    _, middle, low = (standing.difference for standing in found.standings)
-    assert (low.p, low.cells[1].text) == (None, "–")
-    assert low.interval[0] < low.value < low.interval[1]
-    assert middle.p == pytest.approx(1 / 2001)
 
 
 @pytest.mark.parametrize("trained", [True, False])
@@ -157,13 +113,6 @@ def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_com
     assert found.apart == {damaged: "predictions not readable"}
     (table,) = comparison_tables([found])
     assert table.notes[2:] == (f"Not compared: {damaged} on pos (predictions not readable).",)
-
-
-def test_without_readable_predictions_there_is_no_comparison():
-    def score_of(given):
-        raise UserError("not readable")
-
-    assert compare([result("a", 0.9), result("b", 0.8)], score_of) == []
 
 
 def test_a_handful_of_sentences_is_not_tested():

@@ -52,10 +52,6 @@ CODES = code_rows(
 )
 
 
-def test_scores_alone_have_no_evidence():
-    assert evidence_tables([bare(), bare("depth")]) == {}
-
-
 def test_a_table_has_the_tasks_that_have_its_measurement():
     result = with_found(bare(scores=(0.5, 0.9)), "selectivity", CONTROLS)
     found = evidence_tables([result, bare("depth", (0.1, 0.2), metric="nspr")])

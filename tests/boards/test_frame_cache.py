@@ -10,7 +10,7 @@ from board_by_hand import put, put_evidence
 from results_by_hand import variance_rows
 
 import probes.boards.frame_cache as frame_cache
-from probes.boards.frame_cache import HEADERS, ROWS, stored_frame
+from probes.boards.frame_cache import HEADERS, ROWS
 from probes.boards.leaderboard_csv import LONG_COLUMNS, STATE, write_leaderboard
 from probes.common.origin import Origin, loading
 from probes.measurements.measurement import measurement, measurements
@@ -77,13 +77,6 @@ def test_files_are_written_again_only_if_something_changed(folder, reads):
     put(folder, "new", "pos", 4)
     assert b"new" in write_leaderboard(folder).read_bytes()
     assert len(reads) == len(records(folder))
-
-
-def test_a_record_that_cannot_be_read_is_named_every_time(folder, capsys):
-    (folder / "m" / "c" / "pos-linear-scores-00000000.json").write_text("{")
-    for _ in range(2):
-        write_leaderboard(folder)
-        assert "pos-linear-scores-00000000.json: not a readable result" in capsys.readouterr().err
 
 
 def test_only_what_is_new_is_read(folder, reads):
@@ -291,24 +284,3 @@ def test_numbers_of_a_plug_in_are_there_whether_it_is_loaded_or_not(folder, wug)
     put(folder, "y", "pos", 9)
     leaderboard(folder)
     assert (folder / "measurements.csv").read_text() == rows
-
-
-def test_headers_are_in_the_order_of_paths_and_rows_say_theirs(folder):
-    headers, rows = stored_frame(folder)
-    assert [folder / name for name in headers["path"]] == records(folder)
-    assert headers["measurement"].tolist() == [
-        "scores",
-        "training_variance",
-        "scores",
-        "training_variance",
-        "scores",
-    ]
-    assert {*rows["path"]} == {*headers["path"]}
-    (place,) = headers.index[(headers["model"] == "m") & (headers["task"] == "srl")][:1]
-    metric = headers["task_metric"][place]
-    of_layers = (
-        (rows["path"] == headers["path"][place]) & (rows["metric"] == metric) & (rows["axes"] == "")
-    )
-    scores = rows[of_layers & (rows["split"] == "test")]
-    # 300 and 19 errors of 400, in the fits of two layers.
-    assert scores[["layer", "value", "fits"]].to_numpy().tolist() == [[0, 0.25, 1], [1, 0.9525, 1]]

@@ -1,7 +1,7 @@
 """Tables of heads, on records made by hand."""
 
 import pytest
-from corpus_records import geometry, store_record
+from corpus_records import store_record
 from heads_by_hand import attention, choice, numbers
 
 from probes.__main__ import main
@@ -155,9 +155,3 @@ def test_what_cannot_be_shown(folder, capsys, arguments, said):
     assert main(["heads", str(folder / place), *more]) == 2
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error: ")]
     assert said in line
-
-
-def test_other_records_alone_are_no_records_of_attention(tmp_path, capsys):
-    store_record(tmp_path, geometry([0.3] * 3))
-    assert main(["heads", str(tmp_path)]) == 2
-    assert "measure it with --measurements attention" in capsys.readouterr().err

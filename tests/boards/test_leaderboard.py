@@ -211,11 +211,6 @@ def known(value):
     return None if pd.isna(value) else value
 
 
-def test_seconds_are_those_of_the_scores(tmp_path):
-    put(tmp_path, "m", "pos", 9, seconds={"measure": 1.5, "wait": 0.25})
-    assert read(tmp_path).seconds.tolist() == [1.75, 1.75]
-
-
 def test_evidence_behind_other_scores_is_left_out(tmp_path):
     path = put(tmp_path, "m", "pos", 9, wrongs=(30, 20, 9))
     few = [Row("p_best", 0.5, 0), Row("p_best", 0.25, 1)]

@@ -2,12 +2,9 @@
 
 import pytest
 from board_by_hand import put
-from results_by_hand import make_full_result, make_result, with_rows
+from results_by_hand import make_result, with_rows
 
 from probes.__main__ import main
-from probes.boards.breakdown_tables import group_table
-from probes.boards.groups import group as grouped
-from probes.boards.layer_tables import score_table
 from probes.measurements.joined_results import find_results
 from probes.records.row import Row
 from probes.rendering.layers_md import layers_md
@@ -78,20 +75,6 @@ def test_commands_name_the_type_that_a_model_ran_in(two_types, capsys, command, 
     assert main([part.format(two_types) for part in command]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert [part for part in said if part not in text] == []
-
-
-def test_titles_of_tables_name_it():
-    narrow = make_full_result(model="m", dtype="bfloat16")
-    assert score_table([narrow]).title == "m (bfloat16) · c · linear probe · test"
-    assert group_table(narrow).title.startswith("m (bfloat16) · c · pos · linear probe · ")
-    assert layers_md([narrow]).startswith("# m (bfloat16) on c 1\n")
-    wide = make_full_result(model="m")
-    assert score_table([wide]).title == "m · c · linear probe · test"
-
-
-def test_pages_and_figures_name_the_type_too(two_types):
-    (group,), left_out = grouped(find_results(two_types))
-    assert (group.models, left_out) == (["m", "m (bfloat16)", "n (float16)"], [])
 
 
 def test_groups_have_their_metric():

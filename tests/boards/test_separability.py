@@ -6,12 +6,6 @@ from probes.boards.layer_tables import layer_rows
 from probes.boards.separability import confidence_set, p_best
 
 
-def test_without_training_variance_nothing_is_said_of_layers():
-    result = make_result(scores=(0.1, 0.3, 0.2), p_best=False)
-    assert p_best(result) is None
-    assert confidence_set(result) is None
-
-
 def test_layers_that_a_test_at_five_per_cent_did_not_separate_are_in_the_set():
     result = make_result(scores=(0.1, 0.3, 0.2, 0.25), p_best=[0.0499, 1.0, 0.05, 0.9])
     assert p_best(result) == {0: 0.0499, 1: 1.0, 2: 0.05, 3: 0.9}

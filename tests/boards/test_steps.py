@@ -85,9 +85,3 @@ def test_the_command_draws_it(tmp_path, capsys):
     assert main(["figure", "steps", str(tmp_path), "-o", str(path)]) == 0
     assert path.read_bytes().startswith(b"%PDF")
     assert "not drawn: other (its name has no training step)" in capsys.readouterr().err
-
-
-def test_without_steps_there_is_nothing_to_draw(tmp_path, capsys):
-    put(tmp_path, "m", "pos", 100)
-    assert main(["figure", "steps", str(tmp_path), "-o", str(tmp_path / "f.pdf")]) == 2
-    assert "nothing to draw as steps (m: its name has no training step)" in capsys.readouterr().err

@@ -53,13 +53,6 @@ def test_correlations_are_spearman_s_over_the_layers_that_both_have():
     assert (bc.rho, bc.n) == (pytest.approx(1.0), 2)
 
 
-def test_four_layers_by_hand():
-    # d² of ranks: 1, 1, 1, 1 → rho = 1 - 6 · 4 / (4 · 15) = .6
-    table = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": [2.0, 1, 4, 3]})
-    (found,) = agreements(table)
-    assert found.rho == pytest.approx(0.6)
-
-
 def test_a_flat_profile_has_no_correlation():
     assert agreements(pd.DataFrame({"x": [1.0, 2], "y": [3.0, 3]}))[0].rho is None
 

@@ -113,28 +113,17 @@ def without_baselines(content):
 
 LEFT_OUT = {
     "truncated": lambda f: truncated(scores(f)),
-    "truncated evidence": lambda f: truncated(evidence(f)),
     "not an object": lambda f: changed(scores(f), lambda c: c.clear()),
     "unreadable": lambda f: unreadable(scores(f)),
     "to nowhere": lambda f: to_nowhere(scores(f)),
-    "no rows": lambda f: changed(scores(f), lambda c: c.pop("rows")),
-    "rows without a value": lambda f: changed(of_corpus(f), lambda c: c["rows"]["value"].pop()),
     "of a corpus, as scores": lambda f: changed(
         of_corpus(f), lambda c: c.update(measurement="scores")
     ),
-    "no facts": lambda f: changed(scores(f), lambda c: c.update(facts={})),
     "infinite size": lambda f: changed(
         scores(f), lambda c: c["provenance"].update(bytes_on_disk="inf")
     ),
-    "negative size": lambda f: changed(scores(f), lambda c: c["model"].update(hidden_size=-1)),
     "impossible accuracy": lambda f: changed(scores(f), lambda c: first(c, "value", 1e308)),
-    "impossible accuracy of a rule": lambda f: changed(
-        scores(f), lambda c: c["rows"]["value"].__setitem__(-1, -0.1)
-    ),
     "infinite interval": lambda f: changed(scores(f), lambda c: first(c, "high", float("inf"))),
-    "infinite number": lambda f: changed(
-        of_corpus(f), lambda c: c["rows"]["value"].__setitem__(0, float("inf"))
-    ),
 }
 """Records that cannot be read, which every command names that reads records of their kind."""
 

@@ -3,7 +3,7 @@
 import pytest
 from flat_trees import with_flat_trees
 
-from probes.cli.check_task import check_task, layers_read
+from probes.cli.check_task import check_task
 from probes.data.sentence import Corpus, Sentence
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
@@ -124,28 +124,6 @@ def test_a_declared_layer_that_is_never_read_is_a_warning():
     assert any(
         w.startswith("needs= lists heads, which the rule never reads") for w in report.warnings
     )
-
-
-def test_layers_are_found_through_layer_and_through_copies():
-    from dataclasses import replace
-
-    def rule(s):
-        copy = replace(s, words=s.words)
-        return [Example(copy.layer("xpos")[0], (0, 1))]
-
-    assert layers_read(task_of(rule, ()), CORPUS) == {"xpos"}
-
-
-def test_reading_a_stand_in_counts_as_reading_the_layer_it_replaces():
-    pos = tasks.get("pos")
-    splits = {
-        split: tuple(Sentence(s.id, "en", s.words, xpos=s.xpos) for s in part)
-        for split, part in CORPUS.splits.items()
-    }
-    without = Corpus("c", "1", "", splits)
-    report = check_task(pos, without)
-    assert report.read == {"upos"}
-    assert report.errors == ()
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,6 @@ def tiny(monkeypatch):
     return {f"tiny-{split}.conllu": content for split, content in contents.items()}
 
 
-def test_without_a_command_the_commands_are_listed(capsys):
-    assert main([]) == 0
-    printed = capsys.readouterr().out
-    assert "fetch " in printed
-    assert "corpora " in printed
-
-
 def test_fetch_then_listed_as_cached(tiny, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     places = ["--cache-dir", str(tmp_path)]

@@ -2,11 +2,8 @@
 
 import json
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,12 +13,7 @@ from probes.data.find import find_corpus
 from probes.engines.config import RunConfig
 from probes.engines.settings import validate
 from probes.extraction.model_files import find_model
-from probes.extraction.store import FORMAT, StoreKey, store_folder, write_manifest
-from probes.extraction.vectors import Vectors
-from probes.extraction.views import Text, View
 from probes.measurements.joined_results import read_result
-from probes.statistics.gold import Gold
-from probes.statistics.metrics import metrics
 
 
 def check(examples):
@@ -91,89 +83,3 @@ def test_results(content):
         path = Path(folder) / "x.json"
         path.write_bytes(content)
         assert or_our_error(read_result, path) is None
-
-
-KEY = StoreKey("m", "v", "float32", "word vectors v1", {"storage": "float16"})
-VIEW = View("plain", (Text(("a", "b"), (0, 2)),))
-MANIFEST = {
-    "key": asdict(KEY),
-    "model": {},
-    "view": "plain",
-    "layers": 1,
-    "texts": 1,
-    "rows": 2,
-    "shards": 1,
-    "words_per_shard": 1024,
-    "batch_tokens": 64,
-}
-ABOUT = {"bytes": 12, "crc32": 0, "shape": [2, 1]}
-SHARD = {
-    "shard": 0,
-    "texts": 1,
-    "rows": 2,
-    "counts": {},
-    "long_texts": [],
-    "files": {"layer-00": ABOUT},
-}
-
-
-@check(200)
-@given(
-    st.binary(max_size=200),
-    st.dictionaries(st.sampled_from(sorted({"format", *MANIFEST, *SHARD})), VALUES, max_size=4),
-)
-def test_stores(content, changes):
-    with tempfile.TemporaryDirectory() as cache:
-        folder = store_folder(Path(cache), KEY)
-        for place, whole in ((folder, MANIFEST), (folder / "00000-layer-00", SHARD)):
-            place.mkdir(parents=True)
-            (place / "layer-00.npy").write_bytes(content)
-            changed = {"format": FORMAT, **whole, "crc32": 0, **changes}
-            for text in (content, json.dumps(changed).encode()):
-                (place / "manifest.json").write_bytes(text)
-                assert or_our_error(Vectors, Path(cache), KEY, VIEW) is None
-            write_manifest(place / "manifest.json", whole)
-        vectors = Vectors(Path(cache), KEY, VIEW)
-        assert vectors.is_complete(["layer-00"])
-        assert or_our_error(vectors.layer, 0) is None
-
-
-@st.composite
-def scored(draw):
-    """Gold labels of a few sentences and predictions of two cells."""
-    n = draw(st.integers(1, 12))
-    n_classes = draw(st.integers(1, 4))
-    labels = draw(st.lists(st.integers(-1, n_classes - 1), min_size=n, max_size=n))
-    sentence = sorted(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
-    predicted = draw(
-        st.lists(st.integers(0, n_classes - 1), min_size=2 * n, max_size=2 * n).map(
-            lambda x: np.array(x).reshape(2, n)
-        )
-    )
-    names = tuple(["B-X", "I-X", "O", "B-Y"][:n_classes])
-    gold = Gold(
-        labels=np.array(labels),
-        sentence=np.unique(sentence, return_inverse=True)[1],
-        classes=names,
-        punctuation=np.zeros(n, dtype=bool),
-        unseen=("B-Z",) * labels.count(-1),
-    )
-    return gold, predicted
-
-
-@pytest.mark.parametrize("name", ["accuracy", "macro_f1", "balanced_accuracy", "span_f1"])
-@check(150)
-@given(scored())
-def test_metrics(name, given_scores):
-    if name not in metrics:
-        pytest.skip(f"no metric {name}")
-    gold, predicted = given_scores
-    found = np.asarray(metrics.get(name)(gold, predicted))
-    assert found.shape == (2,)
-    known = found[~np.isnan(found)]
-    assert ((known >= 0) & (known <= 1)).all()
-    if (gold.labels >= 0).all():
-        (perfect,) = metrics.get(name)(gold, gold.labels[None])
-        # By conlleval's definition F1 is 0 if there is no chunk to find.
-        expected = 0 if name == "span_f1" and not gold.chunks else 1
-        assert perfect == pytest.approx(expected)

@@ -1,18 +1,14 @@
 """Evidence of a run: of which models it is gathered, what stops it, and what another run does."""
 
 import re
-import threading
 
 import pytest
-from changed_measurement import change_measurement
-from tiny_runs import files_of, found_in, run
+from tiny_runs import run
 
 from probes.cli.main import main
-from probes.common.locks import SUFFIX, locked
 from probes.engines.config import RunConfig
 from probes.engines.settings import validate
-from probes.measurements.measurement import EVIDENCE, get_measurement
-from probes.records.files import write_record
+from probes.measurements.measurement import EVIDENCE
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -109,47 +105,6 @@ def test_stages_are_announced_with_their_units_in_the_order_that_is_asked_for(
     assert last == (
         "next    the same command without --evidence none adds the evidence behind these scores"
     )
-
-
-def test_a_unit_that_another_run_computes_is_waited_for_and_read(
-    tiny_bert, tmp_path, capsys, monkeypatch
-):
-    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": "selectivity"}
-    first = run(tiny_bert, tmp_path, **settings)
-    (path,) = (p for p in files_of(tmp_path) if p.name.startswith("pos-linear-selectivity"))
-    record = first.results[0].evidence["selectivity"]
-    before = path.read_bytes()
-    path.unlink()
-    (other,) = (p for p in files_of(tmp_path) if p.name.startswith("depth-linear-selectivity"))
-    other.unlink()
-    measured, measure = [], get_measurement("selectivity").function
-
-    def noted(context):
-        measured.append(context.title)
-        return measure(context)
-
-    change_measurement(monkeypatch, "selectivity", function=noted)
-    taken, done = threading.Event(), threading.Event()
-
-    def another_run():
-        with locked(path.with_suffix(SUFFIX)):
-            taken.set()
-            # Until the other unit is done, which this run does meanwhile.
-            while not other.exists():
-                done.wait(0.05)
-            write_record(path, record, {})
-
-    thread = threading.Thread(target=another_run)
-    thread.start()
-    assert taken.wait(60)
-    capsys.readouterr()
-    again = run(tiny_bert, tmp_path, **settings)
-    thread.join()
-    assert measured == ["depth · linear · selectivity"]
-    assert path.read_bytes() == before
-    assert found_in(again) == found_in(first)
-    said = capsys.readouterr().err
-    assert "read    pos · linear · selectivity · another run has computed it" in said
 
 
 def test_evidence_that_is_named_as_a_measurement_comes_with_scores():

@@ -19,16 +19,7 @@ from probes.measurements.joined_results import find_results
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True)
-def short_schedule(monkeypatch):
-    """Probes that stop early: these tests are about everything around the fit."""
-    from probes.records.probe_spec import PROBES
-
-    for family, spec in PROBES.items():
-        short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
-        monkeypatch.setitem(PROBES, family, short)
-    monkeypatch.setattr(progress, "quiet", False)
-    monkeypatch.setattr(progress, "verbose", False)
+pytestmark = pytest.mark.usefixtures("short_schedule")
 
 
 def flags(model, folder, *more):

@@ -4,21 +4,17 @@ import subprocess
 import sys
 import time
 import weakref
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from tiny_runs import run
 
 import probes
 from probes.cli.run import run_models
-from probes.common.terminal import progress
 from probes.data.find import find_corpus
-from probes.engines.inputs import LazyModel, find_models
+from probes.engines.inputs import find_models
 from probes.engines.settings import validate
 from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,16 +45,6 @@ def test_one_model_is_in_memory_at_a_time(tiny_bert, tmp_path, monkeypatch):
     again = models[0].encoder
     assert again is models[0].encoder
     assert (again.info.name, len(alive)) == ("tiny-bert", 1)
-
-
-def test_a_model_that_the_user_loaded_is_not_released(tiny_bert, tmp_path):
-    encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
-    subject = LazyModel(
-        find_model(str(tiny_bert)), validate({"corpus": "sample"}), in_memory=encoder
-    )
-    assert subject.encoder is encoder
-    subject.release()
-    assert subject.encoder is encoder
 
 
 def command(*arguments, **environment):
@@ -128,37 +114,3 @@ def test_without_network_and_cache_one_line_says_what_to_do(tmp_path, offline):
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert "--model a local folder, or the packaged model all-MiniLM-L6-v2" in line
-
-
-class Bar:
-    """Counts as a bar does."""
-
-    def __init__(self, total):
-        self.total, self.n = total, 0
-
-    def update(self):
-        self.n += 1
-        assert self.n <= self.total
-
-    def refresh(self):
-        """Draws it."""
-
-
-def test_one_bar_counts_the_units_of_a_run(tiny_bert, tmp_path, monkeypatch):
-    bars, drawn = [], progress.bar
-
-    @contextmanager
-    def bar(what, total, unit, **more):
-        if what == "run":
-            bars.append(Bar(total))
-            yield bars[-1]
-        else:
-            with drawn(what, total, unit, **more) as its:
-                yield its
-
-    monkeypatch.setattr(progress, "bar", bar)
-    asked = {"tasks": "pos,depth", "quick": False, "twins": 1, "evidence": "selectivity"}
-    # Scores of two families with their evidence, and linear ones of the twin; then nothing.
-    for n_units in (4 + 4 + 2, 0):
-        run(tiny_bert, tmp_path, **asked)
-        assert (bars[-1].n, bars[-1].total) == (n_units, n_units)

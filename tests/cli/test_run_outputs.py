@@ -12,7 +12,6 @@ from tiny_runs import run
 import probes
 from probes.__main__ import main as sub_command
 from probes.boards.leaderboard_csv import COLUMNS
-from probes.common.errors import UserError
 from probes.measurements.joined_results import read_result
 from probes.measurements.scores import _stored_types
 from probes.records.probe_spec import PROBES
@@ -200,21 +199,3 @@ def test_markup_and_formulas_in_a_name_are_plain_text(tiny_bert, tmp_path):
         device="cpu",
     )
     assert results.frame.model.unique().tolist() == ["org/x [/red] $\\foo$ 模型"]
-
-
-def test_finished_results_are_in_the_leaderboard_when_a_later_task_fails(
-    tiny_bert, tmp_path, monkeypatch
-):
-    from probes.engines import measuring
-
-    compute_once = measuring._compute_once
-
-    def stops_at_depth(prepared, unit, *rest):
-        if unit.task.name == "depth":
-            raise UserError("stopped")
-        return compute_once(prepared, unit, *rest)
-
-    monkeypatch.setattr(measuring, "_compute_once", stops_at_depth)
-    with pytest.raises(UserError, match="stopped"):
-        run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
-    assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"pos"}

@@ -12,7 +12,6 @@ from probes.engines.config import RunConfig
 from probes.measurements import probing
 from probes.measurements.measurement import EVIDENCE
 from probes.training.fit import Draw
-from probes.training.streamed import standard_scale
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -46,22 +45,6 @@ def test_further_tasks_of_a_group_cost_no_forward_pass(tiny_bert, tmp_path, monk
     assert alone == {key: value for key, value in found.items() if key[0] == "feats.Number"}
 
 
-def test_features_are_standardised_once_for_all_tasks_of_the_same_words(
-    tiny_bert, tmp_path, monkeypatch
-):
-    standardised, scale = [], standard_scale
-
-    def counted(*given):
-        standardised.append(given)
-        return scale(*given)
-
-    monkeypatch.setattr("probes.training.standardisation.standard_scale", counted)
-    run(tiny_bert, tmp_path, tasks=("pos", "depth"))
-    assert len(standardised) == 3  # layers; the words of both tasks and families are the same
-    run(tiny_bert, tmp_path, tasks=("pos", "srl"), probes=("linear",), overwrite="always")
-    assert len(standardised) == 3 + 2 * 3
-
-
 def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("mlp",)}
     (one,) = run(tiny_bert, tmp_path, layers=(1,), **settings)
@@ -84,18 +67,6 @@ def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
     assert len(list((tmp_path / "results").rglob("pos-mlp-*.json"))) == 1
     (whole,) = run(tiny_bert, tmp_path / "whole", seeds=2, **settings)
     assert_close(scores([three]), scores([whole]))
-
-
-def test_a_second_seed_leaves_the_first_ones_scores(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("mlp",)}
-    (one,) = run(tiny_bert, tmp_path, **settings)
-    (two,) = run(tiny_bert, tmp_path, seeds=2, **settings)
-    assert_close(scores([one]), scores([two]))
-    assert all(two.score(x) != two.at("accuracy", x, seed=1).value for x in two.layers)
-    before = files_of(tmp_path)
-    (again,) = run(tiny_bert, tmp_path, **settings)
-    assert again == two
-    assert files_of(tmp_path) == before
 
 
 def never(*arguments, **named):

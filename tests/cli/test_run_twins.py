@@ -41,27 +41,6 @@ def test_a_later_run_of_another_task_keeps_the_scores_of_the_twin_in_the_table(t
     assert twin_s_row()[1].startswith(".")
 
 
-def test_a_run_that_stops_before_the_twin_keeps_earlier_scores_of_the_twin_in_the_table(
-    tiny_bert, tmp_path, monkeypatch
-):
-    from probes.engines.engine import LocalEngine
-
-    settings = {"probes": ("linear",), "twins": 1}
-    run(tiny_bert, tmp_path, tasks=("pos",), **settings)
-    prepared = LocalEngine.prepared
-
-    def stops_before_twin(self, run):
-        if run.model.source.seed is not None:
-            raise KeyboardInterrupt
-        return prepared(self, run)
-
-    monkeypatch.setattr(LocalEngine, "prepared", stops_before_twin)
-    with pytest.raises(KeyboardInterrupt):
-        run(tiny_bert, tmp_path, tasks=("depth",), **settings)
-    (path,) = (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")
-    assert len([line for line in path.read_text().splitlines() if "random twin" in line]) == 1
-
-
 @pytest.fixture
 def checkpoints(tiny_bert, tmp_path):
     """Two checkpoints of one model, and one of a model of another configuration."""

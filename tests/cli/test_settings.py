@@ -56,11 +56,6 @@ def test_python_takes_what_the_flags_take(field, given, meant):
     assert getattr(validate({field: given}), field) == meant
 
 
-def test_layers_are_sorted_without_duplicates():
-    assert validate({"layers": [2, 0, 2, 10, 1]}).layers == (0, 1, 2, 10)
-    assert validate({"layers": ()}).layers == ()
-
-
 def test_a_memory_budget_is_given_in_bytes_or_units():
     assert validate({"memory": "2GB"}).memory == 2_000_000_000
     assert validate({"memory": "512MiB"}).memory == 512 << 20

@@ -19,7 +19,6 @@ from probes.common.errors import UserError
 from probes.engines.settings import validate
 from probes.measurements.joined_results import find_results
 from probes.measurements.plugin_keys import is_current
-from probes.tasks.builtin import table_order
 from probes.tasks.task import plain_name
 
 EVERY = "block,attention,mlp"
@@ -183,14 +182,3 @@ def test_layers_are_not_ranked_over_sites():
     assert left_out == dict.fromkeys(["depth@mlp", "srl@mlp"], "it is read at another site")
     assert list(ranks(scores)["mean rank"]) == [2, 1]
     assert complete(scores[["depth@mlp", "srl@mlp"]]) == (["depth@mlp", "srl@mlp"], {})
-
-
-def test_names_and_their_order():
-    assert plain_name("pos@mlp") == plain_name("pos") == "pos"
-    assert plain_name("stars@mean") == "stars@mean"
-    names = ["mine@mlp", "srl", "pos@mlp", "mine", "pos", "pos@attention", "also"]
-    assert sorted(names, key=table_order) == [
-        *("pos", "pos@attention", "pos@mlp", "srl"),
-        *("also", "mine", "mine@mlp"),
-    ]
-    assert validate({"sites": ("mlp", "block", "mlp")}).task_sites == ["mlp", None]

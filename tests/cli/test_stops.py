@@ -56,36 +56,6 @@ def test_a_second_one_does_not_disturb_the_closing(capsys):
     assert (closed, capsys.readouterr().err) == ([True], STOPPED)
 
 
-def test_one_that_comes_while_an_object_is_deleted_comes_again(capsys):
-    """Python ignores what is raised there."""
-
-    class Deleted:
-        def __del__(self):
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.01)
-
-    def run(_):
-        Deleted()
-        time.sleep(5)
-        return 0
-
-    assert exit_status(run, []) == 143
-    assert capsys.readouterr().err == STOPPED
-
-
-def test_what_it_breaks_is_no_defect(capsys):
-    """A module whose import is interrupted fails in its own way."""
-
-    def run(_):
-        try:
-            return told_to_stop()(())
-        except KeyboardInterrupt as error:
-            raise ImportError("half imported") from error
-
-    assert exit_status(run, []) == 143
-    assert capsys.readouterr().err == STOPPED
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_the_shell_has_ignored_stays_ignored(number):
     """As it does with Ctrl-C for what it puts in the background."""

@@ -2,12 +2,10 @@
 
 import csv
 import random
-import signal
 
 import numpy as np
 import pandas as pd
 import pytest
-from killing import Driver, age, written
 from sklearn.metrics import average_precision_score, roc_auc_score
 from tiny_readings import small_shards
 
@@ -130,13 +128,6 @@ def test_ranking_metrics_are_those_of_the_stored_probe(tiny_bert, texts, tmp_pat
             assert result.at(metric, layer).value == pytest.approx(wanted, abs=1e-6)
 
 
-def test_batches_of_another_size_give_the_same_scores(tiny_bert, texts, tmp_path, short_schedule):
-    one = run(tiny_bert, texts, tmp_path / "one", sentence_pooling="max,last")
-    other = run(tiny_bert, texts, tmp_path / "other", sentence_pooling="max,last", batch_tokens=80)
-    for ours, theirs in zip(one, other, strict=True):
-        assert ours.headline == pytest.approx(theirs.headline, abs=0.07)
-
-
 def test_cls_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
     from tiny_models import save
 
@@ -156,32 +147,3 @@ def test_nothing_is_encoded_again(tiny_bert, texts, tmp_path, monkeypatch, capsy
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
     assert before.items() < after.items()
     assert all("max" in path.name for path in after.keys() - before.keys())
-
-
-@pytest.mark.integration
-def test_a_run_that_was_killed_goes_on(tiny_bert, texts, tmp_path):
-    driver = Driver(tiny_bert)
-
-    def command(folder):
-        flags = "--text text --label mood --sentence-pooling mean,max --probes linear --quick -q"
-        places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
-        device = ["--device", "cpu", "--batch-tokens", "512"]
-        return ["--model", str(tiny_bert), "--corpus", str(texts), *flags.split(), *places, *device]
-
-    try:
-        folder = tmp_path / "undisturbed"
-        folder.mkdir()
-        done = driver.ask(command(folder), log=str(tmp_path / "log"))
-        assert done["status"] == 0, (tmp_path / "log").read_text()
-        wanted = written(folder)
-        assert sum(name.endswith("manifest.json") for name in wanted) > 3
-        n_events = len(done["events"])
-        for number in range(n_events // 8, n_events, n_events // 8):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            assert driver.ask(command(folder), kill_at=number)["status"] == -signal.SIGKILL
-            age(folder)
-            assert driver.ask(command(folder), watch=False)["status"] == 0
-            assert written(folder) == wanted
-    finally:
-        driver.close()

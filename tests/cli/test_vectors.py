@@ -168,17 +168,6 @@ def test_what_follows_from_the_vectors_is_not_asked_for(tmp_path):
         probes.probe(probes.Vectors(wide, y), **settings(tmp_path))
 
 
-def test_what_is_resampled_is_part_of_the_key(tmp_path):
-    layers, y = classes()
-    pairs = [f"g{i // 2}" for i in range(600)]
-    counts = []
-    for groups in (pairs, None, pairs):
-        given = probes.Vectors(layers, y, splits=SPLITS, groups=groups)
-        (result,) = probes.probe(given, **settings(tmp_path))
-        counts.append(result.examples.clusters)
-    assert counts == [50, 100, 50]
-
-
 def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):
     layers, y = classes()
     said = "Vectors: labels are floats: regression; give integers for classes"
@@ -207,33 +196,6 @@ def test_numbers_of_any_size_keep_what_they_say(scale, offset, tmp_path):
         for x in (given, {6: scale * given[6] + offset})
     )
     assert scaled[6] == pytest.approx(plain[6], abs=0.011)
-
-
-def test_a_task_may_be_called_types(tmp_path):
-    layers, y = classes()
-    types = [f"{i % 5}" for i in range(600)]
-    given = probes.Vectors(layers, y, splits=SPLITS, task="types", types=types)
-    (result,) = probes.probe(given, **settings(tmp_path))
-    assert result.examples.classes == ("0", "1", "2", "3")
-
-
-def test_a_config_of_a_model_in_the_folder_is_no_concern(tmp_path, monkeypatch):
-    (tmp_path / "config.json").write_text('{"num_hidden_layers": 4}')
-    monkeypatch.chdir(tmp_path)
-    layers, y = classes()
-    given = probes.Vectors({np.int64(12): layers[6]}, y, splits=SPLITS)
-    (result,) = probes.probe(given, **settings(tmp_path))
-    assert result.layers == (12,)
-
-
-def test_what_is_not_known_of_one_layer_and_one_task_is_not_said(tmp_path, capsys):
-    layers, y = classes()
-    probes.probe(probes.Vectors({6: layers[6]}, y, splits=SPLITS), **settings(tmp_path))
-    said = capsys.readouterr().err
-    assert "600 words × 1 layer, float32" in said
-    assert "[UNK]" not in said
-    (path,) = tmp_path.rglob("layers.md")
-    assert "Transferability" not in path.read_text()
 
 
 def test_groups_that_splits_divide_are_counted(capsys):

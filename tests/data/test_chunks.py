@@ -188,10 +188,6 @@ def test_by_hand(block: list[str]) -> None:
     assert chunk(*bracketed(" ".join(tree))) == tuple(expected.split())
 
 
-def test_there_are_thirty_sentences() -> None:
-    assert len(BLOCKS) == 30
-
-
 def test_words_before_a_phrase_cut_off_from_their_head_are_outside() -> None:
     text = "(NP (DT the) (PP (IN in) (NP (NN house))) (NN lawyer))"
     assert chunk(*bracketed(text)) == ("O", "B-PP", "B-NP", "B-NP")

@@ -6,17 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from serving import altered, broken_off, missing, serving, slow, stalled
 
 from probes.common.errors import UserError
 from probes.common.files import sha256
-from probes.common.terminal import progress
 from probes.data import downloads
 from probes.data.downloads import Archive, FileFinder, Remote
 from probes.data.find import find_corpus
@@ -174,30 +171,6 @@ def test_a_mirror_may_have_an_archive_under_its_other_names(tmp_path):
         wanted = remote("http://127.0.0.1:9", archive=archive(keep))
         FileFinder(None, tmp_path, mirror=url).get("c", wanted, "terms")
     assert seen == {"f.txt": 1, "f.zip": 1, "g.zip": 1}
-
-
-def test_a_second_run_says_that_it_waits(tmp_path, monkeypatch):
-    (tmp_path / "corpora").mkdir()
-    held, said = threading.Event(), threading.Event()
-
-    def say(text, *_, **__):
-        if text == "waiting for another run to download":
-            said.set()
-
-    def hold():
-        with FileLock(tmp_path / "corpora" / ".lock"):
-            held.set()
-            said.wait(30)
-
-    monkeypatch.setattr(progress, "say", say)
-
-    other = threading.Thread(target=hold)
-    other.start()
-    held.wait()
-    with serving({"f.txt": CONTENT}) as (url, _):
-        FileFinder(None, tmp_path).get("c", remote(url), "terms")
-    other.join()
-    assert said.is_set()
 
 
 def _get(folder, url):

@@ -72,12 +72,6 @@ def test_half_of_the_tags_suffice() -> None:
     assert counts[JOINED] == 1
 
 
-def test_reasons_that_do_not_occur_are_counted_too() -> None:
-    assert join([], {})[1] == dict.fromkeys(
-        (JOINED, NO_DOCUMENT, NO_SENTENCE, OTHER_LENGTH, OTHER_TAGS), 0
-    )
-
-
 @pytest.fixture(scope="module")
 def ewt(real_data: Path) -> dict[str, tuple[list[Sentence], JoinCounts]]:
     skeletons = read_skeletons(next(real_data.rglob("propbank-release-*.tar.gz")))

@@ -78,35 +78,6 @@ def test_every_sentence_parses_and_its_labels_are_those_of_the_parse(split):
         assert tasks.get(elsewhere).examples(sentence) == []
 
 
-def test_every_sequence_of_tags_that_the_grammar_has_occurs_and_no_other():
-    def choices(*parts):
-        return {" ".join(filter(None, chosen)) for chosen in product(*parts)}
-
-    det = {"DET", "DET ADJ", "DET ADJ ADJ"}
-    adjectives = {"", "ADJ", "ADJ ADJ"}
-    anyone, adverb = {"PRON", "PRON ADJ"}, {"", "ADV"}
-    predicate = {"VERB", "VERB PRON"}
-    expected = {
-        ("auxiliary", "train"): choices(
-            adverb, anyone, {"AUX VERB"}, anyone, {"PRON PRON AUX VERB PUNCT"}
-        ),
-        ("auxiliary", "test"): choices(
-            adverb, anyone, {"PRON PRON AUX VERB AUX"}, {"VERB"} | choices({"VERB"}, anyone), {"PUNCT"}
-        ),
-        ("noun", "train"): choices(
-            det, {"NOUN PRON"}, det, {"NOUN VERB"}, predicate, {"PUNCT"}
-        )
-        | choices(det, {"NOUN VERB"}, det, {"NOUN PUNCT", "NOUN PRON PRON VERB PUNCT"})
-        | choices(det, {"NOUN PRON PRON VERB VERB"}, det, {"NOUN PUNCT"}),
-        ("noun", "test"): choices(
-            det, {"NOUN PART"}, adjectives, {"NOUN PRON PRON VERB"}, predicate, {"PUNCT"}
-        ),
-    }  # fmt: skip
-    for (part, split), sequences in expected.items():
-        found = {" ".join(s.upos) for s in CORPUS.splits[split] if s.genre == part}
-        assert found == sequences, (part, split)
-
-
 def test_trees_are_projective_and_have_one_root():
     for s in CORPUS:
         depth = depths(s.heads)

@@ -335,14 +335,6 @@ def test_rows_whose_document_is_null_are_of_no_document(tmp_path, none):
         find_corpus(path, task_from=("ner_tags",), split_by="document").load()
 
 
-@pytest.mark.parametrize("none", ["", "nan", "None"])
-def test_in_csv_a_blank_document_is_none(tmp_path, none):
-    path = tmp_path / "my.csv"
-    path.write_text("tokens,y,document\n" + "".join(f"a{i},p{i % 2},{none}\n" for i in range(25)))
-    corpus = find_corpus(str(path), task_from=("y",)).load()
-    assert [len(corpus.splits[s]) for s in ("train", "dev", "test")] == [19, 3, 3]
-
-
 @pytest.mark.parametrize("edge", [" ", "\u00a0", "\u3000", "\u200b", "\ufeff", "\u2060", "\t \n"])
 def test_spaces_at_the_edges_of_words_are_removed_and_counted(tmp_path, edge):
     rows = [{"tokens": [f"{t}{edge}" for t in row["tokens"]], "y": "ab"[i % 2]}

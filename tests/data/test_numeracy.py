@@ -76,23 +76,3 @@ def test_the_text_is_always_the_same():
     assert CORPUS.fingerprint == make_corpus().fingerprint
     ids = [sentence.id for sentence in CORPUS]
     assert len({*ids}) == len(ids)
-
-
-def test_a_value_alone_tells_the_largest_as_often_as_a_closed_form_says():
-    """Of five uniform numbers: 1 − t⁵ of the largest are above t, (5t − t⁵) / 4 of others below."""
-    t = 0.2**0.25
-    expected = (1 - t**5 + (5 * t - t**5) / 4) / 2
-    assert expected == pytest.approx(0.834, abs=5e-4)
-    pairs = zip(labelled("train", "value"), labelled("train", "largest"), strict=True)
-    both = [
-        (value, label)
-        for (_, values), (_, labels) in pairs
-        for (_, value), (_, label) in zip(values, labels, strict=True)
-    ]
-    largest, others = ([v for v, label in both if label == x] for x in ("yes", "no"))
-    best = max(
-        sum(v >= end for v in largest) / len(largest) / 2
-        + sum(v < end for v in others) / len(others) / 2
-        for end in range(100)
-    )
-    assert best == pytest.approx(expected, abs=0.02)

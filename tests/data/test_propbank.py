@@ -119,16 +119,6 @@ def test_a_digest_that_does_not_match(tmp_path: Path) -> None:
     assert "fetch it again" in message
 
 
-def test_the_digest_is_taken_in_order_of_the_paths(tmp_path: Path) -> None:
-    members = {FOLDER + "email/00/b.xml.gold_skel": "", MEMBER: GOOD}
-    backwards = dict(reversed(members.items()))
-    found = read_skeletons(archive(tmp_path / "a.tar.gz", backwards), members_of(digest(members)))
-    assert {document: len(skeletons) for document, skeletons in found.items()} == {
-        "email-b": 0,
-        "reviews-007": 2,
-    }
-
-
 def test_only_regular_skeletons_of_ewt_are_read_and_nothing_is_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "a.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
@@ -165,11 +155,6 @@ def test_an_archive_cut_short(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-60])
     with pytest.raises(UserError, match="fetch it again"):
         read_skeletons(path)
-
-
-def test_an_archive_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be read"):
-        read_skeletons(tmp_path / "a.tar.gz")
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:

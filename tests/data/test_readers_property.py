@@ -1,22 +1,15 @@
 """Whatever bytes a reader is fed, the user sees sentences or our own error, in one line."""
 
 import io
-import tarfile
 import tempfile
-import zipfile
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probes.common.errors import UserError
-from probes.data.conll2000 import read_split
 from probes.data.conllu_files import read_conllu
-from probes.data.downloads import digest_of
 from probes.data.find import find_corpus
-from probes.data.propbank import MEMBERS, read_skeletons
 
 CONLLU = (
     b"# sent_id = a\n1\tHi\thi\tINTJ\tUH\tA=b\t0\troot\t_\tChunk=B-NP|Frame=x.01|Args=A:1\n"
@@ -24,25 +17,6 @@ CONLLU = (
 )
 JSONL = b'{"tokens": ["a", "b"], "y": ["O", "B-X"]}\n{"tokens": ["c"], "y": ["O"]}\n'
 CSV = b'tokens,y\na b,O B-X\n"c, d",O O\n'
-CONLL2000 = b"The DT B-NP\ndog NN I-NP\n. . O\n\n"
-SKELETON = b"x 0 0 [WORD] NN (TOP(NP*)) break break.01 (V*)\n\n"
-TEXT = b"One line.\n\nAnother one.\n"
-
-
-def tarred(content):
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        member = tarfile.TarInfo("r/data/google/ewt/a/b.xml.gold_skel")
-        member.size = len(content)
-        tar.addfile(member, io.BytesIO(content))
-    return packed.getvalue()
-
-
-def zipped(content):
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("conll2000/train.txt", content)
-    return packed.getvalue()
 
 
 def parquet():
@@ -104,24 +78,6 @@ def test_conllu(content):
     read(content, "a.conllu", lambda path: read_conllu(path, "en"))
 
 
-@check(300)
-@given(arbitrary(CONLL2000).map(zipped) | arbitrary(zipped(CONLL2000)))
-def test_conll2000(content):
-    read(content, "a.zip", lambda path: read_split(path, "train"))
-
-
-def skeletons(path):
-    # The content digest would refuse everything before it is parsed.
-    read_skeletons(path, replace(MEMBERS, digest=digest_of(MEMBERS._found(path))))
-    return []
-
-
-@check(300)
-@given(arbitrary(SKELETON).map(tarred) | arbitrary(tarred(SKELETON)))
-def test_propbank(content):
-    read(content, "a.tar.gz", skeletons)
-
-
 @check(40)
 @given(arbitrary(JSONL))
 def test_json_lines(content):
@@ -138,23 +94,3 @@ def test_csv(content):
 @given(arbitrary(parquet()))
 def test_parquet(content):
     read(content, "a.parquet", read_table)
-
-
-@pytest.fixture(scope="module")
-def sentencizer(tmp_path_factory):
-    import spacy
-
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    folder = tmp_path_factory.mktemp("pipelines") / "sentencizer"
-    nlp.to_disk(folder)
-    return str(folder)
-
-
-@check(30)
-@given(content=arbitrary(TEXT))
-def test_raw_text(sentencizer, content):
-    def reader(path):
-        return find_corpus(str(path), annotate=sentencizer, split_by="sentence").load()
-
-    read(content, "a.txt", reader)

@@ -157,9 +157,3 @@ def test_a_wrong_field_is_refused(tmp_path, field, message):
         found(tmp_path / "a.json", field=field)
     assert str(refused.value).startswith(f"--field {field}: ")
     assert str(refused.value).endswith(message)
-
-
-def test_ids_may_be_the_groups(tmp_path):
-    rows = [{**row, "id": i % 6} for i, row in enumerate(ROWS)]
-    rows = [{**row, "mood": "xy"[i // 6]} for i, row in enumerate(rows)]
-    assert found(jsonl(tmp_path / "a.jsonl", rows), group="id").load().splits["train"][0].document

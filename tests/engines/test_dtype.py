@@ -2,8 +2,6 @@
 
 import itertools
 import shutil
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -11,9 +9,7 @@ from tiny_runs import run
 
 from probes import run_probes
 from probes.common.errors import UserError
-from probes.data.find import find_corpus
 from probes.engines.inputs import find_models
-from probes.engines.model_run import model_runs
 from probes.engines.settings import validate
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
@@ -73,49 +69,6 @@ def test_a_model_that_runs_in_its_own_type_says_so_once(stored, monkeypatch, cap
         own = kept != "float32" and not settings
         said = f"narrow runs in {kept}, in which its checkpoint is stored"
         assert capsys.readouterr().err.count(said) == own
-
-
-def test_units_have_the_keys_of_the_type_that_auto_stands_for(stored, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-
-    def keys(**settings):
-        config = validate({"twins": 0, "tasks": "pos", "probes": "linear", **settings})
-        corpus = find_corpus(*config.corpus, **config.corpus_request)
-        models = find_models([str(stored["bfloat16"])], config)
-        (run,) = model_runs(config, corpus, models)
-        (unit,), (whole,) = run.units("scores"), run.units("structure")
-        return unit.key, whole.inputs
-
-    assert keys() == keys(dtype="bfloat16")
-    assert keys(device="cpu") == keys(dtype="float32")
-    assert not set(keys()) & set(keys(device="cpu"))
-
-
-@pytest.mark.parametrize(
-    ("kept", "device", "imported"),
-    [
-        ("float32", "auto", False),
-        ("float32", "map", False),
-        ("bfloat16", "cpu", False),
-        ("bfloat16", "cuda:0", False),
-        ("bfloat16", "auto", True),
-    ],
-)
-def test_torch_is_asked_only_if_the_answer_matters(stored, kept, device, imported):
-    code = (
-        "import sys; from probes.engines.inputs import LazyModel\n"
-        "from probes.engines.config import RunConfig\n"
-        "from probes.extraction.model_files import find_model\n"
-        "LazyModel(find_model(sys.argv[1]), RunConfig(device=sys.argv[2])).dtype\n"
-        "print('torch' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, stored[kept], device],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"{imported}\n"
 
 
 def test_a_run_in_another_type_has_results_and_tables_of_its_own(

@@ -208,17 +208,6 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
     assert run(tiny_bert, tmp_path).results
 
 
-def test_too_little_memory_for_the_input_of_a_pass_gives_the_number_of_tokens(
-    tiny_bert, tmp_path, monkeypatch
-):
-    def none(*arguments, **settings):
-        raise MemoryError
-
-    monkeypatch.setattr("probes.extraction.encoder.pad_windows", none)
-    with pytest.raises(UserError, match=r"not enough memory on cpu for [1-9]\d* tokens at once; "):
-        run(tiny_bert, tmp_path, batch_tokens=64)
-
-
 def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
     usual = run(tiny_bert, tmp_path / "ample", memory="1GB")
     fit, sizes = probing.fit, []

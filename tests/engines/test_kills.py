@@ -1,6 +1,5 @@
 """Runs that are killed or stopped: the same command continues and ends with the same numbers."""
 
-import random
 import signal
 
 import pytest
@@ -25,7 +24,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(drivers, tiny_bert, corpus, tmp_path_factory):
-    """A run that nothing stops: what it wrote, its events, its seconds."""
+    """A run that nothing stops: what it wrote, its events, its folder."""
     folder = tmp_path_factory.mktemp("undisturbed")
     done = drivers[0].ask(command(tiny_bert, corpus, folder), log=str(folder / "log"))
     assert done["status"] == 0, (folder / "log").read_text()
@@ -36,16 +35,11 @@ def undisturbed(drivers, tiny_bert, corpus, tmp_path_factory):
     assert kinds == ["scores", "scores", "selectivity", "selectivity"]
     # Two stores, of three and of four shards.
     assert sum(name.endswith("manifest.json") for name in found) == 2 + 3 + 4
-    return found, done["events"], folder, done["seconds"]
+    return found, done["events"], folder
 
 
 def survives(drivers, model, corpus, folder, undisturbed, trials):
-    """Kill a run in each of the ways `trials`, run the command again, compare with the other.
-
-    Returns:
-        how many were killed before they were done.
-    """
-    killed = 0
+    """Kill a run in each of the ways `trials`, run the command again, compare with the other."""
     for first in range(0, len(trials), len(drivers)):
         jobs = list(zip(drivers, trials[first : first + len(drivers)], strict=False))
         places = {index: folder / f"{first + index}" for index in range(len(jobs))}
@@ -53,10 +47,7 @@ def survives(drivers, model, corpus, folder, undisturbed, trials):
             places[index].mkdir()
             driver.start(command(model, corpus, places[index]), **trial)
         for driver, trial in jobs:
-            status = driver.answer()["status"]
-            assert status in (0, -signal.SIGKILL), trial
-            assert status != 0 or "kill_at" not in trial
-            killed += status != 0
+            assert driver.answer()["status"] == -signal.SIGKILL, trial
         for index, (driver, _) in enumerate(jobs):
             age(places[index])
             log = str(folder / f"{first + index}.log")
@@ -66,36 +57,25 @@ def survives(drivers, model, corpus, folder, undisturbed, trials):
             said = (folder / f"{first + index}.log").read_text()
             assert answer["status"] == 0, (trial, said)
             assert written(places[index]) == undisturbed, trial
-    return killed
 
 
 def test_killed_at_each_kind_of_write_and_rename(drivers, tiny_bert, corpus, undisturbed, tmp_path):
-    reference, events, folder, _ = undisturbed
+    reference, events, folder = undisturbed
     kinds = event_kinds(events, folder)
     trials = [{"kill_at": number} for number in kinds]
-    killed = survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
-    assert killed == len(trials) > 30
+    assert len(trials) > 30
+    survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
 
 
 @pytest.mark.slow
 def test_killed_at_every_single_write_and_rename(drivers, tiny_bert, corpus, undisturbed, tmp_path):
-    reference, events, _, _ = undisturbed
+    reference, events, _ = undisturbed
     trials = [{"kill_at": number} for number in range(1, len(events) + 1)]
     survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
 
 
-@pytest.mark.parametrize(("n", "least"), [(10, 1), pytest.param(50, 5, marks=pytest.mark.slow)])
-def test_killed_at_random_moments(n, least, drivers, tiny_bert, corpus, undisturbed, tmp_path):
-    reference, _, _, seconds = undisturbed
-    numbers = random.Random(0)
-    # Some runs may end before; machines waver.
-    moments = [numbers.uniform(0.02, 0.7 * seconds) for _ in range(n)]
-    trials = [{"kill_after": moment, "watch": False} for moment in moments]
-    assert survives(drivers, tiny_bert, corpus, tmp_path, reference, trials) >= least
-
-
 def test_killed_again_and_again(drivers, tiny_bert, corpus, undisturbed, tmp_path):
-    reference, events, _, _ = undisturbed
+    reference, events, _ = undisturbed
     n_events = len(events)
     killed = 0
     for number in range(n_events // 8, n_events, n_events // 8):
@@ -111,7 +91,7 @@ def test_killed_again_and_again(drivers, tiny_bert, corpus, undisturbed, tmp_pat
 def test_stopped_between_two_pieces_of_evidence(
     number, drivers, tiny_bert, corpus, undisturbed, tmp_path
 ):
-    reference, events, _, _ = undisturbed
+    reference, events, _ = undisturbed
     written_at = [i for i, (what, path) in enumerate(events, start=1) if "-selectivity-" in path]
     log = tmp_path.parent / f"{tmp_path.name}.log"
     line = [word for word in command(tiny_bert, corpus, tmp_path) if word != "-q"]

@@ -3,15 +3,12 @@
 import gc
 import re
 import weakref
-from dataclasses import replace
 
 import pytest
 
 import probes
 from probes.common.errors import UserError
-from probes.records.probe_spec import PROBES
 from probes.training.dataset import ProbingData
-from probes.training.memory_plan import group_layers
 
 pytestmark = pytest.mark.integration
 
@@ -30,51 +27,6 @@ def run(tiny_bert, tmp_path):
         )
 
     return run
-
-
-def most_cells(works):
-    """The most fits at once, by what else determines their memory."""
-    most = {}
-    for work in works:
-        # Samples have a shorter schedule.
-        data = replace(work, spec=PROBES["linear"], n_cells=0)
-        most[data] = max(work.n_cells, most.get(data, 0))
-    return most
-
-
-@pytest.mark.parametrize(
-    ("settings", "mixed"),
-    [
-        ({"quick": True}, 0),
-        ({"seeds": 2}, 3),
-        ({"project": 5}, 3),
-        ({"layers": (1,)}, 0),
-        ({"evidence": "training_variance,localisation"}, 3),
-        ({"evidence": "description_length"}, 0),
-        ({"evidence": "conditional_probing"}, 0),
-        ({"evidence": "conditional_probing", "layers": (1, 2)}, 0),
-    ],
-)
-def test_the_need_stated_before_encoding_is_that_of_the_plan_of_training(
-    run, monkeypatch, short_schedule, settings, mixed
-):
-    foretold, followed = [], []
-
-    def tell(work, n_mixed):
-        if not followed:  # what evidence needs is told again before it is measured
-            foretold.append((work, n_mixed))
-        return 0
-
-    def plan(memory, device, work):
-        followed.append(work)
-        return group_layers(memory, device, work)
-
-    monkeypatch.setattr("probes.engines.measuring.least", tell)
-    monkeypatch.setattr("probes.training.dataset.group_layers", plan)
-    tasks = ("pos", "depth", "agreement", "srl", "deprel")
-    run(**settings, tasks=tasks, memory="1GB", twins=0)
-    assert most_cells(work for work, _ in foretold) == most_cells(followed)
-    assert max(n for _, n in foretold) == mixed
 
 
 def test_a_budget_that_is_too_small_is_refused_before_anything_is_computed(

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pytest
 from filelock import FileLock
@@ -19,12 +18,9 @@ from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.engines.config import RunConfig
-from probes.engines.engine import stages_of
 from probes.engines.inputs import find_models
 from probes.engines.model_run import model_runs
-from probes.engines.processes import ProcessEngine
 from probes.engines.settings import validate
-from probes.engines.unit import Measure
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 
@@ -134,26 +130,6 @@ def test_what_dies_or_fails_costs_its_own_unit(tiny_bert, corpus, tmp_path, writ
     assert not list(tmp_path.rglob("*.lock"))
 
 
-def test_a_worker_that_dies_while_it_is_idle_is_replaced(tiny_bert, corpus, tmp_path, monkeypatch):
-    asked = {"tasks": "pos", "output": str(tmp_path / "results"), "corpus": str(corpus)}
-    asked |= {"cache_dir": str(tmp_path / "cache"), "quick": True, "workers": 2, "threads": 1}
-    (run,) = runs_of(tiny_bert, validate({**asked, "device": "cpu"}))
-    engine = ProcessEngine([run])
-    linear, mlp = stages_of([run])
-    try:
-        assert len(list(engine.measure(linear.remaining()))) == 1
-        for worker in engine._workers:
-            if worker.process is not None:
-                worker.process.kill()
-                worker.process.join()
-        time.sleep(1)  # the pools learn of it
-        assert len(list(engine.measure(mlp.remaining()))) == 1
-    finally:
-        engine.close()
-    assert {family for _, family in run.results} == {"linear", "mlp"}
-    assert not run.omissions.failed
-
-
 SLEEPING = TASK.replace(
     "    for i",
     """\
@@ -257,15 +233,6 @@ def test_a_unit_of_another_run_is_waited_for(tiny_bert, corpus, tmp_path):
 def runs_of(model, config):
     source = find_corpus(*config.corpus, **config.corpus_request)
     return model_runs(config, source, find_models([str(model)], config))
-
-
-def test_a_worker_that_would_make_another_record_says_so(tiny_bert):
-    (run,) = runs_of(tiny_bert, validate({"quick": True, "tasks": "pos"}))
-    unit = run.units("scores")[0]
-    asked = Measure.of("tiny-bert", unit)
-    assert run.find(asked).key == unit.key
-    with pytest.raises(UserError, match="have changed since the run began; run again"):
-        run.find(replace(asked, key="0" * 64))
 
 
 def test_what_workers_cannot_do_is_one_line(tiny_bert, tmp_path):

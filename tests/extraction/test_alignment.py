@@ -79,15 +79,6 @@ def test_a_normalizer_that_replaces_spaces_marks_every_word() -> None:
     assert ["".join(word) for word in found] == ["▁the", "▁light"]
 
 
-@pytest.mark.parametrize("prefix_space", [True, False])
-def test_byte_level_marks_every_word_with_and_without_add_prefix_space(prefix_space: bool) -> None:
-    tokenizer = fast("gpt2")
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
-        add_prefix_space=prefix_space
-    )
-    assert tokens(tokenizer, "the", "light") == [["Ġthe"], ["Ġlight"]]
-
-
 def test_a_tokenizer_that_splits_single_words_differently_is_refused() -> None:
     """Digraphs across spaces: no way of giving words one by one yields running text."""
     tokenizer = fast("gpt2")
@@ -121,20 +112,6 @@ def test_a_word_that_looks_like_a_special_token_is_text(
         assert [t for t in found if t in "<>[]"] == [t for t in expected if t in "<>[]"]
     special = set(tokenizer.all_special_tokens) - {tokenizer.unk_token}
     assert not special & set(found)
-
-
-def test_truncation_and_padding_are_switched_off_in_a_copy() -> None:
-    tokenizer = fast("bert")
-    backend = tokenizer.backend_tokenizer
-    backend.enable_truncation(8)
-    backend.enable_padding(length=128)
-    before = backend.to_str()
-    words = WordTokenizer(tokenizer)
-    (pieces,) = words([Text(("light",) * 200, (0, 200))])
-    assert len(pieces.ids) == 200
-    assert words.prefix == [backend.token_to_id("[CLS]")]
-    assert words.suffix == [backend.token_to_id("[SEP]")]
-    assert backend.to_str() == before
 
 
 @pytest.mark.parametrize(
@@ -171,14 +148,6 @@ def test_without_an_unknown_token_the_word_is_named() -> None:
         tokens(tokenizer, "a", "\u200b")
 
 
-def test_the_mask_stands_for_the_whole_word() -> None:
-    tokenizer = fast("roberta")
-    words = ("the", "harbourlights", "count")
-    (pieces,) = WordTokenizer(tokenizer)([Text(words, (1, 2), mask=1)])
-    assert tokenizer.convert_ids_to_tokens(pieces.ids.tolist())[1] == "<mask>"
-    assert pieces.bounds[1:3].tolist() == [1, 2]
-
-
 def test_a_slow_tokenizer_is_refused() -> None:
     from transformers import ByT5Tokenizer
 
@@ -193,15 +162,6 @@ def test_a_slow_tokenizer_is_refused() -> None:
 def test_pieces_that_do_not_align_raise(word_ids: list[int | None], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         word_of_pieces(word_ids, ["three", "odd", "words"])
-
-
-def test_too_little_memory_is_noticed_before_the_tokenizer_aborts_the_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    words = WordTokenizer(fast("bert"))
-    monkeypatch.setattr("probes.extraction.alignment._ROOM", 1 << 60)
-    with pytest.raises(MemoryError):
-        words([Text(("light",), (0, 1))])
 
 
 def test_merges_are_not_left_out_at_random() -> None:

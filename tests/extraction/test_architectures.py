@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from places import NORMS, PLACES
 from tiny_models import FAMILIES
 from tiny_readings import vectors_by_layer, whole
 from tiny_tokenizers import Tiny
@@ -246,36 +247,9 @@ LAYER_0 = {
     "t5": _words_only,
     "bart": _bart_input,
 }
-BLOCKS = {
-    "distilbert": "transformer.layer",
-    "modernbert": "layers",
-    "gpt2": "h",
-    "opt": "decoder.layers",
-    "t5": "block",
-} | dict.fromkeys(
-    [
-        "gpt-neox",
-        "llama-2",
-        "llama-3",
-        "llama4",
-        "qwen2",
-        "qwen3",
-        "gemma",
-        "gemma2",
-        "gemma3",
-        "bart",
-    ],
-    "layers",
-)
-FINAL_NORM = {
-    "modernbert": "final_norm",
-    "gpt2": "ln_f",
-    "gpt-neox": "final_layer_norm",
-    "opt": "decoder.final_layer_norm",
-    "t5": "final_layer_norm",
-} | dict.fromkeys(
-    ["llama-2", "llama-3", "llama4", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"], "norm"
-)
+BLOCKS = {name: its.blocks for name, its in PLACES.items()}
+BLOCKS |= {"llama4": "layers", "opt": "decoder.layers"}
+FINAL_NORM = NORMS | {"llama4": "norm", "opt": "decoder.final_layer_norm"}
 
 
 def _first(output: Any) -> torch.Tensor:
@@ -289,10 +263,7 @@ def test_layers_are_what_the_table_says(case: Case) -> None:
     prefix, suffix = case.tiny.around()
     ids = torch.tensor([[*prefix, *pieces.ids, *suffix]])
     outputs: list[torch.Tensor] = []
-    if case.name == "albert":
-        blocks = [case.model.encoder.albert_layer_groups[0].albert_layers[0]]  # shared by all
-    else:
-        blocks = list(case.model.get_submodule(BLOCKS.get(case.name, "encoder.layer")))
+    blocks = list(case.model.get_submodule(BLOCKS[case.name]))  # ALBERT has one
     hooks = [
         block.register_forward_hook(lambda _m, _i, output: outputs.append(_first(output)))
         for block in blocks

@@ -14,7 +14,7 @@ from probes.extraction.alignment import Pieces
 from probes.extraction.encoding import vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.padding import default_batch_tokens, plan_batches, split_by_tokens
+from probes.extraction.padding import plan_batches, split_by_tokens
 from probes.extraction.views import Text, View
 
 
@@ -40,11 +40,6 @@ def test_splits_of_at_most_twelve_tokens(lengths: list[int], expected: list[int]
     parts = [lengths[part] for part in split_by_tokens(lengths, 12)]
     assert [len(part) for part in parts] == expected
     assert [length for part in parts for length in part] == lengths
-
-
-def test_tokens_of_a_batch_depend_on_the_kind_of_device() -> None:
-    devices = ("cpu", "mps", "cuda", "xpu")
-    assert [default_batch_tokens(device) for device in devices] == [1024, 4096, 8192, 4096]
 
 
 def test_a_word_without_pieces_is_named_before_anything_is_encoded(

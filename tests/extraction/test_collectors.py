@@ -289,10 +289,3 @@ def test_vectors_are_stored_if_they_are_finite_and_in_range(
         assert (caught.value.layer, caught.value.row) == (0, 2)
     else:
         assert str(caught.value) == "layer 0 reaches 65520, beyond fp16's range"
-
-
-def test_a_collector_of_some_parts_has_the_same_settings() -> None:
-    every = WordVectors([0, 2, 5], "first", "float32")
-    some = every.only(["layer-05", "layer-00"])
-    assert some.parts == ("layer-00", "layer-05")
-    assert some.settings == every.settings == {"pooling": "first", "storage": "float32"}

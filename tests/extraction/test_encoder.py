@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from tiny_models import FAMILIES, save, save_tokenizer
-from tiny_readings import vectors_by_layer, whole
+from tiny_readings import vectors_by_layer
 from tokenizers import Tokenizer
 from transformers import AutoModel, AutoTokenizer
 
@@ -24,7 +23,7 @@ from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import declared_causal
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.padding import PaddedWindows, plan_batches
+from probes.extraction.padding import plan_batches
 from probes.extraction.views import Text
 
 INPUTS = {"input_ids": torch.tensor([[5, 6, 7]]), "attention_mask": torch.ones(1, 3).long()}
@@ -235,13 +234,6 @@ def test_a_model_that_gives_tuples_gives_the_same_vectors(tmp_path: Path) -> Non
     assert_same(vectors(load(tmp_path)), expected)
 
 
-def test_loading_leaves_the_logging_of_transformers_as_it_was(tiny_bert: Path) -> None:
-    logging = transformers.utils.logging
-    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    load(tiny_bert)
-    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
-
-
 def test_a_pooler_or_a_decoder_may_be_missing(tmp_path: Path) -> None:
     tiny = FAMILIES["bert"].tokenizer()
     config = tiny_models.build_config(FAMILIES["bert"], tiny)
@@ -447,64 +439,3 @@ def test_each_layer_stays_on_the_device_that_computed_it(tmp_path: Path) -> None
     assert [layer.device.type for layer in found] == ["cuda", "cuda", "cpu"]
     for one, wanted in zip(found, expected, strict=True):
         torch.testing.assert_close(one.cpu(), wanted, rtol=1e-3, atol=1e-4)
-
-
-def test_the_collector_leaves_layers_where_they_lie() -> None:
-    """With the one other device that is always there: "meta", which holds no numbers."""
-    here, there = torch.randn(1, 4, 8), torch.empty(1, 4, 8, device="meta")
-    collector = WordVectors((0, 1), storage="float32")
-    collector.start(whole([Text(("a", "b"), (0, 2))]), [])
-    collector.add(words_at([1, 2], [0, 1]), output_of(here, there))
-    found = collector._vectors
-    assert [found[layer, None].device.type for layer in (0, 1)] == ["cpu", "meta"]
-    assert torch.equal(found[0, None], here[0, 1:3])
-    assert found[1, None].shape == (2, 8)
-
-
-def words_at(places: list[int], words: list[int]) -> PaddedWindows:
-    """Windows of which each word has one piece, at a place of the flattened positions."""
-    nothing = torch.zeros(0, dtype=torch.int64)
-    return PaddedWindows(
-        inputs={},
-        position=torch.tensor(places),
-        offset=torch.arange(len(places)),
-        weight=torch.ones(len(places)),
-        word=torch.tensor(words),
-        text=nothing,
-        first=nothing,
-        n_prefix=0,
-        n_pieces=nothing,
-        second=nothing,
-        n_middle=0,
-    )
-
-
-def output_of(*layers: torch.Tensor) -> Any:
-    """What a model gives that has these layers."""
-    return SimpleNamespace(hidden_states=layers, last_hidden_state=layers[-1])
-
-
-@pytest.mark.parametrize(
-    ("passes", "expected"),
-    [
-        ([[0, 1]], [1.0, 3.0]),
-        ([[0, 1], [0, 1]], [11.0, 33.0]),  # pieces of both words in both passes
-        ([[1], [0]], [10.0, 1.0]),
-        ([[0], [0, 1]], [11.0, 30.0]),
-        ([[0, 1], [1]], [1.0, 13.0]),
-    ],
-)
-def test_a_word_s_pieces_from_several_passes_are_added(
-    passes: list[list[int]], expected: list[float]
-) -> None:
-    """Passes over two tokens, whose vectors are 1 and 3, then 10 and 30."""
-    collector = WordVectors((1, 2), storage="float32")
-    collector.start(whole([Text(("a", "b"), (0, 2))]), [])
-    for scale, words in zip((1.0, 10.0), passes, strict=False):
-        states = scale * torch.tensor([[[1.0], [3.0]]])
-        output = output_of(states - 50, -states, states)
-        collector.add(words_at(list(range(len(words))), words), output)
-    found = collector.finish()
-    assert list(found) == ["layer-01", "layer-02"]
-    assert found["layer-01"].tolist() == [[-value] for value in expected]
-    assert found["layer-02"].tolist() == [[value] for value in expected]

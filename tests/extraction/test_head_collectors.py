@@ -129,9 +129,3 @@ def test_mean_outputs_are_those_that_a_plain_hook_sees(encoder: Encoder) -> None
     every = torch.stack([torch.cat(own) for own in seen])
     torch.testing.assert_close(found[..., :-1].flatten(1), every.sum(1), rtol=1e-4, atol=1e-4)
     assert (found[..., -1] == every.shape[1]).all()
-
-
-def test_no_hook_stays(encoder: Encoder) -> None:
-    before = [len(module._forward_pre_hooks) for module in encoder.model.modules()]
-    collected(encoder, TEXTS, HeadOutputs())
-    assert [len(module._forward_pre_hooks) for module in encoder.model.modules()] == before

@@ -36,8 +36,6 @@ from probes.extraction.interventions import (
 )
 from probes.extraction.prefixes import Prefixes
 from probes.extraction.sites import Site
-from probes.extraction.token_scores import TokenScores
-from probes.extraction.views import Text
 
 UNUSUAL = ["XLNet", "Bloom", "GPTJ", "GPTNeo", "OpenAIGPT"]
 """Attention that is not transformers' common one, like MPNet's and DeBERTa's."""
@@ -303,16 +301,6 @@ def test_one_block_in_another() -> None:
         assert equal(layers(model), one)
 
 
-def test_two_models_at_once() -> None:
-    model, other = tiny("bert"), tiny("roberta")
-    plain = layers(other)
-    with intervened(model, [DisableHead(1, 1)]):
-        alone = layers(model)
-        with intervened(other, [OwnAttention()]):
-            assert equal(layers(model), alone)
-            assert_same(layers(other), plain)
-
-
 @pytest.mark.parametrize("name", [*PLACES, *UNUSUAL, "Falcon", "Mixtral"])
 def test_blocks_below_a_change_are_computed_once(name: str) -> None:
     model = tiny(name)
@@ -347,36 +335,6 @@ def test_blocks_below_a_change_are_computed_once(name: str) -> None:
             assert equal(layers(model, IDS[:1], MASK[:1]), text)
         below = 0 if each == [OwnAttention()] else n_full / last
         assert replayed <= n_full - below
-
-
-def test_prefixes_under_another_change() -> None:
-    model = tiny("bert")
-    prefixes = Prefixes(model)
-    with intervened(model, [DisableHead(2, 1, "zero")], prefixes):
-        one = layers(model)
-        with intervened(model, [DisableHead(1, 1, "zero")]):
-            both = layers(model)
-        assert equal(layers(model), one)
-    with intervened(model, [DisableHead(1, 1, "zero"), DisableHead(2, 1, "zero")]):
-        assert equal(layers(model), both)
-    assert not equal(one, both)
-
-
-def test_encoders_are_changed_under_any_collector() -> None:
-    model, tokenizer = build("bert", "BertForMaskedLM")
-    encoder = Encoder(model, tokenizer, name="bert", device="cpu")
-    other, _ = build("bert", "BertForMaskedLM")
-    silence(other.bert, "bert", 1, 2)
-    oracle = Encoder(other, tokenizer, name="bert", device="cpu")
-    texts = [Text((text,), (0, 1), written=True) for text in ("the boats", "a light counts")]
-    prefixes, plain = Prefixes(encoder.model), vectors(encoder)
-    with intervened(encoder, [DisableHead(1, 2)], prefixes):
-        assert_same(vectors(encoder), vectors(oracle))
-        found = collected(encoder, texts, TokenScores())
-    wanted = collected(oracle, texts, TokenScores())
-    for part, scores in found.items():
-        torch.testing.assert_close(scores, wanted[part], rtol=1e-4, atol=1e-4)
-    assert equal(vectors(encoder), plain)
 
 
 def test_what_a_changed_model_reads_is_not_stored(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import tiny_models
 import torch
@@ -23,15 +22,14 @@ from transformers import (
 
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
-from probes.extraction.alignment import Pieces, WordTokenizer
+from probes.extraction.alignment import WordTokenizer
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.padding import PaddedWindows, plan_batches
+from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import Text, View, neighbouring, pair_text
-from probes.extraction.windows import windows_of_text
 
 PAIRS = [
     ("we saw the birds", "the boats light that harbour"),
@@ -188,22 +186,6 @@ def test_a_text_that_does_not_fit_with_the_tokens_between_is_read_without_them(
     ):
         torch.testing.assert_close(ours[fits:], without[fits:], rtol=1e-4, atol=1e-5)
         assert (ours[:fits] - without[:fits]).norm() > 0.1
-
-
-def test_windows_and_batches_have_room_for_the_tokens_between() -> None:
-    """Words of 2 and 1 pieces before, of 1 piece after two tokens; room for five or four."""
-    pieces = Pieces(np.arange(10, 14), np.array([0, 2, 3, 4]), 0, second=3, between=(7, 8))
-    around: dict[str, Any] = {"prefix": [1], "suffix": [2]}
-    (window,) = windows_of_text(pieces, (1, 3), "mean", capacity=6, **around)
-    assert window.ids.tolist() == [1, 10, 11, 12, 7, 8, 13, 2]
-    assert (window.place.tolist(), window.second) == ([3, 6], 6)
-    (window,) = windows_of_text(pieces, (1, 3), "mean", capacity=5, **around)
-    assert window.ids.tolist() == [1, 10, 11, 12, 13, 2]
-    assert (window.place.tolist(), window.second) == ([3, 4], 0)
-    plain = Pieces(pieces.ids, pieces.bounds, 0)
-    assert plan_batches([pieces, plain], 16, capacity=6, specials=2) == [[0, 1]]
-    assert plan_batches([pieces, plain], 15, capacity=6, specials=2) == [[0], [1]]
-    assert plan_batches([pieces, plain, plain], 16, capacity=5, specials=2) == [[0], [1, 2]]
 
 
 def test_a_tokenizer_with_other_tokens_around_a_pair_reads_single_texts_only() -> None:

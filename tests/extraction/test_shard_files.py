@@ -6,9 +6,6 @@ import errno
 import json
 import os
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,7 @@ from probes.common.errors import UserError
 from probes.extraction import shard_files
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, collect, vectors_of
-from probes.extraction.shard_files import ShardWriter, write_shard
+from probes.extraction.shard_files import write_shard
 from probes.extraction.store import checksum
 from probes.extraction.views import Text
 
@@ -71,49 +68,6 @@ def test_files_of_a_shard_are_numpys_and_described(tmp_path: Path) -> None:
         "long_texts": [1],
         "threads": 2,
     }
-
-
-def test_what_a_killed_run_left_is_written_anew(tmp_path: Path) -> None:
-    (tmp_path / ".part-00000").mkdir()
-    (tmp_path / ".part-00000" / "zero.npy").write_bytes(b"half")
-    write_shard(tmp_path, SHARD, ARRAYS, COUNTS, [1], threads=1)
-    (folder,) = tmp_path.iterdir()
-    assert not (folder / "zero.npy").exists()
-
-
-@contextmanager
-def noted(what: str, events: list[str]) -> Iterator[None]:
-    yield
-    events.append(what)
-
-
-def test_a_claim_is_held_until_its_shard_is_written_and_errors_come_with_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events: list[str] = []
-    go_on = threading.Event()
-
-    def slow(folder: Path, shard: Any, arrays: Any, counts: Any, *rest: Any) -> None:
-        assert go_on.wait(30)
-        events.append(f"written {counts['n']}")
-        if counts["n"] == 2:
-            raise UserError("the disk is full")
-
-    monkeypatch.setattr(shard_files, "write_shard", slow)
-    tensors = {"x": torch.zeros(1)}
-
-    def hand_over(writer: ShardWriter, n: int) -> None:
-        with ExitStack() as claim:
-            claim.enter_context(noted(f"released {n}", events))
-            writer.write(claim.pop_all(), tmp_path, SHARD, tensors, {"n": n}, [])
-
-    with pytest.raises(UserError, match="the disk is full"), ShardWriter() as writer:  # noqa: PT012
-        hand_over(writer, 1)
-        assert events == []
-        go_on.set()
-        hand_over(writer, 2)
-        hand_over(writer, 3)
-    assert events == ["written 1", "released 1", "written 2"]
 
 
 # -- encodings ----------------------------------------------------------------------------

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from tiny_readings import random_view
 
 from probes.extraction.shards import kept_words, row_of_each_text, shards_of, words_per_shard
 from probes.extraction.vectors import Sharded
@@ -47,24 +44,6 @@ def test_shards_by_hand() -> None:
     assert [shard.n_rows for shard in shards] == [5, 3, 1]
     assert row_of_each_text(shards, kept_words(view.texts)).tolist() == [5, 0, 8, 3, 6]
     assert shards_of(View("plain", ()), 5) == []
-
-
-def test_rows_of_many_texts_are_those_of_a_concatenation() -> None:
-    view = random_view(300)
-    shards = shards_of(view, 400)
-    assert sorted(i for shard in shards for i in shard.index) == list(range(len(view.texts)))
-    words = [[len(text.words) for text in shard.texts] for shard in shards]
-    assert all(400 <= sum(each) < 420 for each in words[:-1])
-    assert all(min(a) >= max(b) for a, b in pairwise(words))
-    # A row says which text and word it is of.
-    rows = [
-        (i, word) for shard in shards for i in shard.index for word in range(*view.texts[i].keep)
-    ]
-    starts = row_of_each_text(shards, kept_words(view.texts))
-    for i, text in enumerate(view.texts):
-        kept = [(i, word) for word in range(*text.keep)]
-        assert rows[starts[i] : starts[i] + len(kept)] == kept
-    assert sum(shard.n_rows for shard in shards) == len(rows)
 
 
 def test_rows_in_several_arrays_are_those_of_a_concatenation() -> None:

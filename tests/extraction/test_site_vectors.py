@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from places import MASK, PLACES, block_of, layers, n_hooks, tiny
+from places import PLACES, block_of, layers, n_hooks
 from tiny_models import FAMILIES, build
 from tiny_readings import collected, files_below, random_texts, random_view
 
@@ -17,7 +17,7 @@ from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import read_changed, vectors_of, word_vectors
 from probes.extraction.interventions import Custom, Intervention, SkipBlock, intervened
-from probes.extraction.sites import Site, outputs_seen, sites_of
+from probes.extraction.sites import Site
 from probes.extraction.vectors import layer_part
 from probes.extraction.views import Text, View
 
@@ -199,34 +199,9 @@ def test_what_is_read_is_what_interventions_leave() -> None:
     assert not zero["layer-02-mlp"].any()
 
 
-def test_hooks_are_removed_when_a_pass_fails() -> None:
-    encoder = encoder_of("bert")
-    hooks = n_hooks(encoder.model)
-
-    class Failing(WordVectors):
-        def see(self, block: int, part: Any, states: torch.Tensor) -> None:
-            raise KeyError(part)
-
-    with pytest.raises(KeyError, match="mlp"):
-        collected(encoder, TEXTS, Failing([1], "mean", "float32", ["mlp"]))
-    assert n_hooks(encoder.model) == hooks
-
-
 def test_a_model_without_the_site_is_refused() -> None:
     encoder = encoder_of("bert")
     encoder.require("mlp")
     message = r"BertModel: it has 2 blocks, and no mlp 3\."
     with pytest.raises(UserError, match=message):
         collected(encoder, [Text(("a",), (0, 1))], WordVectors([3], sites=["mlp"]))
-
-
-def test_texts_come_first_where_the_model_has_positions_first() -> None:
-    model, seen = tiny("XLNet"), {}
-    with outputs_seen(model, sites_of(model), [(2, "mlp")], lambda *x: seen.update({x[:2]: x[2]})):
-        layers(model)
-    kept: list[torch.Tensor] = []
-    hook = model.layer[1].ff.layer_2.register_forward_hook(lambda *x: kept.append(x[2]))
-    layers(model)
-    hook.remove()
-    assert torch.equal(seen[2, "mlp"], kept[0].transpose(0, 1))
-    assert seen[2, "mlp"].shape[:2] == MASK.shape

@@ -25,14 +25,12 @@ from tiny_readings import (
 )
 
 from probes.common.errors import UserError
-from probes.common.terminal import progress
-from probes.extraction import shard_files
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, collect, require_space, vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.store import REPLACED, StoreKey, store_folder
+from probes.extraction.store import REPLACED, store_folder
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import Text, View
 
@@ -149,36 +147,6 @@ def test_bytes_do_not_depend_on_how_many_encode_at_once(
     assert files_below(tmp_path / "shared") == reference
 
 
-def test_an_encoding_waits_for_the_shard_that_another_is_making(
-    encoder: Encoder, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = load_encoder(find_model(str(tiny_bert)), device="cpu")
-    reading = reading_of(tmp_path, encoder, VIEW)
-    begun, go_on, encode = threading.Event(), threading.Event(), other.encode
-
-    def slow(*given: Any) -> Any:
-        begun.set()
-        assert go_on.wait(30)
-        return encode(*given)
-
-    other.encode = slow  # type: ignore[method-assign]
-    thread = threading.Thread(target=collect, args=(reading, other, 64, 0))
-    thread.start()
-    assert begun.wait(30)
-    collect(reading, encoder, 64, only=0)  # leaves it to the other
-    assert len(reading.missing()) == len(reading.shards)
-
-    def say(message: str, *_: Any, **__: Any) -> None:
-        if message == "waiting for another process to encode the same text":
-            go_on.set()
-
-    monkeypatch.setattr(progress, "say", say)
-    collect(reading, encoder, 64)
-    assert go_on.is_set()
-    thread.join(30)
-    assert reading.missing() == []
-
-
 # -- room on disk -------------------------------------------------------------------------
 
 
@@ -279,48 +247,6 @@ def test_a_vector_beyond_fp16_moves_everything_to_fp32(
     assert len(list((tmp_path / "vectors").iterdir())) == 2
 
 
-@pytest.mark.parametrize("moment", ["encode", "write"])
-def test_a_vector_beyond_fp16_moves_others_that_encode_the_same(
-    moment: str, loud: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other one is in its first shard, which is fine, when the store is given up."""
-    view, make = loud
-    encoder, other = make(), make()
-    narrow = reading_of(tmp_path, encoder, view)
-    begun, given_up, found = threading.Event(), threading.Event(), []
-    place, name = (other, "encode") if moment == "encode" else (shard_files, "_write")
-    usual = getattr(place, name)
-
-    def held(*given: Any) -> Any:
-        if not begun.is_set():
-            begun.set()
-            assert given_up.wait(30)
-        return usual(*given)
-
-    monkeypatch.setattr(place, name, held)
-    thread = threading.Thread(target=lambda: found.append(vectors_of(narrow, other, 64)))
-    thread.start()
-    assert begun.wait(30)
-    encode = encoder.encode
-
-    def first_of_fp32(*given: Any) -> Any:
-        if (narrow.folder / REPLACED).exists():
-            given_up.set()
-        return encode(*given)
-
-    encoder.encode = first_of_fp32  # type: ignore[method-assign]
-    found.append(vectors_of(narrow, encoder, 64))
-    thread.join(30)
-    one, two = found
-    assert one.folder == two.folder != narrow.folder
-    assert sorted(path.name for path in narrow.folder.iterdir()) == ["manifest.json", REPLACED]
-    rows = np.arange(one.manifest["rows"])
-    for layer in LAYERS:
-        assert np.array_equal(one.layer(layer)[rows], two.layer(layer)[rows])
-    assert not list(tmp_path.rglob("*.lock"))
-    assert not list(tmp_path.rglob(".*"))
-
-
 def test_a_vector_that_is_not_finite_is_named_and_its_shard_is_not_kept(
     loud: Any, tmp_path: Path
 ) -> None:
@@ -351,26 +277,6 @@ def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(
     assert files_below(tmp_path / "begun") == reference
     (reading.folder / "manifest.json").unlink()
     with pytest.raises(UserError, match=f"delete {reading.folder} and run again"):
-        reading.missing()
-
-
-def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path: Path) -> None:
-    reading = reading_of(tmp_path, encoder, VIEW)
-    collect(reading, encoder, 64)
-    other = StoreKey("another model", reading.key.view, "float32", "word vectors v1", {})
-    shutil.copytree(reading.folder, store_folder(tmp_path, other))
-    with pytest.raises(UserError, match="holds what belongs to another key; delete"):
-        Vectors(tmp_path, other, VIEW)
-
-
-def test_a_shard_that_the_store_does_not_have_is_refused(encoder: Encoder, tmp_path: Path) -> None:
-    reading = reading_of(tmp_path, encoder, VIEW)
-    collect(reading, encoder, 64)
-    last = sorted(reading.folder.glob("*-*"))[-1]
-    about = json.loads((last / "manifest.json").read_bytes())
-    del about["crc32"]
-    shard_files.write_manifest(last / "manifest.json", {**about, "shard": len(reading.shards)})
-    with pytest.raises(UserError, match=f"{last}: no shard of this store; delete {last} and"):
         reading.missing()
 
 

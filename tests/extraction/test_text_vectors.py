@@ -100,13 +100,6 @@ def test_pooled_vectors_are_those_of_plain_passes(name, kind):
     assert n_windows > 2 or window > len(LONG)
 
 
-def test_a_text_is_read_as_it_was_written():
-    model, tokenizer = build("roberta", "RobertaModel")
-    encoder = Encoder(model, tokenizer, name="roberta", device="cpu")
-    for pieces, text in zip(encoder.split(whole(*SHORT)), SHORT, strict=True):
-        assert list(pieces.ids) == tokenizer(text, add_special_tokens=False).input_ids
-
-
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_batches_do_not_matter(batch_tokens):
     encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")

@@ -119,26 +119,6 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 # -- against a plain pass for each piece --------------------------------------------------
 
 
-def test_slow_scores_are_what_transformers_says(plain: dict[str, tuple[Any, Any]]) -> None:
-    model, tokenizer = plain["causal"]
-    text = "The cooks near the witness watched kayaks."
-    ids = tokenizer(END + text, return_tensors="pt")["input_ids"]
-    by_token = left_to_right(model, tokenizer, text)
-    assert len(by_token) == ids.shape[1] - 1
-    loss = model(input_ids=ids, labels=ids).loss.item()
-    assert sum(by_token) / len(by_token) == pytest.approx(-loss, abs=1e-5)
-
-    model, tokenizer = plain["masked"]
-    words = tokenizer(text).word_ids()[1:-1]
-    alone = pseudo_log_likelihood(model, tokenizer, text)
-    later = within_word_l2r(model, tokenizer, text)
-    assert len(alone) == len(later) == len(words)
-    # The last piece of a word has no later ones; of others, more is masked.
-    last = [i + 1 == len(words) or words[i + 1] != word for i, word in enumerate(words)]
-    assert [a == b for a, b in zip(alone, later, strict=True)] == last
-    assert last.count(False) > 0
-
-
 def test_masked_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
     found, several = by_piece(encoders["masked"], TEXTS), 0
     for text, its in zip(TEXTS, found, strict=True):
@@ -263,19 +243,6 @@ def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(
     assert as_one.pieces[0] == every["pieces"].sum()
 
 
-def test_a_stretch_without_pieces_has_none_and_the_rank_is_that_of_a_single_piece(
-    kind: str, encoders: Any
-) -> None:
-    text = Text(REGIONS, (0, len(REGIONS)), written=True)
-    found = read_scores(encoders[kind], view_of([text]))
-    assert (found.pieces[2], found.log_p[2], found.within_word[2], found.rank[2]) == (0, 0, 0, -1)
-    assert found.rank[0] == -1  # of several pieces
-    assert found.rank[4] >= 0  # the full stop
-    (its,) = by_piece(encoders[kind], [text])
-    assert found.rank[4] == its.rank[-1]
-    assert found.surprisal("within_word")[4] == pytest.approx(-its.within_word[-1], abs=1e-6)
-
-
 # -- longer than the window ---------------------------------------------------------------
 
 
@@ -319,16 +286,6 @@ def test_pieces_of_long_texts_are_each_scored_once_in_a_window(
     for short, its in zip((TEXTS[0], TEXTS[1]), (found[0], found[2]), strict=True):
         (alone,) = by_piece(encoders[kind], [short])
         np.testing.assert_allclose(its.log_p, alone.log_p, atol=1e-5)
-
-
-def test_a_text_that_just_fits_is_one_window(kind: str, encoders: Any, plain: Any) -> None:
-    _, tokenizer = plain[kind]
-    room = WINDOW - (2 if kind == "masked" else 1)
-    slow = pseudo_log_likelihood if kind == "masked" else left_to_right
-    text = " the" * room
-    assert len(tokenizer(text, add_special_tokens=False)["input_ids"]) == room
-    (its,) = by_piece(encoders[kind], [text])
-    np.testing.assert_allclose(its.log_p, slow(*plain[kind], text), atol=1e-4)
 
 
 # -- known probabilities ------------------------------------------------------------------

@@ -5,8 +5,7 @@ each with one line. A task is a command line of `run_probes.py` and where it is 
 
 - ``{"run": [...]}``: not at all; the answer also counts what it wrote ("events"),
 - ``{"run": [...], "kill_at": 17}``: by SIGKILL at its 17th event,
-- ``{"run": [...], "kill_after": 0.8}``: by SIGKILL after so many seconds,
-- ``{"run": [...], "signal": 2, "kill_after": 0.8}``: by another signal, also with "kill_at",
+- ``{"run": [...], "kill_at": 17, "signal": 2}``: by another signal,
 - ``{"run": [...], "more_memory": 5000}``: with so many bytes that it may still allocate,
 - ``{"together": [{"run": [...]}, ...]}``: several at once, which gives a list of answers.
 
@@ -17,7 +16,6 @@ dies), rename, deletion, new folder, and flush to disk.
 from __future__ import annotations
 
 import builtins
-import contextlib
 import io
 import json
 import os
@@ -175,31 +173,17 @@ def begin(task):
         finally:
             os._exit(99)
     os.close(write)
-    timer = None
-    if "kill_after" in task:
-        number = task.get("signal", signal.SIGKILL)
-        timer = threading.Timer(task["kill_after"], kill, (pid, number))
-        timer.start()
-    return pid, read, timer, time.perf_counter()
+    return pid, read
 
 
-def end(pid, read, timer, clock):
+def end(pid, read):
     """Wait for the process; what became of it."""
     seen = b""
     while part := os.read(read, 1 << 16):
         seen += part
     os.close(read)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if timer is not None:
-        timer.cancel()
-    seconds = time.perf_counter() - clock
-    return {"status": status, "seconds": seconds, "events": json.loads(seen or b"[]")}
-
-
-def kill(pid, number):
-    """Send a signal to a process, if it still runs."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
+    return {"status": status, "events": json.loads(seen or b"[]")}
 
 
 if __name__ == "__main__":

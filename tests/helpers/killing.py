@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from probes.boards.frame_cache import HEADERS, ROWS
+from probes.boards.leaderboard_csv import STATE
 from probes.records.parameters import CACHE
 
 ROOT = Path(__file__).parents[2]
@@ -111,13 +112,15 @@ def age(folder):
 def written(folder):
     """What a run has written, by its place, apart from what no two runs share.
 
-    These are times, the command, the log, the place of the cache, and the cache of the frame,
-    which knows times.
+    These are times, the command, the log, the place of the cache, and the cache of the frame and
+    the state of the leaderboard, which know times.
     """
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.is_dir() or path.suffix == ".jsonl" or path.name in (HEADERS, ROWS, CACHE):
+        if path.is_dir() or path.suffix == ".jsonl":
+            continue
+        if path.name in (HEADERS, ROWS, STATE, CACHE):
             continue
         if path.suffix == ".npz":
             with np.load(path) as arrays:

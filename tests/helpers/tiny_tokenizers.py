@@ -1,7 +1,6 @@
-"""Tokenizers trained on text of our own in the style of every family, whole and by hand.
+"""Tokenizers trained on text of our own in the style of every family.
 
-`Tiny.split` is the same tokenizer by hand: one word on its own, by the family's convention,
-without our code.
+`Tiny.split` splits one word on its own, by the family's convention, without our code.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import regex
@@ -40,11 +38,11 @@ Split = Callable[[str], list[int]]
 
 @dataclass(frozen=True)
 class Tiny:
-    """A trained tokenizer, whole and by hand.
+    """A trained tokenizer.
 
     Attributes:
         backend: as `tokenizers` has it, special tokens and post-processor included.
-        split: one word's ids by hand; empty where the word leaves nothing.
+        split: one word's ids; empty where the word leaves nothing.
         prefix, suffix: names of the special tokens around a text.
         named: which token is the mask, the padding, and so on.
     """
@@ -109,42 +107,14 @@ def wordpiece(cls: str = "[CLS]", sep: str = "[SEP]", mpnet: bool = False) -> Ti
     backend.train_from_iterator(
         TEXT, trainers.WordPieceTrainer(vocab_size=260, special_tokens=specials)
     )
-    vocab = backend.get_vocab()
-
-    def split(word: str) -> list[int]:
-        kept = [c for c in word if c in "\t\n\r" or unicodedata.category(c) not in ("Cc", "Cf")]
-        plain = unicodedata.normalize("NFD", "".join(kept).lower())
-        plain = "".join(c for c in plain if unicodedata.category(c) != "Mn")
-        apart = regex.sub(r"([\p{Han}\p{P}$+<=>^`|~])", r" \1 ", plain)
-        ids: list[int] = []
-        for part in apart.split():
-            ids += _greedy(part, vocab)
-        return ids
-
-    return _finish(backend, split, (cls,), (sep,), names)
+    return _finish(backend, _alone(backend), (cls,), (sep,), names)
 
 
-def _greedy(part: str, vocab: dict[str, int]) -> list[int]:
-    """WordPiece by hand: the longest piece first; one unknown token if none fits."""
-    ids: list[int] = []
-    start = 0
-    while start < len(part):
-        for end in range(len(part), start, -1):
-            piece = ("##" if start else "") + part[start:end]
-            if piece in vocab:
-                ids.append(vocab[piece])
-                break
-        else:
-            return [vocab["[UNK]"]]
-        start = end
-    return ids if len(part) <= 100 else [vocab["[UNK]"]]
-
-
-def _bytes_to_chars() -> dict[int, str]:
-    """GPT-2's printable stand-ins for the 256 bytes."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    rest = [b for b in range(256) if b not in printable]
-    return {b: chr(b) for b in printable} | {b: chr(256 + n) for n, b in enumerate(rest)}
+def _alone(backend: Tokenizer, lead: str = "") -> Split:
+    """Splits words as the `tokenizers` library does, after `lead`; special tokens are text."""
+    plain = Tokenizer.from_str(backend.to_str())
+    plain.encode_special_tokens = True
+    return lambda word: plain.encode(lead + word, add_special_tokens=False).ids
 
 
 @cache
@@ -177,35 +147,7 @@ def byte_level(
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         ),
     )
-    model = json.loads(backend.to_str())["model"]
-    stand_in = _bytes_to_chars()
-
-    def split(word: str) -> list[int]:
-        text = " " + (unicodedata.normalize("NFC", word) if nfc else word)
-        ids: list[int] = []
-        for part in regex.findall(pattern, text):
-            ids += _merge([stand_in[b] for b in part.encode()], model)
-        return ids
-
-    return _finish(backend, split, prefix, suffix, names)
-
-
-def _merge(pieces: list[str], model: dict[str, Any]) -> list[int]:
-    """BPE by hand: the earliest learnt merge first."""
-    rank = model.setdefault("rank", {tuple(m): n for n, m in enumerate(model["merges"])})
-    while len(pieces) > 1:
-        pairs = list(pairwise(pieces))
-        best = min(pairs, key=lambda pair: rank.get(pair, len(rank)))
-        if best not in rank:
-            break
-        merged: list[str] = []
-        for piece in pieces:
-            if merged and (merged[-1], piece) == best and not merged[-1].startswith("\0"):
-                merged[-1] = "\0" + merged[-1] + piece  # a new piece merges in the next round
-            else:
-                merged.append(piece)
-        pieces = [piece.removeprefix("\0") for piece in merged]
-    return [model["vocab"][piece] for piece in pieces]
+    return _finish(backend, _alone(backend, " "), prefix, suffix, names)
 
 
 @cache
@@ -230,19 +172,11 @@ def sentencepiece_bpe(scheme: str) -> Tiny:
     else:
         backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
     backend.add_special_tokens(specials)
-
-    def split(word: str) -> list[int]:
-        pieces: list[str] = []
-        for character in "▁" + word.replace(" ", "▁"):
-            fallback = [f"<0x{b:02X}>" for b in character.encode()]
-            pieces += [character] if character in model["vocab"] else fallback
-        return _merge(pieces, model)
-
     bos = "<bos>" if gemma else "<s>"
     names = {"bos_token": bos, "eos_token": "<eos>" if gemma else "</s>", "unk_token": "<unk>"}
     if gemma:
         names |= {"pad_token": "<pad>", "mask_token": "<mask>"}
-    return _finish(backend, split, (bos,), (), names)
+    return _finish(backend, _alone(backend, " " if gemma else ""), (bos,), (), names)
 
 
 _UNIGRAM: dict[str, tuple[list[str], tuple[str, ...], tuple[str, ...], dict[str, str]]] = {

@@ -5,8 +5,6 @@ import json
 import pytest
 from board_by_hand import put, put_evidence
 from changed_measurement import change_measurement
-from hypothesis import given
-from hypothesis import strategies as st
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
@@ -17,8 +15,6 @@ from probes.records.files import find_records, read_record, write_record
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, covers, record_key, record_name, united
 from probes.records.row import Row, Rows
-
-EXTENTS = st.dictionaries(st.integers(0, 5), st.integers(1, 4), max_size=6)
 
 
 def test_an_extent_covers_another_if_no_layer_lacks_a_repetition():
@@ -31,16 +27,6 @@ def test_an_extent_covers_another_if_no_layer_lacks_a_repetition():
 def test_united_extents_by_hand():
     assert united({3: 1, 0: 2}, {0: 1, 1: 4}) == {0: 2, 1: 4, 3: 1}
     assert list(united({3: 1}, {0: 1})) == [0, 3]
-
-
-@given(EXTENTS, EXTENTS)
-def test_the_united_extent_is_the_least_that_covers_both(one, other):
-    both = united(one, other)
-    assert covers(both, one)
-    assert covers(both, other)
-    for layer in both:
-        fewer = {**both, layer: both[layer] - 1}
-        assert not (covers(fewer, one) and covers(fewer, other))
 
 
 @pytest.mark.parametrize(
@@ -180,15 +166,6 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
         )
         put_evidence(path, "training_variance", variances(0.3), version=present + 1)
         assert counts() == 0.5
-
-
-def test_evidence_that_cannot_be_read_is_left_out_and_named(tmp_path, capsys):
-    path = put(tmp_path, "m", "pos", 9)
-    (beside,) = [p for p in find_records(tmp_path) if p != path]
-    beside.write_text(beside.read_text().replace('"metric"', '"metrics"'))
-    (result,) = find_results(tmp_path).values()
-    assert result.evidence == {}
-    assert f"left out {beside}: not a readable result (" in capsys.readouterr().err
 
 
 def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):

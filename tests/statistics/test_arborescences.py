@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.data.sentence import ROOT
-from probes.statistics import spanning_trees as module
 from probes.statistics.spanning_trees import LEFT_OUT, arborescences
 
 
@@ -138,14 +137,6 @@ def test_sizes_may_differ_and_padding_is_not_read():
     for heads, n, wanted in zip(found, sizes, expected, strict=True):
         assert heads == [*wanted, *[LEFT_OUT] * (5 - n)]
     assert found[3] == [ROOT, *[LEFT_OUT] * 4]
-
-
-def test_blocks_of_graphs_are_solved_as_all_at_once(monkeypatch):
-    weights = np.random.default_rng(4).random((40, 6, 6)).astype(np.float32)
-    sizes = np.random.default_rng(5).integers(1, 7, 40)
-    found = arborescences(weights, sizes)
-    monkeypatch.setattr(module, "_BLOCK", 3 * 8 * 6 * 6)
-    assert arborescences(weights, sizes).tolist() == found.tolist()
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])

@@ -58,11 +58,6 @@ def blocks_of(seed):
     return islice((resample(N, RESAMPLES, 1000 * seed + i) for i in count()), MOST)
 
 
-def test_all_resamples_are_enumerated():
-    assert len(ALL) == 6435
-    assert SHARE.sum() == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("shift", "expected"), [(0.695, 0.0425), (0.68, 0.0456), (0.63, 0.0557), (0.4, 0.1473)]
 )
@@ -95,22 +90,6 @@ def test_a_p_value_on_the_bound_is_called_borderline_by_most_seeds():
     assert shown_p(0.0467) == ".047"
     assert shown_p(0.0533) == ".053"
     assert shown_p(0.0532) == ".053 (borderline)"
-
-
-def test_blocks_are_read_only_until_everything_is_clear():
-    read = []
-
-    def watched(seed):
-        for block in blocks_of(seed):
-            read.append(seed)
-            yield block
-
-    p_of(differences(2), watched(0))
-    p_of(differences(0.655), watched(1))
-    p_of(differences(0.695), watched(2))
-    assert read.count(0) == 1
-    assert read.count(1) == MOST
-    assert 1 < read.count(2) < MOST
 
 
 def test_the_first_block_is_that_of_intervals_and_all_are_bootstrap_resamples():

@@ -6,7 +6,6 @@ from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from probes.statistics.bootstrap import interval, resample
 from probes.statistics.gold import Gold
-from probes.statistics.metrics import bounds_of, label_of, quantity
 from probes.statistics.partition import partition
 from probes.statistics.ranking_metrics import RANKING, curves, ranking_scores
 
@@ -70,10 +69,3 @@ def test_few_groups_give_no_interval():
     (estimate,) = ranking_scores(gold, margins[None])["auroc"]
     assert estimate.interval is None
     assert estimate.missing == "fewer than 20 clusters"
-
-
-def test_they_are_registered():
-    for name in RANKING:
-        assert quantity(name).source
-        assert bounds_of(name) == pytest.approx((0, 1), abs=1e-5)
-        assert label_of(name) != name

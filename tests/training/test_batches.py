@@ -6,22 +6,18 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, planted, with_cells
+from planted_examples import N_CLASSES, planted, with_cells
 
 from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
 from probes.training.batches import (
-    Batches,
     batch_bounds,
     bootstrap_weights,
     rebatched,
     resampled,
     shuffled_batches,
 )
-from probes.training.family import MLP
 from probes.training.fit import Draw, fit
-from probes.training.losses import CrossEntropy
-from probes.training.trainer import Trainer
 
 
 @pytest.fixture(scope="module")
@@ -104,41 +100,3 @@ def test_seeds_of_an_mlp_have_different_orders_and_end_in_different_places(data)
     for one, two in zip(alone.parameters, both.parameters, strict=True):
         torch.testing.assert_close(one[:, 0], two[:, 0])
         assert not torch.allclose(two[:, 0], two[:, 1], atol=1e-3)
-
-
-def test_examples_that_a_bootstrap_sample_lacks_are_not_read(data, monkeypatch):
-    train, dev = with_cells(data[0], 2), with_cells(data[1], 2)
-    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 1, "min_steps": 40})
-    lean = fit(train, dev, N_CLASSES, spec, [Draw(0, 0), Draw(3, 3)])
-    counts = bootstrap_weights(train.sentences, 3)
-    sample = replace(data[0], weights=counts[None]).drawn()
-    assert 0.55 < sample.features.shape[1] / len(counts) < 0.7
-    assert torch.equal(sample.features.block(slice(None)), train.features.values[:, counts > 0])
-    assert torch.equal(sample.sentences, train.sentences[counts > 0])
-    ends = [int((counts[:bound] > 0).sum()) for bound in train.bounds]
-    assert sample.bounds == ends
-    asked = []
-    monkeypatch.setattr(Batches, "drawn", lambda self: asked.append(self.weights) or self)
-    whole = fit(train, dev, N_CLASSES, spec, [Draw(0, 0), Draw(3, 3)])
-    assert torch.equal(torch.cat(asked), torch.stack([torch.ones_like(counts), counts]))
-    for one, two in zip(lean.parameters, whole.parameters, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)
-
-
-def test_a_batch_that_is_empty_in_a_sample_changes_nothing():
-    train, dev = planted(100, 1), planted(50, 2)
-    weights = torch.cat([torch.zeros(50), torch.ones(50)])[None]
-    train = replace(train, weights=weights, bounds=[0, 50, 100])
-    assert train.drawn().bounds == [0, 0, 50]
-    parts = list(islice(shuffled_batches(train.drawn()), 2))
-    assert sorted(int(meant.sum()) for _, meant in parts) == [0, 50]
-    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 1, "min_steps": 40})
-    family, loss = MLP(8), CrossEntropy()
-    start = family.initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
-    trainer = Trainer(train, dev, family, loss, spec)
-    lean, whole = (
-        trainer.run(start, torch.full((N_LAYERS, 1), 1e-3))
-        for trainer in (trainer.drawn(), trainer)
-    )
-    for one, two in zip(lean.parameters, whole.parameters, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-2, atol=1e-3)

@@ -47,14 +47,3 @@ def test_a_linear_control_cell_is_scikit_learns_fit_to_its_labels_and_sample(con
         weight = fitted.parameters[0][1, cell]
         ours, theirs = (w - w.mean(0) for w in (weight.numpy(), model.coef_))
         np.testing.assert_allclose(ours, theirs, atol=0.01)
-
-
-def test_a_control_cell_of_an_mlp_is_the_same_fitted_alone(controlled):
-    spec = PROBES["mlp"].model_copy(update={"min_steps": 300, "hidden": 16})
-    together = fit(*controlled, N_CLASSES, spec, 2 * [Draw(0, 0), Draw(1, 1)])
-    for seed in (0, 1):
-        only = [part.of_cells(slice(2 + seed, 3 + seed)) for part in controlled]
-        alone = fit(*only, N_CLASSES, spec, [Draw(seed, seed)])
-        torch.testing.assert_close(
-            together.dev_loss[:, 2 + seed], alone.dev_loss[:, 0], rtol=1e-3, atol=0
-        )

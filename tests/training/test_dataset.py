@@ -1,20 +1,16 @@
 """Labels that probes are trained on, and errors in the unit of the task."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from planted_examples import N_CLASSES, planted
 
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
-from probes.records.probe_spec import PROBES
 from probes.tasks.task import Example, Task
 from probes.training.dataset import ProbingData
-from probes.training.features import Features, Held
-from probes.training.fit import Draw, fit
+from probes.training.features import Held
 
 WORDS = [("a", "bird", "sang"), ("the", "old", "house", "is", "near"), ("some", "dogs")]
 LETTERS = np.array([len(word) for words in WORDS for word in words])
@@ -184,45 +180,3 @@ def test_control_labels_are_standardised_as_the_real_ones():
     assert data.batches("train", held(data, "train"), {"train": found}).weights.tolist() == [
         [1.0] * 10
     ]
-
-
-class Counted(Features):
-    """Features that count how often an example is computed."""
-
-    def __init__(self, values):
-        self.values, self.shape, self.device = values, values.shape, values.device
-        self.read = torch.zeros(values.shape[1])
-
-    shape = None
-
-    def block(self, part):
-        self.read[part] += 1
-        return self.values[:, part]
-
-
-def test_features_that_are_computed_once_have_the_same_numbers(tmp_path):
-    data = probing_data(float, folder=tmp_path / "store")
-    features = Counted(torch.randn(2, 3000, 4))
-    once = data.computed_once(features)
-    assert once.shape == features.shape
-    for _ in range(3):
-        for part in (slice(0, 1024), slice(1000, 2500), slice(2990, 3000)):
-            assert torch.equal(once.kept_block(part), features.values[:, part])
-    assert features.read.unique().tolist() == [1]
-    assert torch.equal(once.block(slice(5, 7)), features.values[:, 5:7])
-
-
-def test_a_fit_reads_them_twice_however_many_steps_it_takes(tmp_path):
-    """For their principal axes, and in these."""
-    data = probing_data(float, folder=tmp_path / "store")
-    train, dev = planted(3000, 1), planted(100, 2)
-    features = Counted(train.features.values)
-    train = replace(train, features=data.computed_once(features))
-    fit(train, dev, N_CLASSES, PROBES["linear"], [Draw()])
-    assert features.read.unique().tolist() == [2]
-
-
-def test_on_another_device_they_are_computed_each_time(tmp_path):
-    data = probing_data(float, folder=tmp_path / "store", device="meta")
-    features = Held(torch.randn(2, 30, 4))
-    assert data.computed_once(features) is features

@@ -7,7 +7,7 @@ import torch
 from planted_examples import N_CLASSES, planted, with_cells, with_controls
 
 from probes.records.probe_spec import PROBES
-from probes.training.batches import bootstrap_weights, resampled
+from probes.training.batches import bootstrap_weights
 from probes.training.family import Linear
 from probes.training.fit import Draw, fit
 from probes.training.fitted import mean_loss
@@ -85,15 +85,6 @@ def test_a_sample_is_a_fit_with_its_counts_as_weights(data, family):
     )
 
 
-def test_weights_of_equal_samples_take_one_row(data):
-    train = data[0]
-    assert resampled(train, [0, 0]) is train
-    assert resampled(train, [4, 4, 4]).weights.shape == (1, 1500)
-    both = resampled(train, [4, 0, 4]).weights
-    counts = bootstrap_weights(train.sentences, 4)
-    assert torch.equal(both, torch.stack([counts, torch.ones(1500), counts]))
-
-
 def test_ridge_regression_takes_the_strength_of_the_first_cell_of_each_sample():
     train, dev = (planted(n, n, True) for n in (200, 100))
     noise = torch.Generator().manual_seed(0)
@@ -110,24 +101,6 @@ def test_ridge_regression_takes_the_strength_of_the_first_cell_of_each_sample():
         require_equal(some_of(fitted, [cell]), alone)
     # Noise is best predicted by its mean, the label of layer 1 is not.
     assert fitted.strength[1, 2] > fitted.strength[1, 0]
-
-
-def test_dev_losses_in_float32_are_exact_without_another_evaluation(data, monkeypatch):
-    calls = []
-
-    def counted(*given, **settings):
-        calls.append(settings)
-        return mean_loss(*given, **settings)
-
-    monkeypatch.setattr("probes.training.trainer.mean_loss", counted)
-    fitted = fit(*data, N_CLASSES, SPECS["mlp"], [Draw()])
-    assert len(calls) == SPECS["mlp"].checks
-    monkeypatch.undo()
-    from probes.training.families import family_of
-    from probes.training.losses import CrossEntropy
-
-    exact = mean_loss(family_of(SPECS["mlp"]), CrossEntropy(), fitted.parameters, data[1])
-    torch.testing.assert_close(fitted.dev_loss, exact)
 
 
 def test_the_loss_of_a_ridge_regression_is_of_its_own_labels(data):

@@ -123,18 +123,6 @@ def test_a_convex_family_with_a_start_of_its_own_and_no_gradient_ends_where_othe
     torch.testing.assert_close(found.parameters[0], expected.parameters[0], rtol=0, atol=0.01)
 
 
-@pytest.mark.parametrize("few", [0, 1500])
-def test_a_convex_fit_of_no_steps_ends_where_it_starts(few, monkeypatch):
-    """Not in other axes."""
-    monkeypatch.setattr("probes.training.fit.FEW", few)
-    drawn = [torch.randn(2, 1, N_CLASSES, 12), torch.randn(2, 1, N_CLASSES)]
-    monkeypatch.setattr(Linear, "initial", lambda *given: drawn)
-    spec = PROBES["linear"].model_copy(update={"epochs": 0})
-    found = fit(planted(1500, 1), planted(400, 2), N_CLASSES, spec, [Draw()])
-    for ours, theirs in zip(found.parameters, drawn, strict=True):
-        torch.testing.assert_close(ours, theirs)
-
-
 def test_a_convex_family_without_a_closed_form_fits_regressions(monkeypatch):
     monkeypatch.setattr(Linear, "closed_form", False)
     train, dev = planted(1500, 1, regression=True), planted(400, 2, regression=True)
@@ -144,29 +132,6 @@ def test_a_convex_family_without_a_closed_form_fits_regressions(monkeypatch):
     monkeypatch.undo()
     exact = fit(train, dev, 0, spec, [Draw()])
     torch.testing.assert_close(iterative.dev_loss, exact.dev_loss, rtol=0.005, atol=0)
-
-
-def test_a_family_needs_no_constructor():
-    class Bias(Cosine):
-        __init__ = ProbeFamily.__init__
-
-    assert Bias(SPEC).spec is SPEC
-
-
-def test_parameters_with_equal_gradients_are_penalised_one_by_one():
-    """Autograd may return one tensor for both, and a step adds the penalty of each in place."""
-
-    class Sum(Linear):
-        backward = ProbeFamily.backward
-
-        def outputs(self, parameters, features):
-            v, a, w, b = parameters
-            return shared_input(features, v + w, a + b)
-
-    parameters = [torch.randn(1, 1, 2, 3), torch.randn(1, 1, 2)] * 2
-    gradients = Sum().gradient(parameters, torch.randn(1, 5, 3), torch.ones_like)
-    assert len({g.data_ptr() for g in gradients}) == 4
-    assert torch.equal(gradients[0], gradients[2])
 
 
 @pytest.mark.parametrize("inherited", [False, True])

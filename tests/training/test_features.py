@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 from sklearn.preprocessing import StandardScaler
-from torch.nn.functional import embedding_bag
 
 from probes.extraction.vectors import Sharded
 from probes.training.family import shared_input
-from probes.training.features import Chosen, Concatenated, Held, Part
+from probes.training.features import Chosen, Concatenated, Held
 from probes.training.streamed import (
     Mapped,
     SpanRows,
@@ -122,16 +121,6 @@ def test_a_layers_axes_do_not_depend_on_the_layers_beside_it_unless_they_are_com
     assert (spread - spread.diagonal().diag()).abs().max() < 1e-4 * spread.max()
 
 
-def test_axes_are_those_of_the_first_examples_and_a_part_has_those_of_the_whole(monkeypatch):
-    x = correlated(2, 500, 6)
-    monkeypatch.setattr("probes.training.features._GRAM_EXAMPLES", 100)
-    _, axes = Held(x).in_principal_axes
-    assert torch.equal(axes, Held(x[:, :100]).in_principal_axes.axes)
-    part = Part(Held(x), slice(200, 300)).in_principal_axes
-    assert torch.equal(part.axes, axes)
-    torch.testing.assert_close(part.features.block(slice(10)), x[:, 200:210] @ axes)
-
-
 def test_rotated_weights_have_the_same_outputs_for_rotated_features():
     x, parameters = Held(correlated(2, 50, 6)), [torch.randn(2, 3, 4, 6), torch.randn(2, 3, 4)]
     for axes in (x.in_principal_axes, x.in_common_axes):
@@ -141,34 +130,6 @@ def test_rotated_weights_have_the_same_outputs_for_rotated_features():
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
         for back, original in zip(axes.rotated_back(rotated), parameters, strict=True):
             torch.testing.assert_close(back, original)
-
-
-def test_a_constant_feature_has_no_part_in_the_axes_of_others():
-    x = correlated(1, 500, 6)
-    x[:, :, 2] = 0
-    rotated, axes = Held(x).in_principal_axes
-    values = rotated.block(slice(None))
-    assert values[:, :, 0].abs().max() < 1e-4
-    weight = axes.mT[:, 1:]  # any weight within the other axes
-    assert weight[:, :, 2].abs().max() < 1e-6
-
-
-def test_only_a_few_long_spans_are_averaged_at_once(monkeypatch):
-    vectors = torch.randn(4000, 6, generator=torch.Generator().manual_seed(0)).half()
-    ends = torch.randint(1, 60, (100,), generator=torch.Generator().manual_seed(1)).cumsum(0)
-    spans = SpanRows.of(np.stack([np.r_[0, ends[:-1]], ends], axis=1))
-    expected = spans.means(vectors)
-    sizes = []
-
-    def average(rows, values, offsets, mode):
-        sizes.append(len(values))
-        return embedding_bag(rows, values, offsets, mode=mode)
-
-    monkeypatch.setattr("probes.training.streamed.embedding_bag", average)
-    monkeypatch.setattr("probes.training.streamed.CACHED_ROWS", 200)
-    torch.testing.assert_close(spans.means(vectors), expected)
-    assert sum(sizes) == ends[-1]
-    assert max(sizes) < 400
 
 
 def test_standardised_features_are_those_of_scikit_learn(monkeypatch):

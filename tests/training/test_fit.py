@@ -1,9 +1,6 @@
 """Fits of all cells at once against scikit-learn on the same numbers."""
 
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -17,8 +14,6 @@ from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict
 from probes.training.fitted import mean_loss
 from probes.training.losses import CrossEntropy
-from probes.training.scratch import Scratch
-from probes.training.streamed import Streamed, mapped_tensor
 from probes.training.trainer import Trainer
 
 
@@ -66,30 +61,6 @@ def test_linear_probes_converge_to_scikit_learns_solution(n, balanced, make):
         differ = given[layer].numpy() != model.predict(dev.features.values[layer])
         # Layer 0 says nothing about the label: all classes are about as probable.
         assert layer == 0 or differ.sum() <= (5 if n == 3000 else 15)
-
-
-def wide(n, seed):
-    """256 standardised features with the spectrum of a model's vectors, one over the rank."""
-    generator = torch.Generator().manual_seed(9)
-    turn = torch.linalg.qr(torch.randn(256, 256, generator=generator))[0]
-    truth = torch.randn(256, N_CLASSES, generator=generator)
-    scale = 8 / torch.arange(1, 257)
-    generator.manual_seed(seed)
-    z = torch.randn(n, 256, generator=generator)
-    y = (z @ truth / 8 + torch.randn(n, N_CLASSES, generator=generator)).argmax(1)
-    return one_cell(((z * scale) @ turn)[None], y, torch.arange(n) // 5)
-
-
-def test_without_the_principal_axes_correlated_features_are_not_fitted_to_the_end(monkeypatch):
-    train, dev = wide(4000, 1), wide(500, 2)
-    expected = dev_loss(scikit_learn(train, 0, 30), dev, 0)
-    found = fit(train, dev, N_CLASSES, PROBES["linear"], [Draw()]).dev_loss.item()
-    assert found == pytest.approx(expected, rel=0.005)
-    same = torch.eye(256)[None]
-    monkeypatch.setattr("probes.training.features.principal_axes", lambda features: same)
-    train = wide(4000, 1)
-    found = fit(train, dev, N_CLASSES, PROBES["linear"], [Draw()]).dev_loss.item()
-    assert found > 1.005 * expected
 
 
 def test_fitted_parameters_are_those_of_the_features_as_they_are_given():
@@ -161,25 +132,6 @@ def test_same_inputs_give_the_same_numbers(data):
     )
     assert torch.equal(first.dev_loss, second.dev_loss)
     assert torch.equal(first.parameters[0], second.parameters[0])
-
-
-@pytest.mark.parametrize("family", ["linear", "mlp"])
-def test_cells_can_be_fitted_in_another_process(data, family, tmp_path):
-    spec = PROBES[family].model_copy(update={"min_steps": 40, "hidden": 8})
-    parts = []
-    for name, part in zip(("train", "dev"), data, strict=True):
-        np.save(tmp_path / f"{name}.npy", part.features.values.numpy())
-        mapped = [mapped_tensor(x) for x in np.load(tmp_path / f"{name}.npy", mmap_mode="r")]
-        first = np.arange(len(part.sentences))
-        spans = [np.stack([first, first + 1], 1)]
-        mean, scale = torch.zeros(N_LAYERS, N_FEATURES), torch.ones(N_LAYERS, N_FEATURES)
-        streamed = Streamed(mapped, spans, mean, scale, torch.device("cpu"))
-        parts.append(replace(with_cells(part, 2), features=Scratch(streamed, tmp_path)))
-    work = partial(fit, *parts, N_CLASSES, spec, [Draw(0, 0), Draw(1, 1)])
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        elsewhere = pool.submit(work).result()
-    torch.testing.assert_close(work().dev_loss, elsewhere.dev_loss, rtol=1e-2, atol=0)
-    assert torch.isfinite(elsewhere.dev_loss).all()
 
 
 def test_constant_features_predict_the_majority():

@@ -8,11 +8,10 @@ import torch
 from probes.records.probe_spec import PROBES
 from probes.training.batches import Batches, batch_bounds
 from probes.training.families import family_of
-from probes.training.family import Linear
 from probes.training.features import Held
 from probes.training.fit import Draw, fit
 from probes.training.losses import log_loss
-from probes.training.trainer import MinibatchFit, Trainer, fits_at_once, run_fits
+from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 N_LAYERS, N_FEATURES, N_CLASSES = 3, 12, 4
 SETS = torch.tensor([[0.0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]])
@@ -90,24 +89,6 @@ def test_seeds_of_an_mlp_fitted_together_equal_those_fitted_alone(both, n_sets, 
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
 
 
-def test_one_product_multiplies_the_batches_of_all_running_fits(both, monkeypatch):
-    train = make(2000, 1, n_cells=1)
-    prefixes = [train.part(slice(0, n)) for n in (600, 50, 2000)]
-    # Of 1, 1 and 4 batches.
-    spec = PROBES["linear"].model_copy(update={"epochs": 10, "min_steps": 15})
-    widths, gradient = [], Linear.gradient
-
-    def recorded(family, parameters, features, loss_gradient):
-        assert {len(p) for p in parameters} == {len(features)}
-        widths.append(len(features) // N_LAYERS)
-        return gradient(family, parameters, features, loss_gradient)
-
-    monkeypatch.setattr(Linear, "gradient", recorded)
-    strengths = [torch.full((N_LAYERS, 1), 0.1)] * 3
-    both(lambda: list(fit_prefixes(prefixes, spec, strengths)))
-    assert widths == [1] * (15 + 15 + 40) + [3] * 15 + [1] * 25
-
-
 def test_fits_of_unequal_numbers_of_cells_run_in_turn(both):
     """As where some draws have control labels."""
     first, second, third = Draw(0), Draw(1), Draw(2, 2)
@@ -119,8 +100,3 @@ def test_fits_of_unequal_numbers_of_cells_run_in_turn(both):
     for cell, draw in enumerate(draws):
         one = fit(*(b.of_cells([cell]) for b in (train, dev)), N_CLASSES, spec, [draw])
         torch.testing.assert_close(alone.dev_loss[:, cell], one.dev_loss[:, 0], rtol=1e-3, atol=0)
-
-
-def test_a_cpu_fits_one_by_one_and_a_gpu_several_at_once():
-    at_once = {kind: fits_at_once(torch.device(kind)) for kind in ("cpu", "cuda", "mps")}
-    assert at_once == {"cpu": 1, "cuda": 10, "mps": 10}

@@ -15,16 +15,14 @@ from probes.training import fit as fitting
 from probes.training.batches import EVALUATION, bootstrap_weights
 from probes.training.family import Linear
 from probes.training.features import Held
-from probes.training.fit import FEW, Draw, fit, fits_full_batches, predict
+from probes.training.fit import Draw, fit, predict
 from probes.training.fitted import mean_loss
 from probes.training.full_batch import fit_full_batch
-from probes.training.losses import BinaryCrossEntropy, CrossEntropy
+from probes.training.losses import CrossEntropy
 
 LINEAR = PROBES["linear"]
 LONG = LINEAR.model_copy(update={"epochs": 150})
 """Enough steps for what float32 can tell."""
-
-SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
 def objective(point, x, y, weights, strength):
@@ -111,37 +109,6 @@ def test_strength_is_scikit_learns_with_c_its_inverse(n, c):
         assert fitted.dev_loss[layer, 0].item() == pytest.approx(-np.log(p).mean(), rel=1e-3)
 
 
-def test_two_classes_are_scikit_learns_with_twice_the_inverse():
-    """Which has one weight vector where a probe has two, that of the difference."""
-    train, dev = (
-        replace(data, labels=data.labels % 2) for data in (planted(500, 1), planted(9, 2))
-    )
-    fitted = fit(train, dev, 2, LONG, [Draw()])
-    for layer, x in enumerate(train.features.values):
-        model = LogisticRegression(C=2 / 30, tol=1e-10, max_iter=10_000)
-        model.fit(x.double(), train.labels[0])
-        weight, bias = (p[layer, 0] for p in fitted.parameters)
-        np.testing.assert_allclose(weight[1] - weight[0], model.coef_[0], atol=2e-3)
-        np.testing.assert_allclose(bias[1] - bias[0], model.intercept_[0], atol=2e-3)
-
-
-def test_label_sets_are_a_logistic_regression_for_each_label_of_each_cell():
-    train = different_cells(1500)
-    strengths = torch.tensor([[0.01, 0.1, 0.03]] * N_LAYERS)
-    start = Linear().initial(N_LAYERS, [0] * 3, N_FEATURES, 3)
-    found = fit_full_batch(train, Linear(), BinaryCrossEntropy(SETS), start, strengths, 300)
-    for layer, x in enumerate(train.features.values):
-        for cell, strength in enumerate(strengths[layer].tolist()):
-            held, weights = SETS[train.labels[cell]].T, train.weights[cell]
-            weight, bias = (p[layer, cell].numpy() for p in found)
-            for label in range(3):
-                c = 1 / (strength * weights.sum().item())
-                model = LogisticRegression(C=c, tol=1e-10, max_iter=10_000)
-                model.fit(x.double(), held[label], weights)
-                np.testing.assert_allclose(weight[label], model.coef_[0], atol=2e-3)
-                np.testing.assert_allclose(bias[label], model.intercept_[0], atol=2e-3)
-
-
 @pytest.mark.parametrize("n", [20, 500])
 def test_a_prefix_is_fitted_as_scikit_learn_fits_it(n):
     train = planted(3000, 1)
@@ -156,31 +123,6 @@ def test_a_prefix_is_fitted_as_scikit_learn_fits_it(n):
             model.fit(x[:n], train.labels[0, :n])
             p = model.predict_proba(x[n : 2 * n])[np.arange(n), train.labels[0, n : 2 * n]]
             assert given[layer, cell].item() == pytest.approx(-np.log(p).mean(), rel=1e-3)
-
-
-def test_where_a_fit_starts_changes_nothing():
-    train, strengths = planted(2000, 1), torch.full((N_LAYERS, 1), 0.01)
-    cold = Linear().initial(N_LAYERS, [0], N_FEATURES, N_CLASSES)
-    torch.manual_seed(0)
-    start = [p + torch.randn_like(p) for p in cold]
-    one, other = (
-        fit_full_batch(train, Linear(), CrossEntropy(), given, strengths, 100)
-        for given in (cold, start)
-    )
-    torch.testing.assert_close(one[0], other[0], rtol=0, atol=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("family", "n", "n_outputs", "expected"),
-    [
-        ("linear", FEW, 2, True),
-        ("linear", FEW + 1, 2, False),
-        ("linear", 100, 0, False),
-        ("mlp", 100, 2, False),
-    ],
-)
-def test_convex_classifications_of_few_examples_read_all_of_them(family, n, n_outputs, expected):
-    assert fits_full_batches(PROBES[family], n, n_outputs) is expected
 
 
 def test_one_example_more_is_fitted_in_batches_to_the_same_probe(monkeypatch):

@@ -13,7 +13,6 @@ from probes.training.batches import Batches, batch_bounds
 from probes.training.family import Linear
 from probes.training.features import Held
 from probes.training.online_code import (
-    OnlineCode,
     block_ends,
     decisions,
     online_code,
@@ -191,9 +190,3 @@ def test_the_code_is_that_of_prefixes_fitted_to_the_end(monkeypatch):
     assert short.ends == long.ends
     assert long.bits.item() < 0.7 * uniform_bits(6000, 6)
     assert short.bits.item() == pytest.approx(long.bits.item(), rel=0.005)
-
-
-def test_a_code_has_the_bits_of_its_blocks_and_intervals_around_them():
-    code = OnlineCode((20, 40), torch.tensor([[20.0, 5.0], [20.0, 10.0]]), torch.tensor([1.0, 2.0]))
-    assert code.bits.tolist() == [25, 30]
-    assert [pytest.approx(pair) for pair in code.intervals] == [(23.04, 26.96), (26.08, 33.92)]

@@ -49,12 +49,6 @@ def test_a_step_that_is_too_long_is_shortened_for_its_problem_alone():
     assert len(seen) > 2
 
 
-def test_a_problem_at_its_minimum_stays_there():
-    matrix, centre = torch.ones(1, 1, 1, 1), torch.ones(1, 1, 1)
-    found = minimise(quadratic(matrix, centre), centre.clone(), torch.ones(1, 1, 1), 5)
-    assert found.item() == 1
-
-
 def test_a_problem_without_a_finite_value_ahead_stays_where_it_is():
     def evaluate(point):
         value = torch.where(point[..., 0] == 0, 1.0, math.nan)

@@ -58,11 +58,6 @@ def test_a_mix_is_the_weighted_sum_scaled_to_the_variance_of_its_layers():
         assert made.square().mean().item() == pytest.approx(1, abs=0.03)
 
 
-def test_learning_starts_from_uniform_weights_of_the_layers_within_reach():
-    expected = torch.tensor([[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
-    torch.testing.assert_close(even_logits([0, 1, 2], 3).softmax(1), expected)
-
-
 def one_cell(loss, p, logits, reach, overlap, x, y, w):
     """The loss of one cell, every formula written out once more."""
     s = torch.exp(logits[: reach + 1]) / torch.exp(logits[: reach + 1]).sum()
@@ -140,12 +135,3 @@ def test_a_mix_does_not_depend_on_the_cells_learnt_with_it(data, learnt):
     weights, overlap = learnt
     alone = learn_mixes(train, dev, N_CLASSES, PROBES["linear"], overlap, [2], [1])
     torch.testing.assert_close(alone[0], weights[3], atol=2e-3, rtol=0)
-
-
-def test_a_mix_of_layers_in_common_axes_is_the_mix_in_these_axes(data):
-    train, _, _ = data
-    scales = torch.rand(2, N_LAYERS, generator=torch.Generator().manual_seed(0))
-    mixed = Mixed(train.features, scales)
-    rotated, axes = mixed.in_principal_axes
-    assert axes.shape == (1, N_FEATURES, N_FEATURES)
-    torch.testing.assert_close(rotated.block(slice(9)), mixed.block(slice(9)) @ axes)

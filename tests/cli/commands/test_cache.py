@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -86,19 +84,6 @@ def test_what_no_run_can_read_is_told_apart_and_pruned(vectors, capsys):
     assert len(states(vectors)) == 6
     assert call(vectors, "--prune", "broken") == 0
     assert [entry.path for entry in cache.find_stores(vectors)] == [whole]
-
-
-def test_layers_that_are_stored_are_counted(vectors, tiny_bert, tmp_path):
-    given = {
-        "tasks": ("pos",), "probes": ("linear",), "limit": 20, "device": "cpu", "quick": True,
-        "output": tmp_path / "other", "cache_dir": tmp_path / "one",
-    }  # fmt: skip
-    probes.run_probes(str(tiny_bert), layers=(1,), **given)
-    (entry,) = cache.find_stores(tmp_path / "one" / "vectors")
-    assert (entry.state, entry.layers) == ("whole", 1)
-    probes.run_probes(str(tiny_bert), **given)
-    (entry,) = cache.find_stores(tmp_path / "one" / "vectors")
-    assert (entry.state, entry.layers) == ("whole", 3)
 
 
 @pytest.mark.parametrize(
@@ -183,16 +168,3 @@ def test_damaged_parameters_are_told_and_pruned(vectors, capsys):
     assert call(vectors, "--prune", "broken") == 0
     assert not parameters_of(vectors)
     assert states(vectors) == ["whole"]
-
-
-def test_parameters_are_listed_without_any_vectors(vectors, capsys):
-    shutil.rmtree(vectors)
-    assert call(vectors) == 0
-    assert "1 file of fitted parameters" in capsys.readouterr().out
-    assert call(vectors, "--prune", "all", "--older-than", "0") == 0
-    assert not parameters_of(vectors)
-
-
-def test_it_needs_no_torch():
-    code = "import sys, probes.cli.commands.cache; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 from board_by_hand import put
-from drawn import data_of
 
 from probes.__main__ import main
 from probes.measurements.counting import unique_records
 from probes.measurements.joined_results import find_results, joined
-from probes.records.record import SCHEMA_VERSION
 
 
 @pytest.fixture
@@ -67,18 +65,6 @@ def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, 
     )
 
 
-def test_of_other_folders_the_first_counts(folder, tmp_path, capsys):
-    theirs = tmp_path / "theirs"
-    for model in ("both", "own"):
-        put(theirs, model, "pos", 80)
-    assert scores(joined(unique_records(folder, theirs)))["both"] == 0.9
-    assert (
-        capsys.readouterr().err
-        == "left out 4 duplicate results with other content; -v says which\n"
-    )
-    assert scores(joined(unique_records(theirs, folder)))["both"] == 0.8
-
-
 def test_what_was_left_out_is_listed_for_those_who_ask(folder, capsys):
     command = ["leaderboard", str(folder), str(folder / "published"), "--format", "csv"]
     assert main(command) == 0
@@ -119,20 +105,6 @@ def test_the_report_is_of_the_users_own_results(folder, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_figures_take_the_users_own_result(folder, tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        "probes.tables.figures.save",
-        lambda chart, path, look: drawn.append(chart),
-    )
-    out = str(tmp_path / "x.pdf")
-    assert main(["figure", "curves", str(folder / "published"), str(folder), "-o", out]) == 0
-    best = {
-        row["model"]: row["value"] for row in data_of(drawn[0]) if "value" in row and row["x"] == 1
-    }
-    assert best == pytest.approx({"own": 90, "both": 90, "shipped": 99})
-
-
 def test_compare_finds_published_models_where_they_are_named(folder, capsys):
     here = ["--results", str(folder)]
     assert main(["compare", "own", "shipped", *here]) == 2
@@ -164,21 +136,3 @@ def test_the_results_that_ship_are_where_the_docs_say():
         "all-MiniLM-L6-v2",
         "random:all-MiniLM-L6-v2",
     }
-
-
-def test_results_of_an_older_schema_are_left_out_in_one_line_for_each_folder(tmp_path, capsys):
-    for model in ("a", "b"):
-        for task in ("pos", "depth"):
-            path = put(tmp_path, model, task, 1)
-            if (model, task) != ("b", "depth"):
-                old = {**json.loads(path.read_text()), "schema_version": 4}
-                del old["pooling"]
-                path.write_text(json.dumps(old))
-    assert [result.model.name for result in find_results(tmp_path).values()] == ["b"]
-    said = capsys.readouterr().err.splitlines()
-    todo = f"; this version reads schema {SCHEMA_VERSION}: run the same command again"
-    assert [line.partition(todo)[0].partition(" in ")[0] for line in said] == [
-        "left out 2 results of schema 4",
-        "left out 1 result of schema 4",
-    ]
-    assert all(todo in line for line in said)
