@@ -52,9 +52,6 @@ from probes.records.probe_spec import ProbeSpec as ProbeSpec
 from probes.records.record import Record as Record
 from probes.records.result import Result as Result
 from probes.records.row import Row as Row
-from probes.records.table import Cell as Cell
-from probes.records.table import Table as Table
-from probes.records.table import TableRow as TableRow
 from probes.records.values import Frozen as Frozen
 from probes.statistics.gold import Gold as Gold
 from probes.statistics.metrics import Metric as Metric
@@ -68,6 +65,9 @@ from probes.tables.charts import heat_map as heat_map
 from probes.tables.charts import lines as lines
 from probes.tables.charts import pictures as pictures
 from probes.tables.charts import points as points
+from probes.tables.table import Cell as Cell
+from probes.tables.table import Table as Table
+from probes.tables.table import TableRow as TableRow
 from probes.tasks.builtin import get_task as get_task
 from probes.tasks.task import Example as Example
 from probes.tasks.task import Excluded as Excluded

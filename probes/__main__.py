@@ -14,7 +14,7 @@ from probes.common.errors import UserError, out_of_memory
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.plugins import discover
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
 
 COMMANDS = (
     "fetch",

@@ -8,7 +8,7 @@ import pytest
 
 from probes.boards.claims.claim_reports import make_reports
 from probes.boards.leaderboard_csv import COLUMNS, tidy
-from probes.boards.separability import p_best
+from probes.boards.overview import p_best
 from probes.measurements.joined_results import find_results
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.resampled import resampled

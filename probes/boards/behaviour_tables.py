@@ -18,11 +18,11 @@ from probes.measurements.cells import score_cell
 from probes.records.files import Arrays, if_readable, read_arrays
 from probes.records.record import Record
 from probes.records.row import Row
-from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.metrics import label_of
 from probes.statistics.significance import Pair, all_pairs, borderline, rank_ranges
 from probes.statistics.strata import Strata
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 _HEADLINE = (
     {"scoring": "within-word l2r", "per": "text"},

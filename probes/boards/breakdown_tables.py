@@ -17,7 +17,7 @@ from probes.measurements.cells import (
 from probes.measurements.measurement import TRANSFER, probe_measurements
 from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 MOST_LABELS = 20
 

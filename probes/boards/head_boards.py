@@ -10,7 +10,7 @@ from probes.common.terminal import progress
 from probes.measurements.head_rows import CLASSES, WHERE_BOUNDS, HeadRows, counted_classes
 from probes.measurements.head_tables import choice_tables
 from probes.records.record import Record, corpus_title, model_title
-from probes.records.table import Table, TableRow
+from probes.tables.table import Table, TableRow
 
 ATTENTION = "attention"
 """Name of the measurement."""

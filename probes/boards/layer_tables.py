@@ -11,7 +11,7 @@ import pandas as pd
 
 from probes.boards.comparable import SAME_LAYER_TABLE, SAME_MODEL, alike, sifted, twins_of
 from probes.boards.floors import with_floor
-from probes.boards.separability import p_best
+from probes.boards.overview import p_best
 from probes.common.terminal import progress
 from probes.common.wording import listed
 from probes.measurements.cells import (
@@ -24,10 +24,10 @@ from probes.measurements.cells import (
 from probes.measurements.plugin_keys import is_current
 from probes.records.record import subject_title
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import ends, span_of
 from probes.statistics.metrics import label_of
 from probes.statistics.ranking_metrics import RANKING
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
 from probes.tasks.morphology import is_morphological
 

@@ -26,7 +26,7 @@ from probes.records.files import file_state, read_record, record_paths
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
-from probes.records.table import csv_cell, csv_line
+from probes.tables.table import csv_cell, csv_line
 
 INTEGERS = ("random_seed", "project")
 """Columns of whole numbers that may be missing."""

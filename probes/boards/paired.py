@@ -23,12 +23,12 @@ from probes.measurements.resampled import resampled
 from probes.records.files import if_readable
 from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
 from probes.statistics.metrics import shown
 from probes.statistics.replicates import Replicates, p_values_of
 from probes.statistics.significance import Pair, all_pairs, borderline
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 _TESTED = (
     "p is corrected by max-T over all pairs of a task's models, and includes uncertainty from test "

@@ -14,10 +14,10 @@ from probes.boards.board import Board, Candidate
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
 from probes.measurements.cells import metric_name, n_of, score_cell
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.metrics import label_of
 from probes.statistics.significance import all_pairs, borderline, rank_ranges
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from probes.boards.ranking_tables import size
 from probes.common.arrays import Floats
 from probes.measurements.cells import score_cell
 from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.records.values import Interval
 from probes.statistics.bootstrap import bounds, informative, interval
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 MEAN, FRONT = "mean", "Pareto front"
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from probes.boards.groups import Group
+from probes.boards.overview import p_best
 from probes.boards.retention import front, sizes_and_shares
-from probes.boards.separability import p_best
 from probes.common.errors import UserError
 from probes.measurements.cells import layer_marks, metric_name
 from probes.measurements.measurement import LOCALISATION, get_measurement

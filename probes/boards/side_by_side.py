@@ -18,8 +18,8 @@ from probes.boards.paired import (
 )
 from probes.measurements.cells import counted_head, estimate_cell, score_cell
 from probes.measurements.measurement import LOCALISATION
-from probes.records.table import BARS, Cell, Table, TableRow
 from probes.statistics.significance import all_pairs
+from probes.tables.table import BARS, Cell, Table, TableRow
 
 Scores = Mapping[Path, Mapping[int, LayerScore]]
 """By the path of a result and the number of a layer."""

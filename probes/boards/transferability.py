@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from probes.common.wording import counted
-from probes.records.table import NOTHING, Cell, Table, TableRow
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import group_of
 from probes.tasks.task import plain_name
 

@@ -14,8 +14,8 @@ from probes.engines.unit import Place, Unit, layers_of
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
 from probes.measurements.measurement import Request
-from probes.records.table import Table, TableRow
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
+from probes.tables.table import Table, TableRow
 from probes.tasks.validation import TaskError
 
 

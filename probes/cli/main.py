@@ -30,8 +30,8 @@ from probes.measurements.measurement import (
 from probes.measurements.plugins import discover
 from probes.records.probe_spec import PROBES
 from probes.records.result import SCORES
-from probes.records.table import Cell, Table, TableRow
-from probes.rendering.printing import DataRow, printer
+from probes.tables.printing import DataRow, printer
+from probes.tables.table import Cell, Table, TableRow
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from probes.measurements.validation import MISFITS, require_sound
 from probes.records.files import or_published, unreadable
 from probes.records.record import Record
 from probes.records.result import Result
-from probes.records.table import Table
+from probes.tables.table import Table
 from probes.tasks.builtin import table_order
 
 FORMATS = (".pdf", ".svg", ".png")
@@ -83,7 +83,7 @@ class Results:
         return f"<Results: {' · '.join(filter(None, parts))}>"
 
     def _repr_html_(self) -> str:
-        from probes.rendering.page.page import table_html
+        from probes.pages.page import table_html
 
         shown = "".join(map(table_html, self._tables()))
         return f"{shown}<p>{escape(repr(self))}</p>"
@@ -118,7 +118,7 @@ class Results:
         Raises:
             UserError: see `table`.
         """
-        from probes.rendering.latex import latex
+        from probes.tables.latex import latex
 
         results = self._of(probe, model, corpus)
         floored = [with_floor(result, self.found.values()) for result in results]
@@ -161,7 +161,7 @@ class Results:
         """
         if not (self.found or self.measured):
             raise UserError(f"{path}: not written, since there are no results.")
-        from probes.rendering.page.page import write_page
+        from probes.pages.page import write_page
 
         return write_page(self.found, Path(path), title, self.measured)
 

@@ -30,11 +30,11 @@ from probes.engines.inputs import LazyModel
 from probes.engines.model_run import ModelRun, model_runs
 from probes.measurements.measurement import get_measurement
 from probes.measurements.scores import SUMS, read_predictions
+from probes.pages.layers_md import numbers_path, write_numbers, write_tables
 from probes.records.files import has_arrays
 from probes.records.result import Result
-from probes.records.table import Table
-from probes.rendering.layers_md import numbers_path, write_numbers, write_tables
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
+from probes.tables.table import Table
 
 _HALF_IMPORTED = (ImportError, AttributeError, KeyError)
 """What a library raises whose import was interrupted."""

@@ -8,11 +8,11 @@ from typing import Any
 from probes.records.record import task_marks
 from probes.records.result import Result
 from probes.records.row import Row
-from probes.records.table import NOTHING, Cell
 from probes.records.values import Interval
 from probes.statistics.metrics import label_of, lower_is_better, shown
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import ALPHA, borderline, shown_p
+from probes.tables.table import NOTHING, Cell
 
 
 def score_cell(score: float | None, interval: Interval, metric: str, **fields: Any) -> Cell:

@@ -24,7 +24,7 @@ Where = Mapping[str, Any]
 None for no place on an axis, `...` for any; "test" for `split` unless given."""
 
 Marks = Mapping[tuple[str, str, int], Mapping[str, bool]]
-"""By record, metric and layer, the marks of numbers as fields of `probes.records.table.Cell`."""
+"""By record, metric and layer, the marks of numbers as fields of `probes.tables.table.Cell`."""
 
 
 @dataclass(frozen=True)

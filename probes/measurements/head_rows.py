@@ -21,8 +21,8 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.records.row import Place, Row
-from probes.records.table import NOTHING
 from probes.statistics.significance import ALPHA
+from probes.tables.table import NOTHING
 
 OFFSETS = range(-5, 6)
 """Distances at which attention is counted; 0 is the token itself."""

@@ -20,8 +20,8 @@ from probes.measurements.head_rows import (
 from probes.measurements.pivots import notes_of
 from probes.records.record import Record
 from probes.records.row import Row
-from probes.records.table import NOTHING, Cell, Table, TableRow
 from probes.statistics.partition import FEWEST
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 RELATIONS, ROLES, TREES = "relations", "roles", "trees"
 

@@ -22,8 +22,8 @@ from probes.records.probe_spec import ProbeSpec
 from probes.records.record import TREES, Extent, Record, covers, subject_title, united
 from probes.records.result import SCORES, UNMEASURED, Result
 from probes.records.row import Place, Row
-from probes.records.table import Table
 from probes.records.values import Frozen
+from probes.tables.table import Table
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from probes.measurements.choosing import (
     unit_of,
     worded,
 )
-from probes.records.table import MARKS, NOTHING, Cell, Table, TableRow
 from probes.statistics.metrics import axis_of, label_of, quantity, shown, shown_sd
+from probes.tables.table import MARKS, NOTHING, Cell, Table, TableRow
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,7 @@
 from results_by_hand import make_result
 
 from probes.boards.layer_tables import score_table, score_tables
-from probes.rendering.layers_md import layers_md
+from probes.pages.layers_md import layers_md
 
 RESULTS = [
     make_result("pos", (0.5, 0.6)),

@@ -15,7 +15,7 @@ from probes.boards.leaderboard_csv import LONG_COLUMNS, STATE, write_leaderboard
 from probes.common.origin import Origin, loading
 from probes.measurements.measurement import measurement, measurements
 from probes.records.row import Row
-from probes.records.table import csv_line
+from probes.tables.table import csv_line
 
 
 @pytest.fixture

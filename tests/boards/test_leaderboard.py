@@ -18,7 +18,7 @@ from probes.common.errors import printable
 from probes.measurements.joined_results import read_result
 from probes.records.files import write_record
 from probes.records.row import Row, Rows
-from probes.records.table import ESCAPE, csv_line, escaped
+from probes.tables.table import ESCAPE, csv_line, escaped
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (text|integer|number|boolean) \|", re.MULTILINE)

@@ -6,8 +6,8 @@ from results_by_hand import make_result, with_rows
 
 from probes.__main__ import main
 from probes.measurements.joined_results import find_results
+from probes.pages.layers_md import layers_md
 from probes.records.row import Row
-from probes.rendering.layers_md import layers_md
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from results_by_hand import make_result, with_intervals
 
 from probes.boards.floors import with_floor
-from probes.boards.separability import sentence
+from probes.boards.overview import sentence
 
 FLOOR = {"baselines": {"type majority": {"accuracy": 0.6}}}
 SCORES = (0.5, 0.7, 0.9, 0.89, 0.8, 0.88)

@@ -7,7 +7,7 @@ from results_by_hand import make_result
 
 from probes.boards.layer_tables import layer_frame, layer_frames
 from probes.boards.transferability import agreements, all_ranks, complete, mean_rank_table, ranks
-from probes.rendering.layers_md import layers_md
+from probes.pages.layers_md import layers_md
 
 TABLE = pd.DataFrame(
     {

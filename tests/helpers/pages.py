@@ -9,7 +9,7 @@ import re
 from html import unescape
 from typing import Any
 
-from probes.rendering.page.page_charts import script
+from probes.pages.page_charts import script
 
 
 def data_of(text: str) -> dict[str, Any]:

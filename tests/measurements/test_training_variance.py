@@ -7,7 +7,7 @@ from planted_context import PlantedContext, corpus, draw
 from results_by_hand import evidence_record, make_result
 
 from probes.boards.layer_tables import layer_rows
-from probes.boards.separability import confidence_set
+from probes.boards.overview import confidence_set
 from probes.examples.examples import collect_examples
 from probes.measurements.measurement import Request, Scored, get_measurement
 from probes.records.probe_spec import PROBES

@@ -18,7 +18,7 @@ from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record, model_title
 from probes.records.result import Result
-from probes.records.table import Cell, Table, TableRow
+from probes.tables.table import Cell, Table, TableRow
 
 Group = dict[Path, Record]  # of one model and corpus
 

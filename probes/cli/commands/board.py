@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.site:
         # Templates and the plotting library are imported only if there is something to draw.
-        from probes.rendering.site.site import require_free, write_site
+        from probes.pages.site import require_free, write_site
 
         require_free(options.site)
     board = read_submission(options.against)

@@ -21,8 +21,8 @@ from probes.extraction.store import MANIFEST, STORE_FIELDS, read_manifest, read_
 from probes.records.parameters import FOLDER as PARAMETERS
 from probes.records.parameters import SUFFIX as OF_PARAMETERS
 from probes.records.parameters import read_about
-from probes.records.table import Cell, Table, TableRow
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
+from probes.tables.table import Cell, Table, TableRow
 
 SUMMARY = "List and delete stored word vectors and fitted parameters."
 

@@ -15,9 +15,9 @@ from probes.data.find import find_corpus, require_known
 from probes.data.sentence import SPLITS
 from probes.engines.inputs import LazyCorpus
 from probes.measurements.plugins import load_file
-from probes.records.table import Cell, Table, TableRow
-from probes.rendering.printing import printer
 from probes.statistics.metrics import shown
+from probes.tables.printing import printer
+from probes.tables.table import Cell, Table, TableRow
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Task
 

@@ -13,7 +13,7 @@ from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
 from probes.records.files import or_published
-from probes.rendering.printing import DataRow, printer
+from probes.tables.printing import DataRow, printer
 
 SUMMARY = "Test claims of the literature about layers and heads on results."
 

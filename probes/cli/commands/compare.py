@@ -16,8 +16,8 @@ from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import find_results, joined
 from probes.records.files import identity, or_published
 from probes.records.record import Record, model_title
-from probes.records.table import Table
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
+from probes.tables.table import Table
 
 SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."
 

@@ -7,8 +7,8 @@ import argparse
 from probes.cli.arguments import add_format, add_places
 from probes.data.downloads import FileFinder
 from probes.data.registered import Registered, corpora
-from probes.records.table import Table, TableRow
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
+from probes.tables.table import Table, TableRow
 from probes.tasks.builtin import tasks
 
 SUMMARY = "List corpora: licence, where their files are, and the tasks they serve."

@@ -11,7 +11,7 @@ from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.measurements.head_tables import FEWEST_LISTED
 from probes.records.files import or_published
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
 
 SUMMARY = "Show what attention heads do: entropy, patterns, and relations beside fixed offsets."
 

@@ -18,8 +18,8 @@ from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import joined
 from probes.records.record import Record
 from probes.records.result import Result
-from probes.records.table import Table
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
+from probes.tables.table import Table
 
 SUMMARY = "Rank models by their best layers, task by task and overall, and by their answers."
 

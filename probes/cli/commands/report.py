@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if not found and not others:
         raise no_results(folders)
     # Templates and the plotting library are imported once there is something to draw.
-    from probes.rendering.page.page import write_page
+    from probes.pages.page import write_page
     from probes.tables.figures import no_room
 
     if why := no_room():

@@ -13,7 +13,7 @@ from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
 from probes.measurements.measurement import EVIDENCE, ON_REQUEST, probe_measurements
 from probes.records.result import Result
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
 
 SUMMARY = "Show scores by layer and task, their breakdowns, or the evidence behind them."
 

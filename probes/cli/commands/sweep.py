@@ -20,8 +20,8 @@ from probes.common.wording import counted, quoted
 from probes.engines.config import RunConfig
 from probes.engines.settings import validate
 from probes.measurements.measurement import corpus_measurements
-from probes.records.table import Table, TableRow
-from probes.rendering.printing import printer
+from probes.tables.printing import printer
+from probes.tables.table import Table, TableRow
 
 SUMMARY = "Run what a TOML file lists: models, corpora and settings."
 

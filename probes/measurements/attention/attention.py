@@ -22,8 +22,8 @@ from probes.measurements.measurement import (
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place
-from probes.records.table import Table
 from probes.records.values import Frozen
+from probes.tables.table import Table
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus

@@ -47,11 +47,11 @@ from probes.measurements.measurement import Found, Request, csv_lines, measureme
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place, Row
-from probes.records.table import NOTHING, Table, TableRow
 from probes.records.values import Frozen
 from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import shown_p
+from probes.tables.table import NOTHING, Table, TableRow
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats

@@ -1,4 +1,4 @@
-"""The one type of table: `probes.boards` fills it, `probes.rendering` writes it in every format.
+"""The one type of table: filled by boards and measurements, written in five formats.
 
 Lines of CSV files are made here too.
 """

@@ -9,8 +9,8 @@ import pytest
 from board_by_hand import put
 
 from probes.__main__ import COMMANDS, _module, main, whole_parser
-from probes.records.table import Cell, Table, TableRow
-from probes.rendering.printing import FORMATS, Printer, csv_text, data_rows, json_text
+from probes.tables.printing import FORMATS, Printer, csv_text, data_rows, json_text
+from probes.tables.table import Cell, Table, TableRow
 from probes.tasks.builtin import tasks
 
 P = Cell("<.001", value=1e-4), Cell("–")

@@ -11,21 +11,21 @@ from types import MappingProxyType
 from typing import Any
 
 from altair.utils.schemapi import debug_mode
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from probes import __version__
 from probes.boards.groups import CorpusGroup, Group, corpus_groups, group, model_labels
-from probes.boards.separability import NOTE
+from probes.boards.overview import NOTE
 from probes.common.errors import printable_lines
 from probes.common.files import published
 from probes.common.terminal import progress
 from probes.measurements.plugin_keys import plugin_failure
+from probes.pages import sections
+from probes.pages.page_charts import Spec, packed, page_models, script
 from probes.records.record import Record
 from probes.records.result import Result
-from probes.records.table import Table
-from probes.rendering.page import sections
-from probes.rendering.page.page_charts import Spec, packed, page_models, script
+from probes.tables.table import Table
 
 MOST_DRAWN = 8
 """Number of models that are drawn in the charts at first; more are hard to read."""
@@ -44,10 +44,10 @@ def write_page(
     return path
 
 
-def templates(*packages: str) -> Environment:
-    """The templates of the page, and of other packages, in which everything is escaped."""
+def templates() -> Environment:
+    """The templates of pages, in which everything is escaped."""
     return Environment(
-        loader=ChoiceLoader(list(map(PackageLoader, ("probes.rendering.page", *packages)))),
+        loader=PackageLoader("probes.pages"),
         autoescape=True,
         finalize=lambda x: printable_lines(x) if type(x) is str else x,
         undefined=StrictUndefined,

@@ -9,8 +9,8 @@ from probes.boards.leaderboard_csv import other_measurements
 from probes.measurements.frame import frame_of
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
+from probes.pages.layers_md import write_numbers
 from probes.records.row import Row, Rows
-from probes.rendering.layers_md import write_numbers
 
 pytestmark = pytest.mark.usefixtures("plug_ins")
 

@@ -3,7 +3,7 @@
 from results_by_hand import make_result
 
 from probes.boards.layer_tables import layer_rows
-from probes.boards.separability import confidence_set, p_best
+from probes.boards.overview import confidence_set, p_best
 
 
 def test_layers_that_a_test_at_five_per_cent_did_not_separate_are_in_the_set():

@@ -11,9 +11,9 @@ from results_by_hand import make_result
 from rich.console import Console
 
 from probes.boards.layer_tables import score_table
-from probes.records.table import Table, TableRow
-from probes.rendering.printing import print_table
 from probes.tables.colours import shade
+from probes.tables.printing import print_table
+from probes.tables.table import Table, TableRow
 
 
 @pytest.mark.parametrize(("width", "tables"), [(60, 5), (80, 3), (200, 1)])

@@ -6,12 +6,12 @@ import re
 import pytest
 from results_by_hand import make_result, with_rows
 
+from probes.pages.layers_md import layers_md
+from probes.pages.page import table_html, templates
+from probes.pages.page_charts import packed
 from probes.records.row import Row
-from probes.records.table import Cell, Table, TableRow
-from probes.rendering.layers_md import layers_md
-from probes.rendering.page.page import table_html, templates
-from probes.rendering.page.page_charts import packed
-from probes.rendering.printing import FORMATS, printer
+from probes.tables.printing import FORMATS, printer
+from probes.tables.table import Cell, Table, TableRow
 
 ODD = "a\x1b[31mb\x07\u202e\x00z"
 ESCAPED = r"a\x1b[31mb\x07\u202e\x00z"

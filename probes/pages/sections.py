@@ -14,17 +14,13 @@ from probes.boards.claims.claim_reports import NOTE, Report, claims_table, make_
 from probes.boards.comparable import SAME_VECTORS, twins_of
 from probes.boards.groups import CorpusGroup, Group, TaskResults
 from probes.boards.layer_tables import score_tables
+from probes.boards.overview import sentence
 from probes.boards.ranking_tables import size_cells
-from probes.boards.separability import sentence
 from probes.measurements.cells import group_cell, group_metric_title, score_cell
 from probes.measurements.chart_views import findings_of
 from probes.measurements.columns import values
 from probes.measurements.measurement import probe_measurements
-from probes.records.header import CorpusRecord
-from probes.records.record import Record, model_title
-from probes.records.result import Result
-from probes.records.table import NOTHING, Cell, Table, TableRow
-from probes.rendering.page.page_charts import (
+from probes.pages.page_charts import (
     HALF,
     PageChart,
     PageModel,
@@ -32,7 +28,11 @@ from probes.rendering.page.page_charts import (
     of_drawn,
     of_view,
 )
+from probes.records.header import CorpusRecord
+from probes.records.record import Record, model_title
+from probes.records.result import Result
 from probes.tables.charts import PAGE, Look
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 SCORES_NOTE = (
     "Headline metric on test; bands are 95 % intervals over test documents, or sentences where the "

@@ -12,7 +12,7 @@ from probes.__main__ import main
 from probes.boards.groups import group, model_labels
 from probes.boards.layer_tables import layer_rows
 from probes.extraction.model_names import pretrained_name
-from probes.rendering.layers_md import write_tables
+from probes.pages.layers_md import write_tables
 from probes.statistics.metrics import shown
 
 pytestmark = pytest.mark.integration

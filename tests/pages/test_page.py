@@ -18,9 +18,9 @@ from probes.boards.groups import group, of_corpora
 from probes.boards.layer_tables import score_tables
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
+from probes.pages.page import page
+from probes.pages.page_charts import script
 from probes.records.row import Row
-from probes.rendering.page.page import page
-from probes.rendering.page.page_charts import script
 
 pytestmark = pytest.mark.integration
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from results_by_hand import changed, make_full_result, make_result
 
-from probes.rendering.page.page import write_page
+from probes.pages.page import write_page
 
 pytestmark = pytest.mark.integration
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from textwrap import wrap
 
-from probes.records.table import BARS, Cell, Table, cell_text
+from probes.tables.table import BARS, Cell, Table, cell_text
 
 _SIGNS = {
     "\\": r"\textbackslash{}",

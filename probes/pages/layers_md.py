@@ -13,8 +13,8 @@ from probes.boards.layer_tables import (
     layer_frames,
     score_tables,
 )
-from probes.boards.separability import NOTE as OVERVIEW
-from probes.boards.separability import confidence_set, sentence
+from probes.boards.overview import NOTE as OVERVIEW
+from probes.boards.overview import confidence_set, sentence
 from probes.boards.transferability import all_ranks, correlation_table, mean_rank_table
 from probes.common.errors import printable_lines
 from probes.common.files import published
@@ -23,10 +23,10 @@ from probes.measurements.cells import group_cell, group_metric_title, interval_n
 from probes.measurements.measurement import CSV_FIELDS, get_measurement
 from probes.records.record import Record, corpus_title, limit_of, model_title, short_digest
 from probes.records.result import Result
-from probes.records.table import Table, cell_text, csv_line, legend
-from probes.rendering.printing import escaped, markdown, markdown_lines
 from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
+from probes.tables.printing import escaped, markdown, markdown_lines
+from probes.tables.table import Table, cell_text, csv_line, legend
 
 
 def layers_md(results: Sequence[Result]) -> str:

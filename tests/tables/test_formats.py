@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from probes.records.table import Cell, Table, TableRow
-from probes.rendering.latex import latex
-from probes.rendering.printing import escaped, markdown, print_table
+from probes.tables.latex import latex
+from probes.tables.printing import escaped, markdown, print_table
+from probes.tables.table import Cell, Table, TableRow
 
 TABLE = Table(
     "a | b",

@@ -24,9 +24,9 @@ from rich.text import Text
 
 from probes.common.errors import UserError, printable_lines
 from probes.common.terminal import output_console
-from probes.records.table import MARKS, NOTHING, Cell, Table, csv_line
-from probes.rendering.latex import latex
 from probes.tables.colours import shade
+from probes.tables.latex import latex
+from probes.tables.table import MARKS, NOTHING, Cell, Table, csv_line
 
 VERDICT_STYLES = {
     "supported": "green",

@@ -25,11 +25,11 @@ from probes.boards.submissions import LeftOff, Submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
 from probes.extraction.model_names import is_twin_name
+from probes.pages.page import templates, write_page
 from probes.records.files import place_of
 from probes.records.record import SCHEMA_VERSION
-from probes.records.table import Table, TableRow
-from probes.rendering.page.page import templates, write_page
 from probes.tables.figures import printable_spec
+from probes.tables.table import Table, TableRow
 
 INDEX, JSON, CSV, PARQUET = "index.html", "board.json", "leaderboard.csv", "leaderboard.parquet"
 
@@ -118,7 +118,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
         tidy(results.values()).to_parquet(temporary, index=False)
     text = json.dumps(printable_spec(content), indent=1, ensure_ascii=False, allow_nan=False)
     _write(folder / JSON, text)
-    environment = templates("probes.rendering.site")
+    environment = templates()
     text = environment.get_template(INDEX).render(
         version=__version__,
         sections=sections,

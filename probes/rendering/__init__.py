@@ -1,1 +1,0 @@
-"""Tables and curves in the terminal, Markdown, LaTeX, figures and the HTML page."""

@@ -1,1 +1,0 @@
-"""The page that people look at: one self-contained HTML file of a folder of results."""

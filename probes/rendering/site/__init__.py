@@ -1,1 +1,0 @@
-"""The board as a static site: rankings, a page for each model, and what can be downloaded."""
