@@ -50,8 +50,8 @@ ROOMS = {
     "statistics": "Metrics and quantities",
     "training": "Probes",
     "measurements": "Measurements and views",
-    "tables": "Charts",
-    "records": "Records, rows and tables",
+    "tables": "Tables and charts",
+    "records": "Records and rows",
     "extraction": "Inside a model",
 }
 """Sections of the page on `probes`, by where a name is defined."""
