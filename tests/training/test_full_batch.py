@@ -18,11 +18,13 @@ from probes.training.features import Held
 from probes.training.fit import Draw, fit, predict
 from probes.training.fitted import mean_loss
 from probes.training.full_batch import fit_full_batch
-from probes.training.losses import CrossEntropy
+from probes.training.losses import BinaryCrossEntropy, CrossEntropy
 
 LINEAR = PROBES["linear"]
 LONG = LINEAR.model_copy(update={"epochs": 150})
 """Enough steps for what float32 can tell."""
+
+SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
 def objective(point, x, y, weights, strength):
@@ -156,3 +158,34 @@ def test_other_axes_and_other_layers_beside_it_change_no_fit():
         rotated.parameters[0] @ turn.T, plain.parameters[0], atol=2e-3, rtol=0
     )
     torch.testing.assert_close(alone.dev_loss[0], plain.dev_loss[1], rtol=1e-4, atol=0)
+
+
+def test_two_classes_are_scikit_learns_with_twice_the_inverse():
+    """Which has one weight vector where a probe has two, that of the difference."""
+    train, dev = (
+        replace(data, labels=data.labels % 2) for data in (planted(500, 1), planted(9, 2))
+    )
+    fitted = fit(train, dev, 2, LONG, [Draw()])
+    for layer, x in enumerate(train.features.values):
+        model = LogisticRegression(C=2 / 30, tol=1e-10, max_iter=10_000)
+        model.fit(x.double(), train.labels[0])
+        weight, bias = (p[layer, 0] for p in fitted.parameters)
+        np.testing.assert_allclose(weight[1] - weight[0], model.coef_[0], atol=2e-3)
+        np.testing.assert_allclose(bias[1] - bias[0], model.intercept_[0], atol=2e-3)
+
+
+def test_label_sets_are_a_logistic_regression_for_each_label_of_each_cell():
+    train = different_cells(1500)
+    strengths = torch.tensor([[0.01, 0.1, 0.03]] * N_LAYERS)
+    start = Linear().initial(N_LAYERS, [0] * 3, N_FEATURES, 3)
+    found = fit_full_batch(train, Linear(), BinaryCrossEntropy(SETS), start, strengths, 300)
+    for layer, x in enumerate(train.features.values):
+        for cell, strength in enumerate(strengths[layer].tolist()):
+            held, weights = SETS[train.labels[cell]].T, train.weights[cell]
+            weight, bias = (p[layer, cell].numpy() for p in found)
+            for label in range(3):
+                c = 1 / (strength * weights.sum().item())
+                model = LogisticRegression(C=c, tol=1e-10, max_iter=10_000)
+                model.fit(x.double(), held[label], weights)
+                np.testing.assert_allclose(weight[label], model.coef_[0], atol=2e-3)
+                np.testing.assert_allclose(bias[label], model.intercept_[0], atol=2e-3)
