@@ -127,18 +127,10 @@ def score_table(results: Sequence[Result]) -> Table:
     )
 
 
-def layer_rows(results: Sequence[Result], among: Sequence[Sequence[Result]] = ()) -> list[TableRow]:
-    """Test scores: a row per layer with its number and a cell per result.
-
-    Args:
-        among: for each result, the results whose scores span its colours, itself among them; each
-            one alone if not given.
-    """
+def layer_rows(results: Sequence[Result]) -> list[TableRow]:
+    """Test scores: a row per layer with its number and a cell per result."""
     layers = sorted({layer for result in results for layer in result.layers})
-    spans = [
-        span_of((each.score(layer) for each in others for layer in each.layers), None, None)
-        for others in among or [[result] for result in results]
-    ]
+    spans = [span_of(result.headline.values(), None, None) for result in results]
     return [
         TableRow.of(
             str(number),
@@ -192,7 +184,7 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
             for result, scores in zip(results, named, strict=True)
         )
         yield TableRow.of(name, *cells, faint=True)
-    yield count_row(results)
+    yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
 
 
 def floor_row(results: Sequence[Result]) -> TableRow:
@@ -217,8 +209,3 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
         yield f"▽ {kind}{where}."
     if fixed := dict.fromkeys(name for test in tests.values() if test for name in test.fixed):
         yield f"Plain numbers there, without stored predictions: {listed(fixed, 'and')}."
-
-
-def count_row(results: Sequence[Result]) -> TableRow:
-    """The number of test examples of each result."""
-    return TableRow.of("n", *(n_of([result]) for result in results), faint=True)

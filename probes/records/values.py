@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat
@@ -63,8 +63,3 @@ def span_of(
         min(known, default=0.0) if low is None else low,
         max(known, default=1.0) if high is None else high,
     )
-
-
-def is_shaped(rows: Sequence[Sequence[object]], height: int, width: int) -> bool:
-    """Whether there are so many rows of so many entries."""
-    return len(rows) == height and all(len(row) == width for row in rows)

@@ -10,16 +10,7 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
-"""After Okabe & Ito 2008, with the light ones darkened; beyond six models, symbols differ too."""
-
-SYMBOLS = {
-    "circle": "●○",
-    "square": "■□",
-    "diamond": "◆◇",
-    "triangle-up": "▲△",
-    "triangle-down": "▼▽",
-}
-"""Vega's names of markers, with characters for them, filled and open."""
+"""After Okabe & Ito 2008, with the light ones darkened."""
 
 _RAMP = (
     (68, 1, 84),

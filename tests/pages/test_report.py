@@ -170,11 +170,9 @@ def test_a_font_or_size_that_there_is_not_is_refused_in_one_line(folder, capsys,
     assert not path.exists()
 
 
-def test_colours_span_the_models_that_are_shown_together():
-    low, high = make_result("pos", (0.2, 0.4)), make_result("pos", (0.4, 0.7))
-    assert [row.cells[1].place for row in layer_rows([low])] == [0, 1]
-    places = [row.cells[1].place for row in layer_rows([low], [[low, high]])]
-    assert places == pytest.approx([0, 0.4])
+def test_colours_span_the_layers_of_a_result():
+    places = [row.cells[1].place for row in layer_rows([make_result("pos", (0.2, 0.4, 0.3))])]
+    assert places == pytest.approx([0, 1, 0.5])
 
 
 def test_a_figure_is_of_one_setting(folder, capsys):
