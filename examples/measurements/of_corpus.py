@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from probes import Frozen, Lines, Pivot, Row, measurement
+from probes import Frozen, Row, measurement
 
 if TYPE_CHECKING:
     from probes import ModelContext
@@ -26,8 +26,6 @@ class Options(Frozen):
     options=Options,
     # Annotation layers without which a corpus is refused: upos, xpos, feats, heads, …
     needs=(),
-    # How the rows are shown: a table, and a chart that `figure` draws, too.
-    views=(Pivot(), Lines("of_corpus", "mean_norm")),
 )
 def of_corpus(context: ModelContext):
     """Mean norm of word vectors, by layer."""

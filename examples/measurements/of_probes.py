@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from probes import Frozen, Lines, Pivot, Row, measurement
+from probes import Frozen, Row, measurement
 
 if TYPE_CHECKING:
     from probes import TaskContext
@@ -36,8 +36,6 @@ def extent(request):
     options=Options,
     missing=missing,
     extent=extent,
-    # Shown by `show --by of_probes`, in layers.md and on the page.
-    views=(Pivot(), Lines("of_probes", "agreement")),
 )
 def of_probes(context: TaskContext):
     """Share of test examples on which probes from two seeds agree."""

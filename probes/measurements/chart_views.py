@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from probes.measurements.choosing import (
     Where,
@@ -28,6 +27,8 @@ from probes.records.result import UNMEASURED
 from probes.statistics.metrics import axis_of, is_percent, label_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from probes.measurements.frame import Findings
     from probes.measurements.measurement import Measurement
     from probes.tables.charts import Chart, Look
@@ -121,11 +122,13 @@ class Lines:
     def missing(self, found: Findings) -> dict[str, str]:
         """Why models have no curve, by label."""
         shown = self.chosen(found)
-        at = shown.get(self.x, pd.Series(index=shown.index, dtype="Float64"))
+        at = shown.reindex(columns=[self.x])[self.x]
         return lacking(found, shown[at.gt(0).fillna(False) if self.log else at.notna()])
 
     def draw(self, found: Findings, look: Look) -> Chart:
         """One model has all lines in a panel; of several, each line has a panel."""
+        import pandas as pd
+
         from probes.tables import charts
 
         shown = self.chosen(found)
@@ -230,6 +233,8 @@ class Cells:
 
     def draw(self, found: Findings, look: Look) -> Chart:
         """A panel for each model, and each place that stands apart."""
+        import pandas as pd
+
         from probes.tables import charts
 
         shown = self.chosen(found)
@@ -309,6 +314,8 @@ class Maps:
 
     def draw(self, found: Findings, look: Look) -> Chart:
         """A panel of pictures for each model."""
+        import pandas as pd
+
         from probes.tables import charts
 
         rows = chosen(found.frame, [self.metric], {})

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry, did_you_mean
-from probes.measurements.pivots import AnyView, ChartView, Pivot, tables
+from probes.measurements.pivots import AnyView, ByLayer, ChartView, Pivot, tables
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import TREES, Extent, Record, covers, subject_title, united
 from probes.records.result import SCORES, UNMEASURED, Result
@@ -168,7 +168,8 @@ class Measurement:
         needs: annotation layers of the corpus without which there is nothing to measure.
         options: its settings, each with a default and a description. Each field becomes a flag
             ``--<name>-<field>``, and what is given becomes part of the key.
-        views: how its rows are shown; see `probes.measurements.pivots`.
+        views: how its rows are shown; see `probes.measurements.pivots`. If not given, a table of
+            all numbers by layer, and curves.
         extent: says of a `Request` how often which layers are measured; empty for not at all.
         missing: says why it is not made for a task and probe family; empty if it is.
         fits_at_once: the most fits of a layer that are made together; `--memory` is checked.
@@ -194,7 +195,7 @@ class Measurement:
     version: int = 1
     needs: tuple[str, ...] = ()
     options: type[Frozen] = NoOptions
-    views: Sequence[AnyView] = (Pivot(),)
+    views: Sequence[AnyView] = ()
     extent: Callable[[Request], Extent] = _every_layer
     missing: Callable[[Task, ProbeSpec, Level], str] = _always
     fits_at_once: Callable[[ProbeSpec, Level], int] = _one_fit
@@ -385,7 +386,7 @@ def measurement(
         raise UserError(f"{what}: options has to be a subclass of Frozen.")
 
     def register(function: Callable[[Any], Found | Iterable[Row]]) -> Measurement:
-        made = Measurement(name, function, **about)
+        made = Measurement(name, function, **{"views": (Pivot(), ByLayer(name)), **about})
         if not made.summary:
             raise UserError(f"{what}: its docstring has no first line, which is its summary.")
         if _OWN.get(name) == getattr(function, "__module__", ""):

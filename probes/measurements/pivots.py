@@ -24,7 +24,14 @@ from probes.measurements.choosing import (
     unit_of,
     worded,
 )
-from probes.statistics.metrics import axis_of, label_of, quantity, shown, shown_sd
+from probes.statistics.metrics import (
+    axis_of,
+    is_percent,
+    label_of,
+    quantity,
+    shown,
+    shown_sd,
+)
 from probes.tables.table import MARKS, NOTHING, Cell, Table, TableRow
 
 if TYPE_CHECKING:
@@ -297,6 +304,44 @@ class ChartView(Protocol):
 
     def draw(self, found: Findings, look: Look) -> Any:
         """An Altair chart of all other models."""
+
+
+@dataclass(frozen=True)
+class ByLayer:
+    """Curves of every metric by layer, a panel for each: the chart of a measurement without views.
+
+    Rows with further axes are left to its table.
+    """
+
+    name: str
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the measurement is called."""
+        return self.name.replace("_", " ")
+
+    def chosen(self, found: Findings) -> pd.DataFrame:
+        """The rows that are drawn."""
+        rows = chosen(found.frame, (), dict.fromkeys(axes_of(found.frame)))
+        return rows[rows["layer"].notna()]
+
+    def missing(self, found: Findings) -> dict[str, str]:
+        """Why models are not in it, by label."""
+        from probes.measurements.chart_views import lacking
+
+        return lacking(found, self.chosen(found))
+
+    def draw(self, found: Findings, look: Look) -> Any:
+        """An Altair chart of all other models."""
+        from probes.tables import charts
+
+        rows = self.chosen(found).dropna(subset="value")
+        units = [unit_of(row) for row in rows_in(rows)]
+        scales = [100 if is_percent(unit) else 1 for unit in units]
+        ends = {x: rows[x].astype(float) * scales for x in ("value", "low", "high")}
+        panels = [axis_of(unit) for unit in units]
+        return charts.lines(rows.assign(panel=panels, line="", x=rows["layer"], **ends), look)
 
 
 AnyView = Pivot | ChartView

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.head_rows import CLASS, CLASSES, TOKENS, Choice, HeadNumbers, HeadRows
@@ -117,6 +116,8 @@ class RelationsGrid:
 
     def draw(self, found: Findings, look: Look) -> Chart:
         """A panel for each model, whose first column is the best offset."""
+        import pandas as pd
+
         from probes.tables import charts
 
         numbers = []
