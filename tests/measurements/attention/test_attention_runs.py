@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from changed_corpus import changed
-from killing import small_corpus
 from head_numbers import HeadNumbers
+from killing import small_corpus
 from measuring import measured, one
 from safetensors.torch import load_file, save_file
 from tiny_models import save, save_tokenizer
