@@ -11,8 +11,8 @@ from scipy.stats import entropy
 
 from probes.data.sentence import ROOT
 from probes.extraction.views import plain_text
+from probes.measurements.attention.heads import ROLE_DIRECTIONS
 from probes.measurements.attention.links import text_links
-from probes.measurements.head_rows import ROLE_DIRECTIONS
 
 
 def between_words(a, bounds, n_prefix):
@@ -87,7 +87,7 @@ def of_heads(encoder, sentences):
 
 
 def assert_equal(found, expected):
-    """That `HeadRows` have the numbers of `of_heads`."""
+    """That `HeadNumbers` have the numbers of `of_heads`."""
     names = {
         "next": ("offset", 1),
         "self": ("offset", 0),

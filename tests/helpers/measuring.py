@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from head_numbers import HeadNumbers
+
 from probes.cli.main import main
-from probes.measurements.head_rows import HeadRows
 from probes.records.files import find_records
 
 
@@ -28,5 +29,5 @@ def one(model, corpus, out, *more):
     found = measured(model, corpus, out, *more, "-q")
     assert found.status == 0
     ((path, record),) = found.records.items()
-    heads = HeadRows(record.rows)
+    heads = HeadNumbers(record.rows)
     return SimpleNamespace(path=path, record=record, heads=heads, line=found.line)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from head_numbers import HeadNumbers
 from planted_maps import PlantedModel
 from planted_trees import random_heads
 
@@ -18,9 +19,9 @@ from probes.data.sentence import ROOT, Corpus, Frame, Sentence
 from probes.extraction.shards import shards_of
 from probes.measurements.attention.attention import AttentionOptions
 from probes.measurements.attention.collector import trees
+from probes.measurements.attention.heads import OFFSETS, STATISTICS, TOKENS
 from probes.measurements.attention.links import text_links
 from probes.measurements.context import ModelContext
-from probes.measurements.head_rows import OFFSETS, STATISTICS, TOKENS, HeadRows
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
 
@@ -276,7 +277,7 @@ def share(sentences, right, counts=lambda of, i: True):
 def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
     """What attention finds, and its rows as `heads`."""
     found = get_measurement("attention")(context(of, maps, layers=layers, **more))
-    return SimpleNamespace(**vars(found), heads=HeadRows(Rows.of(found.rows)))
+    return SimpleNamespace(**vars(found), heads=HeadNumbers(Rows.of(found.rows)))
 
 
 def chosen(found, measure, feature=""):

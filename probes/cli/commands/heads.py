@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.groups import of_corpora
-from probes.boards.head_boards import ATTENTION, head_tables
+from probes.boards.groups import model_order, of_corpora
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError
-from probes.measurements.head_tables import FEWEST_LISTED
+from probes.common.terminal import progress
+from probes.measurements.attention.tables import FEWEST_LISTED, head_tables
 from probes.records.files import or_published
+from probes.records.record import model_title
 from probes.tables.printing import printer
 
 SUMMARY = "Show what attention heads do: entropy, patterns, and relations beside fixed offsets."
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the tables.
+    """Print the tables, of twins after those of their models.
 
     Raises:
         UserError: there are no records of attention, or none with what is asked for.
@@ -45,14 +46,20 @@ def run(options: argparse.Namespace) -> int:
     records = {
         path: record
         for path, record in records_below(options.folders).items()
-        if record.measurement == ATTENTION
+        if record.measurement == "attention"
     }
     if not records:
         raise UserError(
-            f"{where}: no records of {ATTENTION}; measure it with --measurements {ATTENTION}"
+            f"{where}: no records of attention; measure it with --measurements attention"
             f"{or_published(*options.folders)}."
         )
-    tables = head_tables(options.by, of_corpora(records), options.all)
+    tables = []
+    ordered = sorted(of_corpora(records).items(), key=lambda x: model_order(model_title(x[1])))
+    for path, record in ordered:
+        made = head_tables(record, options.by, every=options.all)
+        if not made:
+            progress.say(f"left out {path}: it has no relations, roles or trees")
+        tables += made
     if not tables:
         raise UserError(
             f"{where}: no heads were chosen by {options.by}; that takes a corpus with heads or "

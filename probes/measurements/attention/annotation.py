@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
 from probes.data.sentence import ROOT, Sentence
-from probes.measurements.head_rows import EVERY, NOT_PUNCTUATION
+from probes.measurements.attention.heads import EVERY, NOT_PUNCTUATION
 
 Words = NDArray[np.bool_]
 """Some words of a split. Shape (words,)."""

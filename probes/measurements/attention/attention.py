@@ -10,15 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PositiveInt
 
+from probes.measurements.attention.heads import MIX_SENTENCES, numbers
 from probes.measurements.attention.pictures import VIEWS
-from probes.measurements.head_rows import ABOVE, MIX_SENTENCES, HeadRows
-from probes.measurements.head_tables import MIXES, choice_tables, pattern_table
-from probes.measurements.measurement import (
-    CSV_FIELDS,
-    Found,
-    Request,
-    measurement,
-)
+from probes.measurements.attention.tables import MIXES, choice_tables, pattern_table
+from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place
@@ -69,29 +64,12 @@ def head_sums(corpus: Corpus, layers: Sequence[int], options: AttentionOptions) 
 def _tables(record: Record) -> Sequence[Table]:
     """Tables of patterns and of chosen heads."""
     title = f"{subject_title(record)} · attention"
-    patterns = pattern_table(title, HeadRows(record.rows))
-    return [patterns, *choice_tables(title, record)]
+    return [pattern_table(f"{title} · patterns", record.rows), *choice_tables(title, record)]
 
 
 def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
-    """The numbers of heads; beside them their baselines, and chance and p of those chosen."""
-    found = HeadRows(record.rows)
-    for row in record.rows:
-        axes = row.axes
-        if row.metric == ABOVE or {"baseline", "chosen"} & axes.keys():
-            continue
-        baseline, choice = found.baseline_of(row), found.choice_of(row)
-        yield {
-            "layer": row.layer,
-            **{axis: axes.get(axis) for axis in ("head", "feature", "direction")},
-            **{name: getattr(row, name) for name in CSV_FIELDS},
-            "baseline": baseline.value if baseline else None,
-            "baseline_kind": baseline.axes["baseline"] if baseline else None,
-            "chance": choice.chance.value if choice else None,
-            "p": choice.difference.p if choice else None,
-            "chosen": "yes" if choice else None,
-            "n": row.n,
-        }
+    """The numbers of heads; see `numbers`."""
+    return numbers(record.rows)
 
 
 @measurement(
@@ -144,8 +122,8 @@ def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
 def attention(context: ModelContext) -> Found:
     """Attention of heads: positions, patterns, relations, roles, trees.
 
-    Rows are described in `probes.measurements.head_rows`; those of the class of a head have it as
-    their ``feature``, and those of mixes of heads have no head. Facts count texts by split
+    Rows are described in `probes.measurements.attention.heads`; those of the class of a head have
+    it as their ``feature``, and those of mixes of heads have no head. Facts count texts by split
     (``test_texts``, ``test_words``, ``test_too_long``) and the sample of mixes.
 
     Arrays beside the record: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices,

@@ -15,9 +15,9 @@ from probes.extraction.alignment import Pieces
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.views import Text
+from probes.measurements.attention.heads import COLUMNS, OFFSETS, STATISTICS, TOKENS, TREES
 from probes.measurements.attention.layout import Layout, WholeTexts
 from probes.measurements.attention.links import TextLinks, digest_of
-from probes.measurements.head_rows import COLUMNS, OFFSETS, STATISTICS, TOKENS, TREES
 from probes.records.header import ModelRecord
 from probes.statistics.spanning_trees import arborescences, spanning_trees
 

@@ -22,10 +22,10 @@ from probes.common.arrays import Ints
 from probes.data.sentence import Sentence, Span
 from probes.extraction.views import Text, plain_text
 from probes.measurements.attention.annotation import FEWEST_WORDS
+from probes.measurements.attention.heads import ROLE_DIRECTIONS
 from probes.measurements.attention.layout import Texts
 from probes.measurements.attention.scored import ScoredHeads, summed_up
 from probes.measurements.context import ModelContext
-from probes.measurements.head_rows import ROLE_DIRECTIONS
 from probes.statistics.ratios import RatioParts
 
 ROLES = tuple(f"ARG{n}" for n in range(6))

@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
 from probes.measurements.attention.annotation import Annotation, frequent, gold_of
-from probes.measurements.attention.layout import Texts, texts_of
-from probes.measurements.attention.links import roles
-from probes.measurements.attention.mixing import HeadMixes, mixing
-from probes.measurements.attention.scored import ScoredHeads, relations, trees
-from probes.measurements.context import ModelContext
-from probes.measurements.head_rows import (
+from probes.measurements.attention.heads import (
     ABOVE,
     CHANCE,
     CLASS,
     MASSES,
     STATISTICS,
-    HeadRows,
     classes,
+    masses,
 )
-from probes.measurements.head_tables import MIXES, RELATIONS, ROLES, TREES
+from probes.measurements.attention.layout import Texts, texts_of
+from probes.measurements.attention.links import roles
+from probes.measurements.attention.mixing import HeadMixes, mixing
+from probes.measurements.attention.scored import ScoredHeads, relations, trees
+from probes.measurements.attention.tables import MIXES, RELATIONS, ROLES, TREES
+from probes.measurements.context import ModelContext
 from probes.measurements.measurement import Found
 from probes.measurements.pivots import note_of
 from probes.records.row import Place, Row
@@ -68,12 +68,13 @@ def measure(context: ModelContext) -> Found:
         f"heads, with intervals over {test.clusters}, are in heads.csv."
     )
     found.rows += of_texts(context, heads, splits["test"])
-    of_class = classes(HeadRows(found.rows))
+    of_class = classes(masses(found.rows))
     if segments == "one":
         add_of_sentences(found, context, heads, splits)
-    for layer, names in zip(heads.layers, of_class, strict=True):
-        for head, name in enumerate(names, start=1):
-            found.rows.append(Row(CLASS, None, layer, axes={"head": head, "feature": name}))
+    found.rows += [
+        Row(CLASS, None, layer, axes={"head": head, "feature": name})
+        for (layer, head), name in of_class.items()
+    ]
     add_mean_maps(found, context, heads)
     return Found(found.rows, found.arrays, found.parameters, found.facts, found.notes)
 
@@ -224,7 +225,7 @@ class Picked:
 def choices_of(picked: Sequence[Picked], heads: Heads, partition: Partition) -> Iterator[Row]:
     """The scores of all heads that were picked for a measure, tested together.
 
-    See `probes.measurements.head_rows`.
+    See `probes.measurements.attention.heads`.
     """
     p_of = p_values([(each.test, each.baseline) for each in picked], partition)
     for each, p in zip(picked, p_of, strict=True):

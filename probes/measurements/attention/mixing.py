@@ -30,9 +30,9 @@ from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.annotation import is_punctuation
+from probes.measurements.attention.heads import MIX_SENTENCES
 from probes.measurements.attention.live import PerText, Together, by_text, sample
 from probes.measurements.context import ModelContext
-from probes.measurements.head_rows import MIX_SENTENCES
 from probes.statistics.sums import ratio
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from probes.measurements.attention.heads import (
+    CLASS,
+    CLASSES,
+    TOKENS,
+    Choice,
+    choices,
+    head_frame,
+    numbers,
+)
 from probes.measurements.chart_views import Cells, Maps
-from probes.measurements.head_rows import CLASS, CLASSES, TOKENS, Choice, HeadNumbers, HeadRows
-from probes.records.row import Place
+from probes.measurements.choosing import chosen
+from probes.records.row import Place, Row
 from probes.statistics.metrics import shown
 
 if TYPE_CHECKING:
@@ -63,40 +71,40 @@ def heads_grid(name: str, title: str, metric: str, feature: Place, note: str) ->
 @lru_cache(maxsize=8)
 def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, str]]:
     """Everything about each head, by layer and head."""
-    heads = HeadRows(found.records[model].rows)
-    described = {
-        line: numbers
-        for line, (measure, feature) in DESCRIBED.items()
-        if (numbers := heads.of(measure, feature)) is not None
-    }
-    relations = heads.each("relation")
+    rows = found.records[model].rows
     best_for: dict[str, list[str]] = {}
-    for choice in heads.choices:
+    for choice in choices(rows):
         best_for.setdefault(choice.name, []).append(choice.feature or choice.test.metric.upper())
-
-    def about(row: int, head: int) -> dict[str, str]:
-        layer, place = heads.layers[row], (row, head)
-        texts = {"head": f"layer {layer}, head {head + 1}: {heads.classes[layer, head + 1]}"}
-        texts |= {line: _beside(each, place) for line, each in described.items()}
-        above = {of: x.values[place] - x.baseline[place] for of, x in relations.items()}
-        known = [of for of, value in above.items() if not np.isnan(value)]
-        for of in sorted(known, key=lambda of: -above[of])[:MOST_DESCRIBED]:
-            texts[", ".join(map(str, of))] = _beside(relations[of], place)
-        if best := best_for.get(f"{layer}–{head + 1}"):
-            texts["best on dev for"] = ", ".join(best)
-        return texts
-
+    of_heads: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for line in numbers(rows):
+        if line["head"] is not None and line["split"] == "test":
+            of_heads.setdefault((line["layer"], line["head"]), []).append(line)
     return {
-        (layer, head + 1): about(row, head)
-        for row, layer in enumerate(heads.layers)
-        for head in range(heads.n_heads)
+        (layer, head): _about(layer, head, lines, best_for.get(f"{layer}–{head}", []))
+        for (layer, head), lines in of_heads.items()
     }
 
 
-def _beside(each: HeadNumbers, place: tuple[int, int]) -> str:
+def _about(
+    layer: int, head: int, lines: Sequence[Mapping[str, Any]], best_for: Sequence[str]
+) -> dict[str, str]:
+    """The tooltip of a head."""
+    by_measure = {(x["metric"], x["feature"]): x for x in lines}
+    (name,) = (feature for metric, feature in by_measure if metric == CLASS)
+    texts = {"head": f"layer {layer}, head {head}: {name}"}
+    texts |= {label: _beside(by_measure[of]) for label, of in DESCRIBED.items() if of in by_measure}
+    known = [x for x in lines if x["metric"] == "relation" and x["value"] is not None]
+    for x in sorted(known, key=lambda x: x["baseline"] - x["value"])[:MOST_DESCRIBED]:
+        texts[f"{x['feature']}, {x['direction']}"] = _beside(x)
+    if best_for:
+        texts["best on dev for"] = ", ".join(best_for)
+    return texts
+
+
+def _beside(line: Mapping[str, Any]) -> str:
     """The number of a head with its baseline."""
-    value, baseline = (shown(x[place], "entropy") for x in (each.values, each.baseline))
-    return f"{value} ({each.kind}: {baseline})"
+    value, baseline = (shown(line[name], "entropy") for name in ("value", "baseline"))
+    return f"{value} ({line['baseline_kind']}: {baseline})"
 
 
 class RelationsGrid:
@@ -111,7 +119,7 @@ class RelationsGrid:
 
     def missing(self, found: Findings) -> dict[str, str]:
         """Models without relations."""
-        without = (m for m, x in found.records.items() if not _relations(HeadRows(x.rows)))
+        without = (m for m, x in found.records.items() if not _relations(x.rows))
         return {**found.lacking, **dict.fromkeys(without, "it has no relations")}
 
     def draw(self, found: Findings, look: Look) -> Chart:
@@ -120,15 +128,14 @@ class RelationsGrid:
 
         from probes.tables import charts
 
-        numbers = []
+        cells = []
         for model, record in found.records.items():
-            heads = HeadRows(record.rows)
-            for choice in _relations(heads):
-                best = _best_by_layer(heads, choice.feature)
-                places = ("offset", *heads.layers)
-                values = (choice.baseline.value, *best)
-                numbers += [(model, choice.feature, *x) for x in zip(places, values, strict=True)]
-        frame = pd.DataFrame(numbers, columns=["model", "row", "column", "value"])
+            relations = _relations(record.rows)
+            best = _best_by_layer(record.rows) if relations else {}
+            for choice in relations:
+                cells.append((model, choice.feature, "offset", choice.baseline.value))
+                cells += [(model, choice.feature, *x) for x in best[choice.feature].items()]
+        frame = pd.DataFrame(cells, columns=["model", "row", "column", "value"])
         text = frame["value"].map("{:.2f}".format).str.replace("0.", ".", 1)
         return charts.heat_map(
             frame.assign(panel=frame["model"], text=text),
@@ -142,22 +149,23 @@ class RelationsGrid:
         )
 
 
-def _relations(heads: HeadRows) -> list[Choice]:
+def _relations(rows: Iterable[Row]) -> list[Choice]:
     """The most frequent relations, the most frequent of them last."""
-    choices = sorted(heads.choices_of("relation"), key=lambda x: -(x.test.n or 0))
-    return choices[:MOST_RELATIONS][::-1]
+    found = [choice for choice in choices(rows) if choice.test.metric == "relation"]
+    return sorted(found, key=lambda x: -(x.test.n or 0))[:MOST_RELATIONS][::-1]
 
 
-def _best_by_layer(heads: HeadRows, relation: str) -> list[float | None]:
-    """The test score of the cell of each layer that is best on dev, in either direction."""
-    of_relation = [of for of in heads.each("relation") if of[0] == relation]
-    dev, test = (
-        np.concatenate(
-            [x.values for of in of_relation if (x := heads.of("relation", *of, split))], 1
-        )
-        for split in ("dev", "test")
-    )
-    return [float(row[best]) for row, best in zip(test, np.nanargmax(dev, 1), strict=True)]
+def _best_by_layer(rows: Iterable[Row]) -> dict[str, dict[int, float]]:
+    """Test scores by relation and layer, of the head and direction that are best on dev."""
+    every = chosen(head_frame(rows), ["relation"], {"split": ["dev", "test"]})
+    cells = every.pivot(
+        index=["feature", "layer", "direction", "head"], columns="split", values="value"
+    ).astype(float)
+    best = cells.loc[cells.groupby(["feature", "layer"])["dev"].idxmax(), "test"]
+    found: dict[str, dict[int, float]] = {}
+    for (relation, layer, *_), value in best.items():
+        found.setdefault(relation, {})[layer] = value
+    return found
 
 
 OF_TOKENS = "Mean over tokens"

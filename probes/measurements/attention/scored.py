@@ -15,8 +15,8 @@ from probes.measurements.attention.annotation import (
     Words,
     best_offset,
 )
+from probes.measurements.attention.heads import DIRECTIONS, TREES
 from probes.measurements.context import ModelContext
-from probes.measurements.head_rows import DIRECTIONS, TREES
 from probes.records.row import Row
 from probes.statistics.ratios import RatioParts
 from probes.statistics.sums import sparse

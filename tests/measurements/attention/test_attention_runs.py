@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from changed_corpus import changed
+from head_numbers import HeadNumbers
 from killing import small_corpus
 from measuring import measured, one
 from safetensors.torch import load_file, save_file
@@ -18,7 +19,6 @@ from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.views import pair_text
-from probes.measurements.head_rows import HeadRows
 from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import with_sums
 from probes.records.files import read_arrays
@@ -77,7 +77,7 @@ def test_an_interrupted_run_goes_on_with_what_was_kept(usual, models, small, tmp
 
 def test_random_twins_are_measured_too(models, small, tmp_path):
     found = measured(models / "bert", small, tmp_path, "-q", "--twins", "1")
-    names = {record.model.name: HeadRows(record.rows) for record in found.records.values()}
+    names = {record.model.name: HeadNumbers(record.rows) for record in found.records.values()}
     assert sorted(names) == ["bert", "random:bert"]
     own, twin = (names[name].of("entropy").values for name in ("bert", "random:bert"))
     assert (own != twin).all()

@@ -18,8 +18,8 @@ from probes.data.sentence import ROOT, Frame, Sentence
 from probes.extraction.encoder import Encoder
 from probes.extraction.views import plain_text
 from probes.measurements.attention.collector import HeadSums, most_attended, trees
+from probes.measurements.attention.heads import STATISTICS, TOKENS
 from probes.measurements.attention.links import text_links
-from probes.measurements.head_rows import STATISTICS, TOKENS
 
 SENTENCES = [
     "the old dog sees a cat near the house",

@@ -8,7 +8,7 @@ import pytest
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT, Sentence
 from probes.measurements.attention.annotation import best_offset, frequent, gold_of
-from probes.measurements.head_rows import beyond_uniform, pattern_of
+from probes.measurements.attention.heads import beyond_uniform, pattern_of
 
 
 def sentence(heads, deprels, **layers):

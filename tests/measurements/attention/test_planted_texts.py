@@ -13,7 +13,7 @@ from planted_heads import (
 
 from probes.examples.examples import NotServedError
 from probes.extraction.views import plain_text
-from probes.measurements.head_rows import STATISTICS, TOKENS
+from probes.measurements.attention.heads import STATISTICS, TOKENS
 
 
 def test_statistics_are_means_over_sentences(found, toy):

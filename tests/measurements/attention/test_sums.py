@@ -8,8 +8,8 @@ import scipy.stats
 import torch
 
 from probes.measurements.attention.collector import received, statistics, uniform
+from probes.measurements.attention.heads import OFFSETS, STATISTICS
 from probes.measurements.attention.layout import Layout
-from probes.measurements.head_rows import OFFSETS, STATISTICS
 
 T = 6
 """Tokens of the planted maps: a special token, four words' tokens, and another special token."""

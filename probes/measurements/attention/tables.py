@@ -1,24 +1,26 @@
-"""Tables of attention heads that were chosen on dev, and of the classes of all."""
+"""Tables of attention heads: entropy and class of every one, and those chosen on dev."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-
-from probes.measurements.cells import p_cell, score_cell
-from probes.measurements.head_rows import (
+from probes.measurements.attention.heads import (
+    CLASS,
     CLASSES,
     CLEAR,
     MIXED,
     WHERE_BOUNDS,
     Choice,
-    HeadRows,
-    beyond_uniform,
+    choices,
     counted_classes,
+    grid,
+    head_frame,
+    masses,
 )
+from probes.measurements.cells import p_cell, score_cell
 from probes.measurements.pivots import notes_of
-from probes.records.record import Record
+from probes.records.record import Record, corpus_title, model_title
 from probes.records.row import Row
 from probes.statistics.partition import FEWEST
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -55,6 +57,51 @@ ABOUT = {
 }
 """What tables of chosen heads show."""
 
+SIGNS = f"Heads by class: {', '.join(f'{sign} {name}' for name, sign in CLASSES.items())}"
+
+
+def head_tables(record: Record, by: str, *, every: bool = False) -> list[Table]:
+    """The tables of a record; by relation there are none without relations, roles and trees.
+
+    Args:
+        by: "entropy", "pattern" or "relation".
+        every: whether rare relations are listed too.
+    """
+    segments = " · pairs of sentences" * (record.settings["segments"] == "two")
+    title = f"{model_title(record)} · {corpus_title(record)}{segments}"
+    if by == "entropy":
+        return [_entropy_table(title, record.rows)]
+    if by == "pattern":
+        by_layer = pattern_table(f"{title} · heads by pattern", record.rows)
+        return [_class_table(title, record.rows), by_layer]
+    return choice_tables(title, record, every=every)
+
+
+def _entropy_table(title: str, found: Iterable[Row]) -> Table:
+    """The entropy of every head, as a share of the greatest possible."""
+    entropy = grid(head_frame(found), "entropy").astype(float)
+    entropy["mean"] = entropy.mean(axis=1)
+    rows = tuple(
+        TableRow.of(str(layer), *(f"{100 * x:.0f}" for x in values))
+        for layer, values in entropy.iterrows()
+    )
+    note = (
+        "Mean over test texts, by head; uniform attention has 100. Intervals, and all other "
+        "numbers of heads, are in heads.csv."
+    )
+    return Table(f"{title} · entropy, %", ("layer", *map(str, entropy)), rows, notes=(note,))
+
+
+def _class_table(title: str, found: Iterable[Row]) -> Table:
+    """The class of every head by its sign."""
+    signs = grid(head_frame(found), CLASS, "feature", feature=...)
+    rows = tuple(
+        TableRow.of(str(layer), *(CLASSES[name] for name in names))
+        for layer, names in signs.iterrows()
+    )
+    note = f"{SIGNS}, by a rule on mean masses; these are in heads.csv."
+    return Table(f"{title} · patterns", ("layer", *map(str, signs)), rows, notes=(note,))
+
 
 def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Table]:
     """Relations, roles and trees with the head chosen for each; those without any are missing.
@@ -62,26 +109,26 @@ def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Ta
     Args:
         every: whether rare relations are listed too.
     """
-    found = HeadRows(record.rows)
+    found = choices(record.rows)
     made = []
     for name, unit, measures in (
         (RELATIONS, ", %", ("relation",)),
         (ROLES, "", ("role",)),
         (TREES, ", %", ("uas", "uuas")),
     ):
-        choices = [choice for measure in measures for choice in found.choices_of(measure)]
-        if not choices:
+        own = [choice for choice in found if choice.test.metric in measures]
+        if not own:
             continue
         fewest = FEWEST_LISTED if name == RELATIONS and not every else 0
-        listed = [choice for choice in choices if (choice.test.n or 0) >= fewest]
-        n = sum(choice.difference.p is not None for choice in choices)
+        listed = [choice for choice in own if (choice.test.n or 0) >= fewest]
+        n = sum(choice.difference.p is not None for choice in own)
         notes = [
             ABOUT[name],
             f"★: above the baseline. p: two-sided, corrected for the {n} that are tested, in which "
             f"head and baseline differ in {FEWEST} {record.facts['resampled']} or more.",
         ]
-        if len(choices) > len(listed):
-            notes.append(f"{len(choices) - len(listed)} rarer relations are in heads.csv.")
+        if len(own) > len(listed):
+            notes.append(f"{len(own) - len(listed)} rarer relations are in heads.csv.")
         notes += notes_of(record.notes, name)
         heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
         rows = tuple(map(_choice_row, listed))
@@ -114,28 +161,27 @@ def _signed(difference: Row) -> Cell:
     return replace(found, text=f"{100 * value:+z.1f}".replace("-", "−"))
 
 
-def pattern_table(title: str, found: HeadRows) -> Table:
-    """Of each layer the masses of patterns and how many heads have each class; then of all."""
-    masses = {str(name): each for (name, _), each in found.each("pattern").items()}
-    beyond = [beyond_uniform(x.values, x.baseline).mean(axis=1) for x in masses.values()]
-    n = len(found.layers)
-    of_layers = [[score_cell(x, None, "pattern") for x in row] for row in np.transpose(beyond)]
+def pattern_table(title: str, found: Iterable[Row]) -> Table:
+    """The masses of patterns of each layer and how many heads have each class; then of all."""
+    of_heads = masses(found)
+    means = of_heads.groupby("layer").mean()
+    n, nothing = len(means), [NOTHING] * len(means.columns)
+    of_layers = [[score_cell(x, None, "pattern") for x in row] for row in means.to_numpy().tolist()]
     rows = tuple(
         TableRow.of(
             first,
-            *(of_layers[place] if place < n else [NOTHING] * len(masses)),
+            *(of_layers[place] if place < n else nothing),
             *counts,
             ends_section=place == n - 1,
         )
-        for place, (first, *counts) in enumerate(counted_classes(found))
+        for place, (first, *counts) in enumerate(counted_classes(of_heads))
     )
-    signs = ", ".join(f"{sign} {name}" for name, sign in CLASSES.items())
     note = (
-        f"Heads by class: {signs}. {WHERE_BOUNDS} Masses: mean share of attention, % beyond "
+        f"{SIGNS}. {WHERE_BOUNDS} Masses: mean share of attention, % beyond "
         "uniform; columns are chosen on other rows than they are measured on. By a rule, "
         "not by the network of Kovaleva et al. (2019), which was never published: VD if both "
         f"masses are {MIXED} or more and together {CLEAR}; else the class of the greatest mass, if "
         f"that is {CLEAR} or more; else H."
     )
-    heads = ("layer", *(f"{name}\nmass" for name in masses), *CLASSES.values())
-    return Table(f"{title} · patterns", heads, rows, notes=(note,))
+    heads = ("layer", *(f"{name}\nmass" for name in means), *CLASSES.values())
+    return Table(title, heads, rows, notes=(note,))

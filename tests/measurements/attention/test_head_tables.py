@@ -5,16 +5,14 @@ from corpus_records import store_record
 from heads_by_hand import attention, choice, numbers
 
 from probes.__main__ import main
-from probes.boards.head_boards import entropy_table, pattern_tables
-from probes.measurements.head_tables import choice_tables
+from probes.measurements.attention.tables import choice_tables, head_tables
 
 OWN, TWIN = {"model": "m"}, {"model": "random:m", "digest": "r", "random_seed": 0}
 
 
 def test_entropy_of_every_head_in_percent():
-    table = entropy_table(
-        attention(of_heads=[numbers("entropy", [[0.881, 0.2], [0.5, 1.0]], (1.0, 1.0))])
-    )
+    of_heads = [numbers("entropy", [[0.881, 0.2], [0.5, 1.0]], (1.0, 1.0))]
+    (table,) = head_tables(attention(of_heads=of_heads), "entropy")
     assert table.heads == ("layer", "1", "2", "mean")
     assert table.texts == [("1", "88", "20", "54"), ("2", "50", "100", "75")]
 
@@ -30,17 +28,17 @@ def masses(vertical, diagonal, uniform=(0.0, 0.0)):
 def test_classes_of_every_head_and_their_counts_by_bound():
     names = [["vertical", "diagonal"], ["vertical + diagonal", "heterogeneous"]]
     found = masses([[0.9, 0.1], [0.35, 0.45]], [[0.1, 0.65], [0.25, 0.1]])
-    signs, counts = pattern_tables(attention((), found, names))
+    signs, counts = head_tables(attention((), found, names), "pattern")
     assert signs.texts == [("1", "V", "D"), ("2", "VD", "H")]
     assert counts.texts == [
-        ("1", "1", "1", "–", "–", "–"),
-        ("2", "–", "–", "1", "–", "1"),
+        ("1", "50.0", "37.5", "1", "1", "–", "–", "–"),
+        ("2", "40.0", "17.5", "–", "–", "1", "–", "1"),
         # .45 is vertical with the first bound, .35 + .25 is mixed with all but the last, and .65 is
         # diagonal with all but that.
-        ("all, .4", "2", "1", "1", "–", "–"),
-        ("all, .5", "1", "1", "1", "–", "1"),
-        ("all, .6", "1", "1", "1", "–", "1"),
-        ("all, .7", "1", "–", "–", "–", "3"),
+        ("all, .4", "–", "–", "2", "1", "1", "–", "–"),
+        ("all, .5", "–", "–", "1", "1", "1", "–", "1"),
+        ("all, .6", "–", "–", "1", "1", "1", "–", "1"),
+        ("all, .7", "–", "–", "1", "–", "–", "–", "3"),
     ]
     assert [row.ends_section for row in counts.rows] == [False, True, *[False] * 4]
 

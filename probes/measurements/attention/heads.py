@@ -1,0 +1,252 @@
+"""Numbers of attention heads as they are read from rows: by measure and feature, and of the best.
+
+Rows of the measurement `attention` have the axes ``head``, ``feature`` and ``direction``, where
+they are of one. Baselines are rows of their own with the axis ``baseline``, which says what it is:
+"uniform", "controls", "offset +1" and the like; without a head it is that of all heads of the
+layer, without a layer that of all. Of every feature, the rows of the head that is best on dev have
+the axis ``chosen``: its test score, its baseline, what is reached by ``chance``, and, as
+``above_baseline`` of the ``measure``, the difference of score and baseline, resampled together,
+with its p-value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from probes.common.arrays import Floats
+from probes.measurements.choosing import chosen as rows_where
+from probes.measurements.measurement import CSV_FIELDS
+from probes.records.row import Place, Row
+from probes.statistics.significance import ALPHA
+from probes.tables.table import NOTHING
+
+OFFSETS = range(-5, 6)
+"""Distances at which attention is counted; 0 is the token itself."""
+
+COLUMNS = 2
+"""The columns of a vertical pattern: those that get the most attention, such as [CLS] and [SEP]."""
+
+STATISTICS = (
+    "entropy",
+    "first",
+    "separators",
+    *(f"offset {offset:+d}" for offset in OFFSETS),
+    "vertical",
+    "diagonal",
+    "block",
+)
+"""What is kept of each map."""
+
+
+DIRECTIONS = ("dependent to head", "head to dependent")
+"""Who attends to whom."""
+
+ROLE_DIRECTIONS = ("argument to predicate", "predicate to argument")
+"""The same of links of semantic roles."""
+
+TREES = (*DIRECTIONS, "undirected")
+"""How a tree is read from a map."""
+
+TOKENS = 16
+"""Length of the texts whose maps are averaged, special tokens included."""
+
+MIX_SENTENCES = 2000
+"""Training sentences that mixes of heads are fitted to, by default."""
+
+
+EVERY, NOT_PUNCTUATION = "all", "all but punct"
+"""Relations of a word to its head that are no relations of the annotation."""
+
+CHANCE, ABOVE = "chance", "above_baseline"
+
+CLASS = "class"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The head that is best on dev by a feature, scored on test; see above."""
+
+    test: Row
+    baseline: Row
+    chance: Row
+    difference: Row
+
+    @property
+    def feature(self) -> str:
+        """Empty if the measure has none."""
+        return str(self.test.axes.get("feature", ""))
+
+    @property
+    def name(self) -> str:
+        """Layer and head: ``3–9``."""
+        return f"{self.test.layer}–{self.test.axes['head']}"
+
+    @property
+    def kind(self) -> str:
+        """Of baseline."""
+        return str(self.baseline.axes["baseline"])
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the head is above its baseline beyond chance."""
+        value, p = self.difference.value, self.difference.p
+        return value is not None and value > 0 and p is not None and p < ALPHA
+
+
+def _part(row: Row) -> str:
+    """Which attribute of a `Choice` a row is."""
+    if row.metric == ABOVE:
+        return "difference"
+    kind = row.axes.get("baseline")
+    return "chance" if kind == CHANCE else "baseline" if kind else "test"
+
+
+def choices(rows: Iterable[Row]) -> list[Choice]:
+    """The chosen heads, in their order."""
+    found: dict[tuple[Place, Place], dict[str, Row]] = {}
+    for row in rows:
+        if "chosen" in row.axes:
+            of = row.axes.get("measure", row.metric), row.axes.get("feature")
+            found.setdefault(of, {})[_part(row)] = row
+    return [Choice(**each) for each in found.values()]
+
+
+def _place(row: Row) -> tuple[Place, ...]:
+    of = (row.axes.get(axis) for axis in ("feature", "direction", "head"))
+    return (row.metric, row.split, *of, row.layer)
+
+
+def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p."""
+    every = list(rows)
+    chosen = {_place(choice.test): choice for choice in choices(every)}
+    baselines = {
+        _place(row): row for row in every if "baseline" in row.axes and "chosen" not in row.axes
+    }
+    for row in every:
+        if row.metric == ABOVE or {"baseline", "chosen"} & row.axes.keys():
+            continue
+        *of, head, layer = place = _place(row)
+        # Of the head, of all heads of the layer, or of the model.
+        wider = (*of, head, layer), (*of, None, layer), (*of, None, None)
+        baseline = next((baselines[x] for x in wider if x in baselines), None)
+        choice = chosen.get(place)
+        yield {
+            "layer": layer,
+            **{axis: row.axes.get(axis) for axis in ("head", "feature", "direction")},
+            **{name: getattr(row, name) for name in CSV_FIELDS},
+            "baseline": baseline and baseline.value,
+            "baseline_kind": baseline and baseline.axes["baseline"],
+            "chance": choice and choice.chance.value,
+            "p": choice and choice.difference.p,
+            "chosen": choice and "yes",
+            "n": row.n,
+        }
+
+
+def head_frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """The numbers of single heads, a line each, with the columns of ``heads.csv``."""
+    frame = pd.DataFrame(numbers(rows), dtype=object)
+    return frame[frame["head"].notna()]
+
+
+def grid(heads: pd.DataFrame, metric: str, column: str = "value", **places: Any) -> pd.DataFrame:
+    """One column of a measure, with a line for each layer and a column for each head.
+
+    Args:
+        heads: see `head_frame`.
+        places: the feature and direction, where the measure has them, and the split if not test.
+    """
+    where = {"feature": None, "direction": None, **places}
+    return rows_where(heads, [metric], where).pivot(index="layer", columns="head", values=column)
+
+
+CLEAR, MIXED = 0.5, 0.2
+
+BOUNDS = (0.4, 0.5, 0.6, 0.7)
+"""What `CLEAR` might be as well; nothing is said of the share of a class that one contradicts."""
+
+MASSES = ("vertical", "diagonal", "block")
+
+CLASSES = {
+    "vertical": "V",
+    "diagonal": "D",
+    "vertical + diagonal": "VD",
+    "block": "B",
+    "heterogeneous": "H",
+}
+"""The classes, each with its sign in pictures."""
+
+
+def beyond_uniform(mass: Floats, uniform: Floats) -> Floats:
+    """The share of attention that a pattern takes beyond uniform attention; at most 1."""
+    rest = 1 - uniform
+    return np.divide(mass - uniform, rest, out=np.zeros_like(mass), where=rest > 0)
+
+
+def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
+    """The class of a head.
+
+    Kovaleva et al. (2019), section 4.1, name the classes. They had a convolutional network tell
+    them apart that was trained on some 400 maps labelled by hand; neither network nor labels were
+    published. Here a rule does, from the share of attention that each pattern takes beyond what
+    uniform attention gives it:
+
+    - diagonal: a token's attention to itself and both neighbours;
+    - vertical: attention to the two tokens that get most of it from other rows than are counted;
+    - block: attention of words to words of their own segment, in texts of two segments.
+
+    A head is vertical + diagonal if both masses are `MIXED` or more and together `clear`; otherwise
+    it has the class of the greatest mass, if that is `clear`; otherwise it is heterogeneous.
+
+    Args:
+        masses: beyond uniform attention, by name; block is missing in texts of one segment.
+    """
+    both = masses["vertical"], masses["diagonal"]
+    if min(both) >= MIXED and sum(both) >= clear:
+        return "vertical + diagonal"
+    greatest = max(masses, key=lambda name: masses[name])
+    return greatest if masses[greatest] >= clear else "heterogeneous"
+
+
+def masses(rows: Iterable[Row]) -> pd.DataFrame:
+    """The share of attention that patterns take beyond uniform attention.
+
+    A line for each layer and head, a column for each pattern.
+    """
+    found = rows_where(head_frame(rows), ["pattern"], {})
+    mass, uniform = (found[name].to_numpy(dtype=float) for name in ("value", "baseline"))
+    wide = found.assign(value=beyond_uniform(mass, uniform)).pivot(
+        index=["layer", "head"], columns="feature", values="value"
+    )
+    return wide[[name for name in MASSES if name in wide]]
+
+
+def classes(of_heads: pd.DataFrame, clear: float = CLEAR) -> pd.Series:
+    """The class of every head, by layer and head.
+
+    Args:
+        of_heads: see `masses`.
+    """
+    return of_heads.apply(lambda head: pattern_of(head.to_dict(), clear), axis=1)
+
+
+def counted_classes(of_heads: pd.DataFrame) -> list[tuple[str, ...]]:
+    """How many heads have each class: cells of a row for each layer, then of all for each bound."""
+    rows = [(str(layer), names) for layer, names in classes(of_heads).groupby("layer")]
+    rows += [(f"all, {bound:.1f}".replace("0.", "."), classes(of_heads, bound)) for bound in BOUNDS]
+    return [
+        (first, *(str((names == name).sum() or NOTHING) for name in CLASSES))
+        for first, names in rows
+    ]
+
+
+WHERE_BOUNDS = (
+    f"Layers: with a bound of {CLEAR:.1f}; last rows: of all heads with other bounds, too."
+).replace(" 0.", " .")
+"""What the rows of counts are."""
