@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from probes.common.arrays import Floats
 from probes.measurements.choosing import chosen as rows_where
@@ -24,6 +23,9 @@ from probes.measurements.measurement import CSV_FIELDS
 from probes.records.row import Place, Row
 from probes.statistics.significance import ALPHA
 from probes.tables.table import NOTHING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OFFSETS = range(-5, 6)
 """Distances at which attention is counted; 0 is the token itself."""
@@ -151,6 +153,8 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
 
 def head_frame(rows: Iterable[Row]) -> pd.DataFrame:
     """The numbers of single heads, a line each, with the columns of ``heads.csv``."""
+    import pandas as pd
+
     frame = pd.DataFrame(numbers(rows), dtype=object)
     return frame[frame["head"].notna()]
 
