@@ -128,7 +128,7 @@ class RelationsGrid:
         """A panel for each model, whose first column is the best offset."""
         from probes.tables import charts
 
-        cells = []
+        cells: list[tuple[Any, ...]] = []
         for model, record in found.records.items():
             relations = _relations(record.rows)
             best = _best_by_layer(record.rows) if relations else {}
