@@ -5,7 +5,7 @@ docs/attention.md says what each number is, and when not to trust it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PositiveInt
@@ -16,7 +16,6 @@ from probes.measurements.attention.tables import MIXES, choice_tables, pattern_t
 from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
-from probes.records.row import Place
 from probes.records.values import Frozen
 from probes.tables.table import Table
 
@@ -67,11 +66,6 @@ def _tables(record: Record) -> Sequence[Table]:
     return [pattern_table(f"{title} · patterns", record.rows), *choice_tables(title, record)]
 
 
-def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
-    """The numbers of heads; see `numbers`."""
-    return numbers(record.rows)
-
-
 @measurement(
     "attention",
     version=2,
@@ -82,7 +76,7 @@ def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
     view=head_view,
     collector=head_sums,
     more_tables=_tables,
-    csv_lines=_csv_lines,
+    csv_lines=lambda record: numbers(record.rows),
     views=(
         Pivot(
             "mean over heads, %",

@@ -22,7 +22,6 @@ from probes.measurements.choosing import chosen as rows_where
 from probes.measurements.measurement import CSV_FIELDS
 from probes.records.row import Place, Row
 from probes.statistics.significance import ALPHA
-from probes.tables.table import NOTHING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -238,19 +237,3 @@ def classes(of_heads: pd.DataFrame, clear: float = CLEAR) -> pd.Series:
         of_heads: see `masses`.
     """
     return of_heads.apply(lambda head: pattern_of(head.to_dict(), clear), axis=1)
-
-
-def counted_classes(of_heads: pd.DataFrame) -> list[tuple[str, ...]]:
-    """How many heads have each class: cells of a row for each layer, then of all for each bound."""
-    rows = [(str(layer), names) for layer, names in classes(of_heads).groupby("layer")]
-    rows += [(f"all, {bound:.1f}".replace("0.", "."), classes(of_heads, bound)) for bound in BOUNDS]
-    return [
-        (first, *(str((names == name).sum() or NOTHING) for name in CLASSES))
-        for first, names in rows
-    ]
-
-
-WHERE_BOUNDS = (
-    f"Layers: with a bound of {CLEAR:.1f}; last rows: of all heads with other bounds, too."
-).replace(" 0.", " .")
-"""What the rows of counts are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def measure(context: ModelContext) -> Found:
         f"heads, with intervals over {test.clusters}, are in heads.csv."
     )
     found.rows += of_texts(context, heads, splits["test"])
-    of_class = classes(masses(found.rows))
+    of_class: dict[Any, str] = classes(masses(found.rows)).to_dict()
     if segments == "one":
         add_of_sentences(found, context, heads, splits)
     found.rows += [

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from probes.measurements.attention.heads import (
+    BOUNDS,
     CLASS,
     CLASSES,
     CLEAR,
     MIXED,
-    WHERE_BOUNDS,
     Choice,
     choices,
-    counted_classes,
+    classes,
     grid,
     head_frame,
     masses,
@@ -165,19 +166,28 @@ def pattern_table(title: str, found: Iterable[Row]) -> Table:
     """The masses of patterns of each layer and how many heads have each class; then of all."""
     of_heads = masses(found)
     means = of_heads.groupby("layer").mean()
-    n, nothing = len(means), [NOTHING] * len(means.columns)
-    of_layers = [[score_cell(x, None, "pattern") for x in row] for row in means.to_numpy().tolist()]
+    by_layer = zip(classes(of_heads).groupby("layer"), means.to_numpy().tolist(), strict=True)
+    parts: list[tuple[str, list[Any], Any]] = [
+        (str(layer), [score_cell(x, None, "pattern") for x in own], names)
+        for (layer, names), own in by_layer
+    ]
+    nothing = [NOTHING] * len(means.columns)
+    parts += [
+        (f"all, {bound:.1f}".replace("0.", "."), nothing, classes(of_heads, bound))
+        for bound in BOUNDS
+    ]
     rows = tuple(
         TableRow.of(
             first,
-            *(of_layers[place] if place < n else nothing),
-            *counts,
-            ends_section=place == n - 1,
+            *own,
+            *(str((names == name).sum() or NOTHING) for name in CLASSES),
+            ends_section=place == len(means),
         )
-        for place, (first, *counts) in enumerate(counted_classes(of_heads))
+        for place, (first, own, names) in enumerate(parts, start=1)
     )
     note = (
-        f"{SIGNS}. {WHERE_BOUNDS} Masses: mean share of attention, % beyond "
+        f"{SIGNS}. Layers: with a bound of {CLEAR}; last rows: of all heads with other "
+        "bounds, too. Masses: mean share of attention, % beyond "
         "uniform; columns are chosen on other rows than they are measured on. By a rule, "
         "not by the network of Kovaleva et al. (2019), which was never published: VD if both "
         f"masses are {MIXED} or more and together {CLEAR}; else the class of the greatest mass, if "
