@@ -10,7 +10,7 @@ from results_by_hand import changed
 from probes.__main__ import main
 from probes.boards.board import make_boards, named
 from probes.boards.paired import compare, layer_scores, paired_differences
-from probes.boards.ranking_tables import Ranking
+from probes.boards.ranking_tables import ranked
 from probes.measurements.joined_results import find_results, read_result
 from probes.statistics.significance import all_pairs, shown_p
 
@@ -77,7 +77,8 @@ def test_ranks_separate_what_a_run_separates(folder):
         ("first", "last"): True,
     }
     (board,) = make_boards(named(find_results(folder)))
-    places = {p.candidate.name: p.text for p in Ranking().places(board.tasks["pos"])}
+    frame = ranked(board)
+    places = dict(zip(frame["model"], frame["place"].map(str), strict=True))
     # The first two are not told apart, nor the last two; .07 lies between second and third.
     assert places == {"first": "1–2", "second": "1–2", "third": "3–4", "last": "3–4"}
 
@@ -92,10 +93,10 @@ def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
     said = capsys.readouterr().out
     assert re.search(r"\|  \| last \|[^|]*\|[^|]*\|[^|]*\|[^|]*\|$", said, re.MULTILINE)
     assert "Columns without a value are not shown: p." in said
-    ranking = Ranking()
     (board,) = make_boards(named(find_results(tmp_path)))
-    assert [p.text for p in ranking.places(board.tasks["pos"])] == ["1", "2"]
-    assert ranking.untested
+    frame = ranked(board)
+    assert [*frame["place"].map(str)] == ["1", "2"]
+    assert frame["untested"].all()
 
 
 def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):
