@@ -225,7 +225,8 @@ def _closing_table(
         # All pairs are tested, as in `leaderboard`, though only those with the first are shown.
         found = paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
         differences += found
-        for score, cells in zip(scores, [("", ""), *(x.cells for x in found)], strict=True):
+        compared: list[tuple[str | Cell, ...]] = [("", ""), *(x.cells for x in found)]
+        for score, cells in zip(scores, compared, strict=True):
             head = "" if score is not scores[0] else task_head(first, first.task.metric)
             value = score_cell(score.value, None, first.task.metric)
             name, layer = model_title(score.result), str(score.layer)

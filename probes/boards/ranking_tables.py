@@ -119,9 +119,7 @@ def _line(board: Board, candidate: Candidate, place: Place | None) -> dict[str, 
     }
 
 
-def _tested(
-    scored: Sequence[tuple[Candidate, LayerScore]],
-) -> tuple[dict[str, Place], bool]:
+def _tested(scored: Sequence[tuple[Candidate, LayerScore]]) -> tuple[dict[str, Place], bool]:
     """The places by name, and whether some two could not be tested.
 
     Two without a test count as different if their intervals do not overlap.
