@@ -12,7 +12,7 @@ import numpy as np
 
 from probes.boards.groups import CorpusGroup, corpus_groups, model_labels, of_corpora
 from probes.boards.paired import Difference
-from probes.boards.ranking_tables import place_text
+from probes.boards.ranking_tables import places
 from probes.common.arrays import Floats, Ints
 from probes.measurements.cells import score_cell
 from probes.records.files import Arrays, if_readable, read_arrays
@@ -20,7 +20,7 @@ from probes.records.record import Record
 from probes.records.row import Row
 from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.metrics import label_of
-from probes.statistics.significance import Pair, all_pairs, borderline, rank_ranges
+from probes.statistics.significance import Pair, all_pairs
 from probes.statistics.strata import Strata
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
@@ -220,12 +220,7 @@ def _ranks(
     its = answers(group, metric, models)
     if its is None or phenomenon not in its.groups:
         return dict.fromkeys(models, "1") if len(models) == 1 else {}
-    pairs = all_pairs(len(its.models))
-    tests = [difference.p for difference in its.differences(pairs)[phenomenon]]
-    p_values = np.array(tests, dtype=np.float64)
-    unclear = {pairs[k][end] for k in np.flatnonzero(borderline(p_values)) for end in (0, 1)}
-    ranges = rank_ranges(its.values[its.groups[phenomenon]].mean(0), pairs, p_values).tolist()
-    return {
-        model: place_text(*ends, borderline=place in unclear)
-        for place, (model, ends) in enumerate(zip(its.models, ranges, strict=True))
-    }
+    differences = its.differences(all_pairs(len(its.models)))[phenomenon]
+    scores = its.values[its.groups[phenomenon]].mean(0)
+    found = places(scores, [difference.p for difference in differences])
+    return dict(zip(its.models, map(str, found), strict=True))

@@ -7,10 +7,9 @@ The one place where models are compared: the summary of a run, `compare` and the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +36,7 @@ _TESTED = (
 
 _SOME_TESTED = "p needs the training variance of both models; measure it with --evidence standard."
 
-NOT_TESTED = (
+_NOT_TESTED = (
     "Differences are not tested: that takes training variance (--evidence standard) of both "
     "models, and 20 test documents or sentences. Their intervals are over test text alone."
 )
@@ -186,145 +185,86 @@ def _signed(value: float, metric: str) -> str:
     return text if zero else ("−" if value < 0 else "+") + text
 
 
-@dataclass(frozen=True)
-class Standing:
-    """One model in a comparison.
+def closing_tables(
+    results: Iterable[Result], score_of: Callable[[Result], LayerScore]
+) -> list[Table]:
+    """One table per probe family: every model's best layer, and how it differs from the first's.
 
-    Attributes:
-        layer: its best layer on dev.
-        score: the test score there.
-        difference: its score minus the first model's; None for that model.
-    """
-
-    model: str
-    layer: int
-    score: float | None
-    difference: Difference | None = None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All models on one task with one probe family, in the order given.
-
-    Attributes:
-        head: task and metric, with what sets the results apart.
-        n: the number of test examples.
-        limit: the suffix of the corpus's name if only a part of it was used.
-        apart: models that cannot be compared with the others, and why.
-    """
-
-    task: str
-    head: str
-    probe: str
-    metric: str
-    n: str
-    limit: str
-    standings: tuple[Standing, ...]
-    apart: dict[str, str]
-
-
-def compare(
-    results: Sequence[Result], score_of: Callable[[Result], LayerScore]
-) -> list[Comparison]:
-    """Compare models task by task; a task that only one model was probed on is left out.
-
-    The first model is the reference in every task, so that signs mean the same in all of them.
+    A task that only one model was probed on is left out. The first model is the reference in every
+    task, so that signs mean the same in all of them.
 
     Args:
-        score_of: gives the score of a result at its best layer (see
-            `probes.boards.paired.layer_scores`); raises `UserError` if predictions cannot be read.
+        score_of: gives the score of a result at its best layer, as of `layer_scores`; raises
+            `UserError` if predictions cannot be read.
     """
+    families: dict[str, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        families[result.probe.family][result.task.name].append(result)
+    found = (
+        _closing_table(family, [group for group in by_task.values() if len(group) > 1], score_of)
+        for family, by_task in families.items()
+    )
+    return [table for table in found if table is not None]
 
-    def unit(result: Result) -> tuple[str, str]:
-        return result.probe.family, result.task.name
 
-    places = {name: i for i, name in reversed(list(enumerate(map(unit, results))))}
-    ordered = sorted(results, key=lambda r: places[unit(r)])
-    groups = [list(group) for _, group in groupby(ordered, key=unit)]
-    found = [_compared(group, score_of) for group in groups if len(group) > 1]
-    return [comparison for comparison in found if comparison is not None]
+def _closing_table(
+    family: str, groups: Sequence[Sequence[Result]], score_of: Callable[[Result], LayerScore]
+) -> Table | None:
+    """None if there is nothing to compare, or no predictions can be read."""
+    rows: list[tuple[Sequence[str | Cell], bool]] = []
+    differences: list[Difference] = []
+    counts, apart, limit = [], [], ""
+    for group in groups:
+        scores, others = _comparable(group, score_of)
+        if not scores:
+            continue
+        first = scores[0].result
+        limit = limit_mark(first)
+        counts.append(f"{first.task.name} {n_of([first])}")
+        apart += [f"Not compared: {x} on {first.task.name} ({y})." for x, y in others.items()]
+        # All pairs are tested, as in `leaderboard`, though only those with the first are shown.
+        found = paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
+        differences += found
+        compared: list[tuple[str | Cell, ...]] = [("", ""), *(x.cells for x in found)]
+        for score, cells in zip(scores, compared, strict=True):
+            head = "" if score is not scores[0] else task_head(first, first.task.metric)
+            value = score_cell(score.value, None, first.task.metric)
+            name, layer = model_title(score.result), str(score.layer)
+            rows.append(((head, name, layer, value, *cells), score is scores[-1]))
+    if not rows:
+        return None
+    tested = any(difference.p is not None for difference in differences)
+    heads = ("task", "model", "layer", "score", "difference from the first model", "p")
+    width = 5 + tested
+    note = tested_note(differences) if tested else _NOT_TESTED
+    return Table(
+        f"models at their best layers · {family} probe · test{limit}",
+        heads[:width],
+        tuple(TableRow.of(*cells[:width], ends_section=last) for cells, last in rows),
+        left=2,
+        repeated=2,
+        notes=(f"Layers are chosen on dev. {note}", f"n: {'; '.join(counts)}.", *apart),
+    )
 
 
-def _compared(
+def _comparable(
     group: Sequence[Result], score_of: Callable[[Result], LayerScore]
-) -> Comparison | None:
-    """None if no result's predictions can be read."""
-    apart: dict[str, str] = {}
+) -> tuple[list[LayerScore], dict[str, str]]:
+    """The scores that can be compared with the first; by model, why others cannot."""
     scores: list[LayerScore] = []
+    apart: dict[str, str] = {}
     for result in group:
         try:
             score = score_of(result)
         except UserError:
             apart[model_title(result)] = "predictions not readable"
             continue
-        if scores and (why := _why_apart(scores[0], score)):
-            apart[model_title(result)] = why
+        first = scores[0].result if scores else result
+        different = [f"another {named(x)}" for x in differing(result, first, SAME_PAIR)]
+        if first.examples.test_digest != result.examples.test_digest:
+            different.append("other test examples")
+        if different:
+            apart[model_title(result)] = different[0]
         else:
             scores.append(score)
-    if not scores:
-        return None
-    # All pairs are tested, as in `leaderboard`, though only those with the first are shown.
-    tested = paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
-    first = scores[0].result
-    return Comparison(
-        first.task.name,
-        task_head(first, first.task.metric),
-        first.probe.family,
-        first.task.metric,
-        n_of([first]),
-        limit_mark(first),
-        tuple(
-            Standing(model_title(score.result), score.layer, score.value, difference)
-            for score, difference in zip(scores, (None, *tested), strict=True)
-        ),
-        apart,
-    )
-
-
-def _why_apart(first: LayerScore, other: LayerScore) -> str:
-    """Why two results cannot be compared; empty if they can."""
-    for column in differing(other.result, first.result, SAME_PAIR):
-        return f"another {named(column)}"
-    same = first.result.examples.test_digest == other.result.examples.test_digest
-    return "" if same else "other test examples"
-
-
-def comparison_tables(comparisons: Iterable[Comparison]) -> Iterator[Table]:
-    """One table per probe family: every model's best layer, and how it differs."""
-    by_family: dict[str, list[Comparison]] = {}
-    for comparison in comparisons:
-        by_family.setdefault(comparison.probe, []).append(comparison)
-    for family, own in by_family.items():
-        differences_ = [s.difference for each in own for s in each.standings if s.difference]
-        tested = any(difference.p is not None for difference in differences_)
-        apart = (
-            f"Not compared: {model} on {comparison.task} ({why})."
-            for comparison in own
-            for model, why in comparison.apart.items()
-        )
-        counts = "; ".join(f"{comparison.task} {comparison.n}" for comparison in own)
-        yield Table(
-            f"models at their best layers · {family} probe · test{own[0].limit}",
-            ("task", "model", "layer", "score", "difference from the first model", *["p"] * tested),
-            tuple(row for comparison in own for row in _rows(comparison, tested)),
-            left=2,
-            repeated=2,
-            notes=(
-                "Layers are chosen on dev. "
-                + (tested_note(differences_) if tested else NOT_TESTED),
-                f"n: {counts}.",
-                *apart,
-            ),
-        )
-
-
-def _rows(comparison: Comparison, tested: bool) -> Iterator[TableRow]:
-    for place, standing in enumerate(comparison.standings):
-        yield TableRow.of(
-            "" if place else comparison.head,
-            standing.model,
-            str(standing.layer),
-            score_cell(standing.score, None, comparison.metric),
-            *(standing.difference.cells if standing.difference else ("", ""))[: 1 + tested],
-            ends_section=standing is comparison.standings[-1],
-        )
+    return scores, apart

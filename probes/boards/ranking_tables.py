@@ -1,17 +1,18 @@
-"""Ranks on a board: for each model the places that it may have; the tables and rows of both."""
+"""Ranks on a board: a frame of all candidates, and the tables and rows that are made from it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from probes.boards.board import Board, Candidate
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
+from probes.common.arrays import Floats
 from probes.measurements.cells import metric_name, n_of, score_cell
 from probes.records.result import Result
 from probes.records.values import Interval
@@ -19,163 +20,130 @@ from probes.statistics.metrics import label_of
 from probes.statistics.significance import all_pairs, borderline, rank_ranges
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
+CSV_HEADS = ["corpus", "probe", "encoders", "task", "model", "revision", "rank", "first", "last",
+             "layer", "layers", "parameters", "metric", "score", "low", "high", "n", "flags",
+             "apart"]  # fmt: skip
 
-@dataclass(frozen=True)
-class Place:
-    """The places within a task that a candidate may have, from `first` to `last`.
+
+class Place(NamedTuple):
+    """The places that a model may have, from `first` to `last`.
 
     Attributes:
         borderline: whether other resamples may have led to others.
     """
 
-    candidate: Candidate
     first: int
     last: int
-    borderline: bool = False
+    borderline: bool
 
-    @property
-    def rank(self) -> float:
-        """The middle of the places."""
-        return (self.first + self.last) / 2
-
-    @property
-    def text(self) -> str:
-        """`3`, or `1–2` where it may have several."""
-        return place_text(self.first, self.last, borderline=self.borderline)
+    def __str__(self) -> str:
+        """`3`, or `1–2` where it may be several."""
+        text = f"{self.first}" if self.first == self.last else f"{self.first}–{self.last}"
+        return text + " (borderline)" * self.borderline
 
 
-@dataclass(frozen=True)
-class Overall:
-    """Models with every task of a board, by mean rank among themselves.
+def places(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -> list[Place]:
+    """The places of scores, by tests of `all_pairs` of them; see `rank_ranges`."""
+    pairs, tested = all_pairs(len(scores)), np.array(p_values, dtype=np.float64)
+    unclear = {pairs[k][end] for k in np.flatnonzero(borderline(tested)) for end in (0, 1)}
+    ranges = rank_ranges(np.array(scores), pairs, tested).tolist()
+    return [Place(first, last, i in unclear) for i, (first, last) in enumerate(ranges)]
 
-    Attributes:
-        rows: model, mean rank, and places by task; the best first.
-        missing: the other pretrained models, and the tasks in which each lacks a rank.
+
+def ranked(board: Board) -> pd.DataFrame:
+    """A board as a frame: a line for each candidate, by task and score; those apart come last.
+
+    Random twins, and scores that are not above their floor, have no place. Beside `CSV_HEADS`, the
+    columns are:
+
+    - candidate: the `Candidate`;
+    - place: its `Place` in the task; None without one;
+    - above: how many have a place and a higher score;
+    - overall: the place among the models that have one in every task; mean: their mean rank;
+    - lacks: the tasks in which the model has no place; None for random twins and those apart;
+    - untested: whether some two of the task had to be compared by their intervals alone.
     """
-
-    tasks: tuple[str, ...]
-    rows: tuple[tuple[str, float, Mapping[str, Place]], ...]
-    missing: Mapping[str, tuple[str, ...]]
-
-
-@dataclass
-class Ranking:
-    """Ranks candidates by paired tests on their stored predictions.
-
-    Attributes:
-        untested: whether two candidates had to be compared by their intervals alone.
-        unclear: whether a place is borderline.
-    """
-
-    untested: bool = False
-    unclear: bool = False
-    _known: dict[Path, LayerScore] = field(default_factory=dict)
-    _ranked: dict[tuple[Path, ...], list[Place]] = field(default_factory=dict)
-
-    def places(self, candidates: Sequence[Candidate]) -> list[Place]:
-        """Places of pretrained models, by test score; not of scores that are not above their floor.
-
-        All pairs are tested together; see `probes.statistics.significance.rank_ranges`.
-        """
-        ranked = sorted(
-            (c for c in candidates if c.ranked),
-            key=lambda c: (-(c.score or 0.0), c.name),
-        )
-        paths = tuple(candidate.path for candidate in ranked)
-        if paths not in self._ranked:
-            self._ranked[paths] = self._tested(ranked)
-        return self._ranked[paths]
-
-    def _tested(self, ranked: Sequence[Candidate]) -> list[Place]:
-        pairs = all_pairs(len(ranked))
-        differences = paired_differences([self._at_best_layer(c) for c in ranked], pairs)
-        p_values = np.array(
-            [
-                self._without_test(ranked[one], ranked[other]) if d.p is None else d.p
-                for d, (one, other) in zip(differences, pairs, strict=True)
-            ]
-        )
-        ranges = rank_ranges(np.array([c.score or 0.0 for c in ranked]), pairs, p_values)
-        unclear = {pairs[k][end] for k in np.flatnonzero(borderline(p_values)) for end in (0, 1)}
-        self.unclear |= bool(unclear)
-        return [
-            Place(candidate, first, last, i in unclear)
-            for i, (candidate, (first, last)) in enumerate(
-                zip(ranked, ranges.tolist(), strict=True)
-            )
+    pretrained = {c.name for found in board.tasks.values() for c in found if not c.random}
+    known = {(c.name, task) for task, found in board.tasks.items() for c in found if c.ranked}
+    lacks = {
+        name: ", ".join(task for task in board.tasks if (name, task) not in known)
+        for name in pretrained
+    }
+    lines = []
+    for candidates in board.tasks.values():
+        ordered = sorted(candidates, key=lambda c: (not c.ranked, -(c.score or 0.0), c.name))
+        scored = [
+            (c, readable_layer_scores(c.result, c.path, [c.result.best_layer])[0])
+            for c in ordered
+            if c.ranked
         ]
-
-    def overall(self, board: Board) -> Overall:
-        """Mean ranks of the models that have every task, ranked among themselves."""
-        by_task = {
-            task: {c.name: c for c in candidates if c.ranked}
-            for task, candidates in board.tasks.items()
-        }
-        names = sorted({c.name for found in board.tasks.values() for c in found if not c.random})
-        missing = {
-            name: lacking
-            for name in names
-            if (lacking := tuple(task for task, found in by_task.items() if name not in found))
-        }
-        complete = [name for name in names if name not in missing]
-        places = {
-            task: {p.candidate.name: p for p in self.places([found[name] for name in complete])}
-            for task, found in by_task.items()
-        }
-        rows = []
-        for name in complete:
-            own = {task: found[name] for task, found in places.items()}
-            rows.append((name, sum(place.rank for place in own.values()) / len(own), own))
-        rows.sort(key=lambda row: (row[1], row[0]))
-        return Overall(tuple(by_task), tuple(rows), missing)
-
-    def _without_test(self, one: Candidate, other: Candidate) -> float:
-        """What stands for p where there is no test: 0 if the intervals do not overlap, else 1."""
-        self.untested = True
-        found, others = interval_of(one), interval_of(other)
-        if found is None or others is None:
-            return 1.0
-        return float(found[0] <= others[1] and others[0] <= found[1])
-
-    def _at_best_layer(self, candidate: Candidate) -> LayerScore:
-        path, result = candidate.path, candidate.result
-        if path not in self._known:
-            (self._known[path],) = readable_layer_scores(result, path, [result.best_layer])
-        return self._known[path]
+        own, untested = _tested(scored)
+        complete = [(c, score) for c, score in scored if not lacks[c.name]]
+        overall = own if len(complete) == len(scored) else _tested(complete)[0]
+        for i, c in enumerate(ordered):
+            line = _line(board, c, own.get(c.name)) | {"above": i if c.ranked else 0}
+            line |= {"overall": overall.get(c.name), "lacks": lacks.get(c.name)}
+            lines.append(line | {"untested": untested})
+    lines += [_line(board, c, None) | {"apart": why} for c, why in board.apart]
+    frame = pd.DataFrame(lines, dtype=object)
+    frame = frame.where(frame.notna(), None)
+    ranks = frame["overall"].map(lambda x: None if x is None else (x.first + x.last) / 2)
+    return frame.assign(mean=ranks.astype(float).groupby(frame["model"]).transform("mean"))
 
 
-def place_text(first: int, last: int, *, borderline: bool = False) -> str:
-    """`3`, or `1–2` where it may be several."""
-    text = f"{first}" if first == last else f"{first}–{last}"
-    return text + " (borderline)" * borderline
+def _line(board: Board, candidate: Candidate, place: Place | None) -> dict[str, Any]:
+    result = candidate.result
+    low, high = interval_of(candidate) or (None, None)
+    return {
+        "corpus": board.corpus,
+        "probe": board.probe,
+        "encoders": board.kind,
+        "task": result.task.name,
+        "model": candidate.name,
+        "revision": result.model.revision,
+        "rank": place and (place.first + place.last) / 2,
+        "first": place and place.first,
+        "last": place and place.last,
+        "layer": result.best_number,
+        "layers": result.model.n_layers,
+        "parameters": result.model.parameters,
+        "metric": result.task.metric,
+        "score": candidate.score,
+        "low": low,
+        "high": high,
+        "n": result.examples.n["test"],
+        "flags": ", ".join(candidate.flags),
+        "apart": "",
+        "candidate": candidate,
+        "place": place,
+    }
+
+
+def _tested(scored: Sequence[tuple[Candidate, LayerScore]]) -> tuple[dict[str, Place], bool]:
+    """The places by name, and whether some two could not be tested.
+
+    Two without a test count as different if their intervals do not overlap.
+    """
+    pairs = all_pairs(len(scored))
+    tests = [difference.p for difference in paired_differences([x for _, x in scored], pairs)]
+    p_values = [
+        float(_overlap(scored[one][0], scored[other][0])) if p is None else p
+        for p, (one, other) in zip(tests, pairs, strict=True)
+    ]
+    found = places([c.score or 0.0 for c, _ in scored], p_values)
+    return {c.name: place for (c, _), place in zip(scored, found, strict=True)}, None in tests
+
+
+def _overlap(one: Candidate, other: Candidate) -> bool:
+    """Whether the intervals of two scores overlap; they may if one is not known."""
+    found, others = interval_of(one), interval_of(other)
+    return not (found and others) or (found[0] <= others[1] and others[0] <= found[1])
 
 
 def interval_of(candidate: Candidate) -> Interval:
     """95 % interval of a candidate's score."""
     return candidate.result.interval(candidate.result.best_layer)
 
-
-CSV_HEADS = (
-    "corpus",
-    "probe",
-    "encoders",
-    "task",
-    "model",
-    "revision",
-    "rank",
-    "first",
-    "last",
-    "layer",
-    "layers",
-    "parameters",
-    "metric",
-    "score",
-    "low",
-    "high",
-    "n",
-    "flags",
-    "apart",
-)
 
 _RULE = (
     "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
@@ -197,11 +165,17 @@ MEAN = (
 )
 
 
-def ranking_tables(board: Board, ranking: Ranking) -> Iterator[Table]:
-    """A table per task, the last with the notes; the overall ranks; and what is listed apart."""
-    tables = [_of_task(board, *item, ranking) for item in board.tasks.items()]
-    overall = [_of_all(board, ranking.overall(board))] if len(board.tasks) > 1 else []
-    yield from (*tables[:-1], replace(tables[-1], notes=rules(ranking)), *overall)
+def ranking_tables(board: Board, frame: pd.DataFrame) -> Iterator[Table]:
+    """A table per task, the last with the notes; the overall ranks; and what is listed apart.
+
+    Args:
+        frame: as of `ranked`.
+    """
+    together = frame[frame["apart"] == ""]
+    tables = [_of_task(board, lines) for _, lines in together.groupby("task", sort=False)]
+    yield from (*tables[:-1], replace(tables[-1], notes=rules(frame)))
+    if len(tables) > 1:
+        yield _of_all(board, frame)
     if board.apart:
         yield table_apart(board)
 
@@ -218,101 +192,99 @@ def table_apart(board: Board) -> Table:
     return Table(f"{board.setting} · listed apart", heads, tuple(rows), left=6, repeated=2)
 
 
-def rules(ranking: Ranking) -> tuple[str, ...]:
+def rules(frame: pd.DataFrame) -> tuple[str, ...]:
     """What scores and ranks are, what is borderline, and what stood in for tests."""
-    return (_RULE, *[_UNCLEAR] * ranking.unclear, *[_UNTESTED] * ranking.untested)
+    found = [place for column in ("place", "overall") for place in frame[column] if place]
+    unclear, untested = any(place.borderline for place in found), any(frame["untested"])
+    return (_RULE, *[_UNCLEAR] * unclear, *[_UNTESTED] * untested)
 
 
-def table_of_all(board: Board, ranking: Ranking) -> Table:
+def table_of_all(board: Board, frame: pd.DataFrame) -> Table:
     """A row for each model: size, mean rank, and for each task the score with possible places.
 
     Models that have all tasks come first, by mean rank, then by scores; random twins come last.
     """
     several = len(board.tasks) > 1
-    means = {name: mean for name, mean, _ in ranking.overall(board).rows}
-    heads, columns = [], []
-    below: Counter[str] = Counter()  # how many score higher, over all tasks
-    twins = set()
-    facts: dict[str, tuple[Cell, Cell]] = {}
-    for task, candidates in board.tasks.items():
-        places = {place.candidate.path: place for place in ranking.places(candidates)}
-        below.update({place.candidate.name: n for n, place in enumerate(places.values())})
-        twins |= {c.name for c in candidates if c.random}
-        facts |= {c.name: size_cells(c.result) for c in candidates}
-        n = n_of(c.result for c in candidates)
-        heads.append(f"{task}\n{metric_name(candidates[0].result)}, n = {n}")
-        columns.append({c.name: _score_in_place(c, places.get(c.path)) for c in candidates})
-    names = {name for cells in columns for name in cells}
-    order = sorted(names, key=lambda x: (x in twins, means.get(x, len(names)), below[x], x))
-    rows = (
-        TableRow.of(
-            name,
-            *facts[name],
-            *[_mean_rank(means.get(name))] * several,
-            *(cells.get(name, Cell(NOTHING)) for cells in columns),
-            model=name,
-            faint=name in twins,
+    by_model: dict[str, dict[str, Any]] = defaultdict(dict)
+    lines: list[Any] = [*frame[frame["apart"] == ""].itertuples()]
+    for line in lines:
+        by_model[line.model][line.task] = line
+
+    def place(model: str) -> tuple[Any, ...]:
+        own = list(by_model[model].values())
+        mean = np.nan_to_num(own[0].mean, nan=np.inf)
+        return own[0].candidate.random, mean, sum(line.above for line in own), model
+
+    rows = []
+    for model in sorted(by_model, key=place):
+        own = by_model[model]
+        last = list(own.values())[-1]
+        mean = Cell(NOTHING) if np.isnan(last.mean) else Cell(f"{last.mean:.2f}", value=last.mean)
+        row = TableRow.of(
+            model,
+            *size_cells(last.candidate.result),
+            *[mean] * several,
+            *(_score_in_place(own[x]) if x in own else Cell(NOTHING) for x in board.tasks),
+            model=model,
+            faint=last.candidate.random,
         )
-        for name in order
-    )
-    heads = ["model", "parameters\nclaimed", "layers\nclaimed", *["mean rank"] * several, *heads]
+        rows.append(row)
+    heads = ["model", "parameters\nclaimed", "layers\nclaimed", *["mean rank"] * several]
+    for task, found in board.tasks.items():
+        n = n_of(c.result for c in found)
+        heads.append(f"{task}\n{metric_name(found[0].result)}, n = {n}")
     return Table(board.setting, tuple(heads), tuple(rows), notes=(MEAN,) * several)
 
 
-def _mean_rank(mean: float | None) -> Cell:
-    return Cell(NOTHING) if mean is None else Cell(f"{mean:.2f}", value=mean)
-
-
-def _score_in_place(candidate: Candidate, place: Place | None) -> Cell:
-    ranked = [f"rank {place.text}"] if place else ["not above the floor"] * candidate.floored
-    note = ", ".join([*ranked, f"layer {_layer(candidate)}"])
+def _score_in_place(line: Any) -> Cell:
+    """The score of a line of `ranked`, with its place and layer as a note."""
+    candidate = line.candidate
+    said = [f"rank {line.place}"] if line.place else ["not above the floor"] * candidate.floored
+    note = ", ".join([*said, f"layer {_layer(candidate)}"])
     return replace(_score(candidate), note=note, value=candidate.score)
 
 
-def _of_task(board: Board, task: str, candidates: tuple[Candidate, ...], ranking: Ranking) -> Table:
-    places = ranking.places(candidates)
-    others = _unranked(candidates, places)
-    first = candidates[0].result
-    about = f"{label_of(first.task.metric)}, n = {n_of(c.result for c in candidates)}"
-    rows = [(p.text, p.candidate) for p in places] + [(NOTHING, other) for other in others]
+def _of_task(board: Board, lines: pd.DataFrame) -> Table:
+    candidates = board.tasks[lines["task"].iloc[0]]
+    task = candidates[0].result.task
+    about = f"{label_of(task.metric)}, n = {n_of(c.result for c in candidates)}"
+    rows = [
+        TableRow.of(
+            str(place or NOTHING),
+            c.name,
+            _layer(c),
+            _score(c),
+            size(c.result.model.parameters),
+            ", ".join(c.flags),
+            faint=place is None,
+        )
+        for place, c in zip(lines["place"], lines["candidate"], strict=True)
+    ]
     return Table(
-        f"{board.setting} · {task} v{first.task.version} · {about}",
+        f"{board.setting} · {task.name} v{task.version} · {about}",
         ("rank", "model", "layer", "score", "size", "flags"),
-        tuple(
-            TableRow.of(
-                rank,
-                c.name,
-                _layer(c),
-                _score(c),
-                size(c.result.model.parameters),
-                ", ".join(c.flags),
-                faint=place >= len(places),
-            )
-            for place, (rank, c) in enumerate(rows)
-        ),
+        tuple(rows),
         left=2,
         repeated=2,
     )
 
 
-def _unranked(candidates: tuple[Candidate, ...], places: list[Place]) -> list[Candidate]:
-    """Random twins, and models without a score above the floor."""
-    ranked = {place.candidate.path for place in places}
-    others = [c for c in candidates if c.path not in ranked]
-    return sorted(others, key=lambda c: (-(c.score or 0.0), c.name))
+def _models(frame: pd.DataFrame) -> list[Any]:
+    """The first lines of pretrained models: by mean rank, then those that lack a rank."""
+    own = frame[frame["lacks"].notna()]
+    return [*own.drop_duplicates("model").sort_values(["mean", "model"]).itertuples()]
 
 
-def _of_all(board: Board, overall: Overall) -> Table:
-    rows = [
-        TableRow.of(f"{mean:.2f}", name, *(places[task].text for task in overall.tasks))
-        for name, mean, places in overall.rows
-    ]
-    gaps = tuple(
-        f"Not ranked: {name} lacks a rank in {', '.join(tasks)}."
-        for name, tasks in overall.missing.items()
-    )
-    heads = ("mean rank", "model", *overall.tasks)
-    title = f"{board.setting} · overall, {len(overall.tasks)} tasks"
+def _of_all(board: Board, frame: pd.DataFrame) -> Table:
+    found = frame[frame["overall"].notna()].groupby("model")["overall"].agg(list)
+    rows, gaps = [], []
+    for line in _models(frame):
+        if line.lacks:
+            gaps.append(f"Not ranked: {line.model} lacks a rank in {line.lacks}.")
+        else:
+            rows.append(TableRow.of(f"{line.mean:.2f}", line.model, *map(str, found[line.model])))
+    heads = ("mean rank", "model", *board.tasks)
+    title = f"{board.setting} · overall, {len(board.tasks)} tasks"
     return Table(title, heads, tuple(rows), left=2, notes=(MEAN, *gaps), repeated=2)
 
 
@@ -344,50 +316,17 @@ def size_cells(result: Result) -> tuple[Cell, Cell]:
     return Cell(size(model.parameters), value=model.parameters), layers
 
 
-def csv_rows(board: Board, ranking: Ranking) -> Iterator[tuple[Any, ...]]:
+def csv_rows(board: Board, frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows of `CSV_HEADS`; overall ones have the mean rank, and in `apart` what is missing."""
-    for task, candidates in board.tasks.items():
-        places = ranking.places(candidates)
-        for place in places:
-            yield _csv_row(board, task, place.candidate, place, "")
-        for other in _unranked(candidates, places):
-            yield _csv_row(board, task, other, None, "")
-    if len(board.tasks) > 1:
-        overall = ranking.overall(board)
-        head = (
-            board.corpus,
-            board.probe,
-            board.kind,
-            " ".join(filter(None, ("overall", board.site))),
-        )
-        blank = (None,) * 11
-        for name, mean, _ in overall.rows:
-            yield *head, name, None, mean, *blank, None
-        for name, tasks in overall.missing.items():
-            yield *head, name, None, None, *blank, f"lacks a rank in {', '.join(tasks)}"
-    for candidate, why in board.apart:
-        yield _csv_row(board, candidate.result.task.name, candidate, None, why)
-
-
-def _csv_row(
-    board: Board, task: str, candidate: Candidate, place: Place | None, why: str
-) -> tuple[Any, ...]:
-    result = candidate.result
-    return (
-        board.corpus,
-        board.probe,
-        board.kind,
-        task,
-        candidate.name,
-        result.model.revision,
-        *((place.rank, place.first, place.last) if place else (None, None, None)),
-        result.best_number,
-        result.model.n_layers,
-        result.model.parameters,
-        result.task.metric,
-        candidate.score,
-        *(interval_of(candidate) or (None, None)),
-        result.examples.n["test"],
-        ", ".join(candidate.flags),
-        why,
-    )
+    apart = frame["apart"] != ""
+    task = f"overall {board.site}".strip()
+    overall = [
+        dict.fromkeys(CSV_HEADS)
+        | {"corpus": board.corpus, "probe": board.probe, "encoders": board.kind, "task": task}
+        | {"model": line.model, "rank": None if line.lacks else line.mean}
+        | {"apart": f"lacks a rank in {line.lacks}" if line.lacks else None}
+        for line in _models(frame)
+    ]
+    together: list[Any] = frame.loc[~apart, CSV_HEADS].to_dict("records")
+    others: list[Any] = frame.loc[apart, CSV_HEADS].to_dict("records")
+    return [*together, *overall * (len(board.tasks) > 1), *others]

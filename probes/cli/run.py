@@ -14,7 +14,7 @@ from probes.boards.breakdown_tables import tables_of, transfer_tables
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import score_tables, with_stored
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.boards.paired import Comparison, LayerScore, compare, comparison_tables, layer_scores
+from probes.boards.paired import LayerScore, closing_tables, layer_scores
 from probes.cli.results import Results, merged
 from probes.common.errors import UserError
 from probes.common.files import require_writable
@@ -198,12 +198,12 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
     _write(runs)
     for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):
         sweep_locks(folder)
-    comparisons, answers = compare_models(runs), answers_compared(runs)
+    compared, answers = compare_models(runs), answers_compared(runs)
     # Printed last, when everything is on disk: standard output may be closed.
     _print(runs)
     with tolerate_broken_output():
         printer.show(
-            chain(comparison_tables(comparisons), _other_tables(runs), answers),
+            chain(compared, _other_tables(runs), answers),
             quiet=progress.quiet,
         )
     found = any(run.results or run.others for run in runs)
@@ -248,7 +248,7 @@ def write_corpus_tables(runs: Sequence[ModelRun]) -> None:
                 write_numbers(run.folder, record)
 
 
-def compare_models(runs: Sequence[ModelRun]) -> list[Comparison]:
+def compare_models(runs: Sequence[ModelRun]) -> list[Table]:
     """Compare the models of a run; predictions that cannot be read are added to its omissions."""
     paths = {key: path for run in runs for key, path in run.paths.items()}
 
@@ -264,7 +264,7 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Comparison]:
             raise
         return score
 
-    return compare([result for run in runs for result in run.results.values()], score_of)
+    return closing_tables((x for run in runs for x in run.results.values()), score_of)
 
 
 def answers_compared(runs: Sequence[ModelRun]) -> list[Table]:

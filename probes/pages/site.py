@@ -12,15 +12,7 @@ from typing import Any, NamedTuple
 from probes import __version__
 from probes.boards.board import Board, by_task_group, make_boards, named
 from probes.boards.leaderboard_csv import tidy, write_tidy
-from probes.boards.ranking_tables import (
-    CSV_HEADS,
-    MEAN,
-    Ranking,
-    csv_rows,
-    rules,
-    table_apart,
-    table_of_all,
-)
+from probes.boards.ranking_tables import MEAN, csv_rows, ranked, rules, table_apart, table_of_all
 from probes.boards.submissions import LeftOff, Submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
@@ -48,22 +40,25 @@ class Section(NamedTuple):
         filters: by which a reader may choose it.
         apart: what cannot be compared with the others, if there is any.
         rows: what `python -m probes leaderboard --format csv` says of it, by column.
+        rules: what its scores and ranks are.
     """
 
     filters: dict[str, str]
     table: Table
     apart: Table | None
     rows: list[dict[str, Any]]
+    rules: tuple[str, ...]
 
 
-def _section(group: str, board: Board, ranking: Ranking) -> Section:
-    table = table_of_all(board, ranking)
-    found = csv_rows(board, ranking)
+def _section(group: str, board: Board) -> Section:
+    frame = ranked(board)
+    table = table_of_all(board, frame)
     return Section(
         {"corpus": board.corpus, "tasks": group, "encoders": board.kind, "probe": board.probe},
         replace(table, title=f"{table.title} · {group}", notes=()),
         table_apart(board) if board.apart else None,
-        [dict(zip(("group", *CSV_HEADS), (group, *x), strict=True)) for x in found],
+        [{"group": group, **row} for row in csv_rows(board, frame)],
+        rules(frame),
     )
 
 
@@ -88,10 +83,10 @@ def write_site(submission: Submission, folder: Path) -> Path:
     Raises:
         UserError: the folder cannot be written.
     """
-    results, ranking = submission.results, Ranking()
+    results = submission.results
     candidates = named(results)
     sections = [
-        _section(group, board, ranking)
+        _section(group, board)
         for every in make_boards(candidates)
         for group, board in by_task_group(every).items()
     ]
@@ -125,7 +120,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
         choices={name: _values(sections, name) for name in sections[0].filters},
         links={c.name: _page_of(c.result.model.name, pages) for c in candidates},
         n_models=len(pages),
-        rules=(*rules(ranking), MEAN),
+        rules=(*dict.fromkeys(rule for section in sections for rule in section.rules), MEAN),
         claimed=CLAIMED,
         left_off=_left_off(submission.left_off),
         downloads=(CSV, PARQUET, JSON),

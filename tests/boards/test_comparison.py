@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from probes.boards.paired import LayerScore, compare, comparison_tables
+from probes.boards.paired import LayerScore, closing_tables
 from probes.common.errors import UserError
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import cluster_sums, draws_of
@@ -59,15 +59,14 @@ def scored(given, n_wrong, n=400, trained=True):
 @pytest.mark.parametrize("trained", [True, False])
 def test_the_table_has_p_only_where_something_is_tested(trained):
     wrong = {"high": 40, "low": 200}
-    found = compare(
+    (table,) = closing_tables(
         [result("high", 0.9), result("low", 0.5)],
         lambda r: scored(r, wrong[r.model.name], trained=trained),
     )
     # Over sentences, and over trainings where their variance is known.
     half = 1.96 * np.sqrt(0.4 * 0.6 / 400 + trained * 2 * SD**2)
-    interval = found[0].standings[1].difference.interval
+    interval = table.rows[1].cells[4].interval
     assert interval == pytest.approx((-0.4 - half, -0.4 + half), abs=0.008 if trained else 0.006)
-    (table,) = comparison_tables(found)
     usual = ("task", "model", "layer", "score", "difference from the first model")
     assert table.heads == (*usual, *["p"] * trained)
     first, second = table.texts
@@ -80,21 +79,19 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
 
 
 def test_a_task_of_one_model_is_left_out():
-    assert compare([result("a", 0.9), result("a", 0.9, task="srl")], lambda r: scored(r, 3)) == []
+    two = [result("a", 0.9), result("a", 0.9, task="srl")]
+    assert closing_tables(two, lambda r: scored(r, 3)) == []
 
 
 def test_results_that_cannot_be_compared_are_set_apart_with_the_reason():
-    (found,) = compare(
+    (table,) = closing_tables(
         [result("a", 0.9), result("b", 0.8, fingerprint="g"), result("c", 0.7, view="cut"),
          result("d", 0.6, digest="d")],
         lambda r: scored(r, 3),
     )  # fmt: skip
-    assert [s.model for s in found.standings] == ["a"]
-    assert found.apart == {
-        "b": "another corpus text",
-        "c": "another view",
-        "d": "other test examples",
-    }
+    assert [row[1] for row in table.texts] == ["a"]
+    whys = {"b": "another corpus text", "c": "another view", "d": "other test examples"}
+    assert table.notes[2:] == tuple(f"Not compared: {x} on pos ({y})." for x, y in whys.items())
 
 
 @pytest.mark.parametrize("damaged", ["a", "b"])
@@ -106,18 +103,16 @@ def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_com
             raise UserError("not readable")
         return scored(given, 3)
 
-    (found,) = compare(three, score_of)
-    assert [s.model for s in found.standings] == [name for name in "abc" if name != damaged]
+    (table,) = closing_tables(three, score_of)
+    assert [row[1] for row in table.texts] == [name for name in "abc" if name != damaged]
     expected = -0.2 if damaged == "b" else -0.1
-    assert found.standings[1].difference.value == pytest.approx(expected)
-    assert found.apart == {damaged: "predictions not readable"}
-    (table,) = comparison_tables([found])
+    assert table.rows[1].cells[4].value == pytest.approx(expected)
     assert table.notes[2:] == (f"Not compared: {damaged} on pos (predictions not readable).",)
 
 
 def test_a_handful_of_sentences_is_not_tested():
-    (found,) = compare([result("a", 0.9), result("b", 0.8)], lambda r: scored(r, 3, n=9))
-    difference = found.standings[1].difference
-    assert difference.value == pytest.approx(-0.1)
-    assert (difference.p, difference.interval) == (None, None)
-    assert [cell.text for cell in difference.cells] == ["−10.0", "–"]
+    two = [result("a", 0.9), result("b", 0.8)]
+    (table,) = closing_tables(two, lambda r: scored(r, 3, n=9))
+    assert table.heads[-1] == "difference from the first model"
+    assert table.texts[1][4] == "−10.0"
+    assert table.rows[1].cells[4].interval is None

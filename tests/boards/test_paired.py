@@ -9,10 +9,10 @@ from results_by_hand import changed
 
 from probes.__main__ import main
 from probes.boards.board import make_boards, named
-from probes.boards.paired import compare, layer_scores, paired_differences
-from probes.boards.ranking_tables import Ranking
+from probes.boards.paired import closing_tables, layer_scores, paired_differences
+from probes.boards.ranking_tables import ranked
 from probes.measurements.joined_results import find_results, read_result
-from probes.statistics.significance import all_pairs, shown_p
+from probes.statistics.significance import all_pairs
 
 WRONG = {"first": 20, "second": 32, "third": 60, "last": 62}
 
@@ -25,28 +25,28 @@ def folder(tmp_path):
 
 
 def in_a_run(folder, *models):
-    """Differences from the first, as at the end of a run."""
+    """By model, the cells of the difference from the first and of p at the end of a run."""
     found = {r.model.name: (path, r) for path, r in find_results(folder).items()}
 
     def score_of(result):
         path, _ = found[result.model.name]
         return layer_scores(result, path, [result.best_layer])[0]
 
-    (comparison,) = compare([found[name][1] for name in models], score_of)
-    return {s.model: s.difference for s in comparison.standings}
+    (table,) = closing_tables([found[name][1] for name in models], score_of)
+    return {row.cells[1].text: row.cells[4:] for row in table.rows}
 
 
 def test_p_is_that_of_a_simulation(folder):
     """Words resampled, and t with 4 degrees of freedom times .01 added to both models."""
     rng, n = np.random.default_rng(11), 200_000
     for model in ("second", "third"):
-        found = in_a_run(folder, "first", model)[model]
+        found, tested = in_a_run(folder, "first", model)[model]
         share = (WRONG[model] - WRONG["first"]) / N
         assert found.value == pytest.approx(-share)
         moved = rng.binomial(N, share, n) / N - share
         moved += 0.01 * (rng.standard_t(4, n) - rng.standard_t(4, n))
         p = (np.abs(moved) / moved.std() >= share / moved.std()).mean()
-        assert found.p == pytest.approx(p, abs=3 * np.sqrt(p * (1 - p) / 2000) + 1 / 2001)
+        assert tested.value == pytest.approx(p, abs=3 * np.sqrt(p * (1 - p) / 2000) + 1 / 2001)
         assert found.interval == pytest.approx(
             np.quantile(moved - share, [0.025, 0.975]), abs=0.006
         )
@@ -55,20 +55,20 @@ def test_p_is_that_of_a_simulation(folder):
 def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
     order = list(WRONG)
     found = in_a_run(folder, *order)
-    assert found["first"] is None
+    assert [cell.text for cell in found["first"]] == ["", ""]
     assert main(["compare", *order, "--results", str(folder), "--format", "md"]) == 0
     text = capsys.readouterr().out
     for model in order[1:]:
         (row,) = re.findall(rf"^\|  \| {model} \|.*\| (.*) \| (.*) \|$", text, re.MULTILINE)
-        difference, p = (cell.text for cell in found[model].cells)
+        difference, p = (cell.text for cell in found[model])
         assert row == (difference, p.replace("<", "&lt;"))
-    assert len({shown_p(found[model].p) for model in order[1:]}) > 1
+    assert len({found[model][1].text for model in order[1:]}) > 1
 
 
 def test_ranks_separate_what_a_run_separates(folder):
     order = list(WRONG)
     above = {
-        (one, other): in_a_run(folder, *order)[other].p < 0.05
+        (one, other): in_a_run(folder, *order)[other][1].value < 0.05
         for one, other in [("first", other) for other in order[1:]]
     }
     assert above == {
@@ -77,7 +77,8 @@ def test_ranks_separate_what_a_run_separates(folder):
         ("first", "last"): True,
     }
     (board,) = make_boards(named(find_results(folder)))
-    places = {p.candidate.name: p.text for p in Ranking().places(board.tasks["pos"])}
+    frame = ranked(board)
+    places = dict(zip(frame["model"], frame["place"].map(str), strict=True))
     # The first two are not told apart, nor the last two; .07 lies between second and third.
     assert places == {"first": "1–2", "second": "1–2", "third": "3–4", "last": "3–4"}
 
@@ -85,17 +86,16 @@ def test_ranks_separate_what_a_run_separates(folder):
 def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
     for model, wrong in (("first", 20), ("last", 200)):
         put(tmp_path, model, "pos", wrong, p_best=None if model == "first" else False)
-    difference = in_a_run(tmp_path, "first", "last")["last"]
-    assert (difference.p, difference.cells[1].text) == (None, "–")
+    (difference,) = in_a_run(tmp_path, "first", "last")["last"]  # and no column of p
     assert difference.interval is not None
     assert main(["compare", "first", "last", "--results", str(tmp_path), "--format", "md"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"\|  \| last \|[^|]*\|[^|]*\|[^|]*\|[^|]*\|$", said, re.MULTILINE)
     assert "Columns without a value are not shown: p." in said
-    ranking = Ranking()
     (board,) = make_boards(named(find_results(tmp_path)))
-    assert [p.text for p in ranking.places(board.tasks["pos"])] == ["1", "2"]
-    assert ranking.untested
+    frame = ranked(board)
+    assert [*frame["place"].map(str)] == ["1", "2"]
+    assert frame["untested"].all()
 
 
 def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):

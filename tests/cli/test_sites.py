@@ -13,7 +13,7 @@ import probes
 from probes.boards.board import make_boards, named
 from probes.boards.groups import group
 from probes.boards.leaderboard_csv import COLUMNS
-from probes.boards.ranking_tables import Ranking, csv_rows
+from probes.boards.ranking_tables import csv_rows, ranked
 from probes.boards.transferability import complete, ranks
 from probes.common.errors import UserError
 from probes.engines.settings import validate
@@ -104,7 +104,7 @@ def test_tables_and_boards(found, folder):
         assert len(board.tasks) == 2
         assert not board.apart
         assert board.setting.endswith(f"output of {board.site}") is bool(board.site)
-    overall = [row[3] for board in boards for row in csv_rows(board, Ranking())][2::3]
+    overall = [row["task"] for board in boards for row in csv_rows(board, ranked(board))][2::3]
     assert overall == ["overall", "overall attention", "overall mlp"]
     ((its,), left_out) = group(stored)
     assert [unit.title.split(" ")[0] for unit in its.units] == [r.task.name for r in results]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from probes.boards.behaviour_tables import behaviour_tables, of_items
 from probes.boards.board import Board, make_boards, named
-from probes.boards.ranking_tables import CSV_HEADS, Ranking, csv_rows, ranking_tables
+from probes.boards.ranking_tables import csv_rows, ranked, ranking_tables
 from probes.boards.retention import retention_table
 from probes.cli.arguments import add_format, add_older, names, place
 from probes.cli.results import no_results, records_below
@@ -66,10 +66,9 @@ def run(options: argparse.Namespace) -> int:
     left = chosen(found, options)
     results = {path: x for path, x in left.items() if isinstance(x, Result)}
     boards = make_boards(named(results), together=options.together)
-    ranking = Ranking()
     for board in boards:
-        rows = (dict(zip(CSV_HEADS, row, strict=True)) for row in csv_rows(board, ranking))
-        printer.show(ranking_tables(board, ranking), rows)
+        frame = ranked(board)
+        printer.show(ranking_tables(board, frame), csv_rows(board, frame))
     if options.base:
         printer.show(retention_tables(boards, options.base))
     printer.show(behaviour_tables(of_items(left)))
