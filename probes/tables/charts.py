@@ -99,7 +99,7 @@ class Look:
             "padding": 2,
             "view": {"stroke": None},
             "axis": {**words, **sizes, **thin, "domainWidth": 0.6, "tickSize": 3, "grid": False,
-                     "labelLimit": 20 * size, "titleLimit": 0, "titlePadding": 3},
+                     "labelLimit": 24 * size, "titleLimit": 0, "titlePadding": 3},
             "header": {**words, **sizes, "labelPadding": 3, "labelLimit": 0},
             "legend": {**words, **sizes, **legend, "gradientThickness": size - 1, "offset": 6,
                        "rowPadding": 1, "symbolOpacity": 1,
@@ -341,9 +341,12 @@ def heat_map(
     """
     frame, upright, along = _placed(frame.assign(value=frame["value"].astype(float)))
     of_panels = frame.groupby("panel", sort=False)["column"].nunique()
+    marked = _has_marks(frame)
     columns = look.columns(len(of_panels), 28)
+    if marked and look.panel(columns, _beside(upright)) < 3.5 * look.text * of_panels.max():
+        columns = 1  # numbers and marks would lie on each other
     step = look.panel(columns, _beside(upright)) / of_panels.max()
-    heads = {name: _wrapped(name, step / (0.55 * look.text)) for name in along}
+    heads = _heads(along, step, look)
     frame["column"] = frame["column"].map(heads)
     tall = max(0.5 * look.text, min(2 * look.text, 72 * look.text / len(upright)))
     diverging = scheme == "blueorange"
@@ -375,23 +378,34 @@ def heat_map(
         tips["tooltip"] = [*_tips("panel", row=down, column=across), "text:N"]
     parts = [base.mark_rect(**cells).encode(color=colour, **tips)]
     longest = frame["text"].astype(str).str.len().max()
-    size = min(0.9 * look.text, tall / 1.2, (step - 2) / (0.56 * max(longest, 1)))
-    marked = _has_marks(frame)
+    beside = min(look.text, 0.3 * step) if marked else 0
+    size = min(0.9 * look.text, tall / 1.2, (step - beside - 2) / (0.56 * max(longest, 1)))
     if size >= 0.5 * look.text:
-        shift = -0.8 * look.text if marked else 0
-        text = base.mark_text(fontSize=size, xOffset=shift)
+        text = base.mark_text(fontSize=size, xOffset=-beside / 2)
         parts.append(text.encode(text="text:N", color=ink))
     if marked:
-        shape = base.transform_filter(_MARKED).mark_point(size=3 * look.text, xOffset=step / 2 - 7)
+        shape = base.transform_filter(_MARKED).mark_point(
+            size=3 * beside**2 / look.text, xOffset=(step - beside) / 2 - 1
+        )
         parts.append(shape.encode(shape=_marks(frame, look), stroke=ink))
     drawn = alt.layer(*parts).properties(width=alt.Step(step), height=alt.Step(tall))
     apart = {"x": "independent", "y": "independent"}
     return in_panels(drawn, frame, look, columns, title, **apart)
 
 
-def _wrapped(text: str, width: float) -> str:
+def _heads(names: Sequence[str], step: float, look: Look) -> dict[str, str]:
+    """Heads of columns: in lines that are as wide as a column, or all in lines to be turned."""
+    width = max(int(step / (0.55 * look.text)), 1)
+    wrapped = {name: _wrapped(name, width) for name in names}
+    if all(len(line) <= width for head in wrapped.values() for line in head.split("\n")):
+        return wrapped
+    two = step > 2.6 * look.text
+    return {name: name if two else name.replace("\n", ", ") for name in names}
+
+
+def _wrapped(text: str, width: int) -> str:
     """A text in lines of so many letters, broken between words."""
-    lines = (textwrap.wrap(x, max(int(width), 1), break_long_words=False) for x in text.split("\n"))
+    lines = (textwrap.wrap(x, width, break_long_words=False) for x in text.split("\n"))
     return "\n".join(line for wrapped in lines for line in wrapped)
 
 

@@ -1,6 +1,7 @@
 """Charts draw what is in their frames: of every view and every figure of scores."""
 
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +202,36 @@ def test_numbers_that_do_not_fit_are_not_written():
     wide = pd.concat([CELLS.assign(column=CELLS["column"] + 2 * i) for i in range(40)])
     said = texts(svg(charts.heat_map(wide, PAPER, down="layer", across="head", bar="share")))
     assert not any(x.startswith(".") for x in said)
+
+
+@pytest.mark.parametrize("inches", [3.3, 6.8])
+def test_numbers_and_marks_of_many_tasks_lie_beside_each_other(inches):
+    names = [f"argument-genericity-{i}\nmacro F1 (20 or more), %" for i in range(12)]
+    rows = [
+        {
+            "panel": panel,
+            "row": 0,
+            "column": name,
+            "value": 1,
+            "text": "60.1",
+            "mark": "best on dev",
+        }
+        for panel, many in (("m", 5), ("n", 12))
+        for name in names[:many]
+    ]
+    look = Look(inches * INCH)
+    drawn = svg(charts.heat_map(pd.DataFrame(rows), look, down="", across="", bar="points"), look)
+    assert sum(text.startswith("argument-genericity") for text in texts(drawn)) == 5 + 12
+    assert texts(drawn).count("60.1") == 5 + 12
+    assert "…" not in drawn
+    number, size = re.search(
+        r'translate\(([\d.]+),[\d.]+\)"[^>]*font-size="([\d.]+)px"[^>]*>60', drawn
+    ).groups()
+    mark, across = re.search(
+        r'<path transform="translate\(([\d.]+).*?" d="M0,-([\d.]+)L', drawn
+    ).groups()
+    # Digits of the font are .56 as wide as they are high.
+    assert float(number) + 2 * 0.56 * float(size) < float(mark) - float(across)
 
 
 def test_pictures_are_coloured_by_the_square_root_with_the_first_row_at_the_top():
