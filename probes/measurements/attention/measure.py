@@ -74,7 +74,7 @@ def measure(context: ModelContext) -> Found:
         add_of_sentences(found, context, heads, splits)
     found.rows += [
         Row(CLASS, None, layer, axes={"head": head, "feature": name})
-        for (layer, head), name in zip(of_class.index, of_class, strict=True)
+        for (layer, head), name in of_class.items()
     ]
     add_mean_maps(found, context, heads)
     return Found(found.rows, found.arrays, found.parameters, found.facts, found.notes)
