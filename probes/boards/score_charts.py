@@ -21,7 +21,7 @@ from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
 from probes.records.values import ends
-from probes.statistics.metrics import is_percent, shown
+from probes.statistics.metrics import axis_of, is_percent, shown
 from probes.tables import charts
 from probes.tables.charts import Chart, Look
 
@@ -154,12 +154,16 @@ def of_results(results: Sequence[Result], look: Look) -> Chart:
 def curves(group: Group, look: Look) -> Drawn:
     """Scores by layer: a panel for each task; dashed lines are floors of trained models."""
     found = _shown(scores_frame(scored(group)))
-    found = found.assign(panel=found["task"], line="", x=found["layer"])
+    # A page says the task above the chart.
+    alone = len(group.units) == 1 and not look.titled
+    axis = axis_of(group.units[0].first.task.metric) if alone else ""
+    found = found.assign(panel="" if alone else found["task"], line="", x=found["layer"])
     found.loc[found["random"], "mark"] = "none"  # a floor of others
     floors = found[~found["random"]].drop_duplicates(["panel", "model"])
     dashed = floors[["panel", "model", "line", "floor"]].rename(columns={"floor": "level"})
     columns = ["panel", "model", "line", "x", "value", "low", "high", "mark"]
-    return Drawn(charts.lines(pd.concat([found[columns], dashed.assign(mark="none")]), look))
+    every = pd.concat([found[columns], dashed.assign(mark="none")])
+    return Drawn(charts.lines(every, look, y=axis))
 
 
 def expected_layers(group: Group, look: Look) -> Drawn:

@@ -133,8 +133,8 @@ def test_a_chart_says_its_numbers(page):
     page.all("#overview .numbers summary")[0].click()
     page.until("return !!document.querySelector('#overview .numbers table')")
     assert page.texts("#overview .numbers tr")[:2] == [
-        "panel model x value low high level mark",
-        f"pos accuracy, % {EVIL} 0 50 48 52 not above the floor",
+        "model x value low high level mark",
+        f"{EVIL} 0 50 48 52 not above the floor",
     ]
 
 
