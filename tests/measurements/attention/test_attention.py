@@ -140,4 +140,4 @@ def test_the_page_has_the_heads(bert, folder, tmp_path):
     assert "Entropy of attention" in content
     assert "Attention patterns" in content
     charts = json.dumps(data_of(content)["charts"])
-    assert f"Layer 2, head 1: {bert.heads.classes[2, 1]}" in charts
+    assert f"layer 2, head 1: {bert.heads.classes[2, 1]}" in charts
