@@ -35,9 +35,9 @@ def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     for name, fault in FAULTS.items():
         place = tmp_path / "faults" / name
         body = f"import os, signal; from pathlib import Path; place = Path({str(place)!r})"
-        last = "            yield Row("
+        last = "        yield Row("
         text = measurement_file(name, "corpus").replace(
-            last, f"            {body}\n            {fault}\n{last}"
+            last, f"        {body}\n        {fault}\n{last}"
         )
         assert fault in text
         files.append(str(write(text, f"{name}.py")))
@@ -94,9 +94,9 @@ def asleep_on_ray(model, corpus, folder, write):
     """A run that makes scores and then sleeps, and the file that is there while it does."""
     place = folder / "asleep"
     text = measurement_file("norms", "corpus").replace(
-        "        for layer in context.layers:",
-        f"        import pathlib, time; pathlib.Path({str(place)!r}).touch(); time.sleep(600)\n"
-        "        for layer in context.layers:",
+        "    for layer in context.layers:",
+        f"    import pathlib, time; pathlib.Path({str(place)!r}).touch(); time.sleep(600)\n"
+        "    for layer in context.layers:",
     )
     assert str(place) in text
     path = write(text, "norms.py")
