@@ -185,7 +185,10 @@ def expected_layers(group: Group, look: Look) -> Drawn:
     missing = {model: why for model, why in missing.items() if model not in set(frame["model"])}
     if frame.empty:
         return Drawn(None, missing)
-    deepest = max(x.model.n_layers for unit in group.units for x in unit.results.values())
+    drawn = {*frame["model"]}
+    deepest = max(
+        x.model.n_layers for unit in group.units for m, x in unit.results.items() if m in drawn
+    )
     title = "Expected layers with 95 % intervals, and centres of gravity"
     return Drawn(charts.points(frame, look, across="layer", title=title, longest=deepest), missing)
 
