@@ -103,6 +103,8 @@ def unique_records(
     Args:
         find: gives all records below a folder.
     """
+    from probes.measurements.frame import header_table
+
     found: dict[Path, tuple[tuple[bool, int], Path, Record]] = {}
     for number, folder in enumerate(folders):
         for path, record in find(folder).items():
@@ -110,8 +112,6 @@ def unique_records(
             found.setdefault(resolved, ((is_published(resolved), number), path, record))
     every = sorted(found.values(), key=lambda each: each[0])
     records = [record for *_, record in every]
-    from probes.measurements.frame import header_table
-
     headers = header_table(records, [*IDENTITY, "n_measured", "n_fits"])
     headers["folder"] = [n + len(folders) * published for (published, n), *_ in every]
     # Scores can be compared with others only if their predictions are there.
@@ -124,10 +124,10 @@ def unique_records(
 
 def older_records(records: Mapping[Path, Record]) -> set[Path]:
     """The files of records whose task, probe family or measurement was defined again."""
-    paths = list(records)
-    columns = [f"{kind}_{x}" for kind in DEFINED for x in ("place", "definition", "version")]
     from probes.measurements.frame import header_table
 
+    paths = list(records)
+    columns = [f"{kind}_{x}" for kind in DEFINED for x in ("place", "definition", "version")]
     headers = header_table(records.values(), columns)
     kept = newest(headers, paths, records.__getitem__)
     return {*paths} - {paths[i] for i in kept.index}

@@ -91,7 +91,7 @@ def frame_of(
     records: Mapping[File, Record],
     header: Collection[str] = HEADER_KINDS.keys(),
 ) -> Frame:
-    """The frame of records that were `checked`.
+    """The frame of records that were `validated`.
 
     Args:
         records: by their files.

@@ -31,11 +31,11 @@ from probes.measurements.intervening.own_answers import (
 from probes.measurements.intervening.probed_sample import (
     DROP,
     ProbedSample,
+    csv_lines_by_task,
     drawn,
     probed_samples,
     read_samples,
     vectors_compared,
-    with_task_column,
 )
 from probes.measurements.intervening.pruning import (
     AGREEMENT,
@@ -43,7 +43,7 @@ from probes.measurements.intervening.pruning import (
     IMPORTANCE,
     importance_and_pruning,
 )
-from probes.measurements.measurement import Found, Request, csv_lines, measurement
+from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place, Row
@@ -115,11 +115,6 @@ def _tables(record: Record) -> Sequence[Table]:
     return [extreme_heads(record)]
 
 
-def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
-    """All numbers, with the task in a column of that name."""
-    return with_task_column(csv_lines(record))
-
-
 @measurement(
     "ablation",
     of="model",
@@ -129,7 +124,7 @@ def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
     head="used",
     extent=_extent,
     more_tables=_tables,
-    csv_lines=_csv_lines,
+    csv_lines=csv_lines_by_task,
     views=(
         Pivot(
             "a layer without its attention: drop at the last layer",

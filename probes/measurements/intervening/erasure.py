@@ -41,17 +41,16 @@ from probes.measurements.intervening.own_answers import (
 from probes.measurements.intervening.probed_sample import (
     ProbedSample,
     Sample,
+    csv_lines_by_task,
     drawn,
     probed_samples,
     read_samples,
     vectors_compared,
-    with_task_column,
 )
-from probes.measurements.measurement import Found, csv_lines, measurement
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import predictions, span_means
-from probes.records.record import Record
-from probes.records.row import Place, Row
+from probes.records.row import Row
 from probes.records.values import Frozen
 
 if TYPE_CHECKING:
@@ -93,11 +92,6 @@ class ErasureOptions(Frozen):
     )
 
 
-def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
-    """All numbers, with the task that is predicted in a column of that name."""
-    return with_task_column(csv_lines(record))
-
-
 @measurement(
     "erasure",
     of="model",
@@ -105,7 +99,7 @@ def _csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
     version=3,
     options=ErasureOptions,
     head="used",
-    csv_lines=_csv_lines,
+    csv_lines=csv_lines_by_task,
     views=(
         Pivot(
             "the task's probe at the last layer",

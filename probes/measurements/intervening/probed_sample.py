@@ -11,7 +11,9 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.extraction.vectors import layer_part
 from probes.measurements.intervening.own_answers import Comparison, Variant, comparisons
+from probes.measurements.measurement import csv_lines
 from probes.measurements.stored_probes import StoredProbes, why_not
+from probes.records.record import Record
 from probes.records.row import Place, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
@@ -306,7 +308,7 @@ def vectors_compared(
             yield Row("cka", cka, its.layer, n=len(found), axes=axes)
 
 
-def with_task_column(lines: Iterator[Mapping[str, Place]]) -> Iterator[Mapping[str, Place]]:
-    """Lines of a CSV file, in which a task is in a column of that name."""
-    for line in lines:
+def csv_lines_by_task(record: Record) -> Iterator[Mapping[str, Place]]:
+    """All numbers, with the task that is predicted in a column named ``task``."""
+    for line in csv_lines(record):
         yield {"task" if name == "predicts" else name: place for name, place in line.items()}
