@@ -142,7 +142,7 @@ def test_nodes_that_share_files_make_everything_once(
     assert len(shards) == len(set(shards)) == 4  # two views of a model and its twin
     assert len(list(Path("cache/vectors").glob("*/*/manifest.json"))) == 4
     done = logged(Path(), "done")
-    assert {event["worker"] for event in done} >= {1, 2}
+    assert len({event["worker"] for event in done}) >= 2
     # Scores of both models, and selectivity of one.
     assert len(done) == len(list(Path("results").rglob("*-????????.json"))) == 9
 
