@@ -112,9 +112,11 @@ def axes_of(frame: pd.DataFrame) -> list[str]:
 
 def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame by column, None for what is missing."""
-    each = frame.astype(object).where(frame.notna(), None)
-    names = list(map(str, each))
-    return [dict(zip(names, row, strict=True)) for row in each.to_numpy().tolist()]
+    columns = {
+        str(name): [None if gone else x for x, gone in zip(column, column.isna(), strict=True)]
+        for name, column in frame.items()
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def interval_of(row: Mapping[str, Any]) -> Interval:
