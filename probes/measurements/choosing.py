@@ -1,4 +1,4 @@
-"""Which rows of a long frame are meant, by metric and place, and what these are called."""
+"""Choice of rows of a long frame by metric and place, and names of places."""
 
 from __future__ import annotations
 

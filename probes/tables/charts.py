@@ -91,7 +91,7 @@ class Look:
     models: tuple[str, ...] = ()
 
     def columns(self, panels: int, least: float = 15) -> int:
-        """How many panels stand beside each other, each at least `least` letters wide."""
+        """Number of panels beside each other, each at least `least` letters wide."""
         return max(1, min(panels, int(self.width // (least * self.text))))
 
     def panel(self, columns: int, beside: float = 5) -> float:
@@ -323,7 +323,7 @@ def lines(
 
 
 def _alone(frame: pd.DataFrame) -> pd.Series:
-    """Whether a row is the only one of its curve."""
+    """True for rows that are the only one of their curve."""
     each = frame.groupby(["panel", "model", "line"], dropna=False)["value"]
     return each.transform("count").eq(1)
 
