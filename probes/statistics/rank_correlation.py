@@ -22,8 +22,9 @@ def centred_ranks(values: NDArray[Any]) -> Floats:
     import pandas as pd  # scipy.stats takes half a second to import
 
     rows = pd.DataFrame(values.reshape(-1, values.shape[-1]))
-    ranks: Floats = rows.rank(axis=1).to_numpy().reshape(values.shape)
-    return ranks - ranks.mean(-1, keepdims=True)
+    ranks: Floats = rows.rank(axis=1).to_numpy(copy=True).reshape(values.shape)
+    ranks -= ranks.mean(-1, keepdims=True)
+    return ranks
 
 
 def spearman(given: NDArray[Any], gold: NDArray[Any]) -> Floats:

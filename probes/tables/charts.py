@@ -150,7 +150,8 @@ PAGE = Look(
 def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """A frame as data; numbers that JSON does not have become null."""
     plain = frame.round(6).replace([math.inf, -math.inf], None).astype(object)
-    found: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")
+    kept: Any = plain.where(plain.notna(), None)
+    found: list[dict[str, Any]] = kept.to_dict("records")
     return found
 
 
@@ -522,7 +523,7 @@ def points(
         "strokeDash": _of("model", scale=dashes, legend=key),
     }
     shapes = {"domain": kinds, "range": ["circle", "diamond", "square"][: len(kinds)]}
-    marks = {
+    marks: dict[str, Any] = {
         **base,
         "x": _number("value", axis={"format": "d", "tickMinStep": 1}, **along),
         "shape": _of("kind", scale=shapes, legend=legend(kinds, look)),
@@ -575,7 +576,7 @@ def pictures(
         "x": _names("column", along, across, step, look),
         "y": _names("row", upright, down, step, look),
     }
-    maps = {**base, "url": _of("url")}
+    maps: dict[str, Any] = {**base, "url": _of("url")}
     if look.hover:
         maps["tooltip"] = _tips("panel", "kind", row=down, column=across)
     frames = {**base, "stroke": _of("kind", scale=named, legend=legend(used, look))}
@@ -635,7 +636,7 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = 
             up = size + step * level * math.sin(angle)
             place = middle - half * math.cos(angle), -up if below else up
             drawn.append((number, i, *place, kind))
-    place = {
+    at = {
         "x": _number("x", axis=None, scale={"domain": [0, ends[-1]]}),
         "y": _number("y", axis=None, scale={"nice": False}),
     }
@@ -643,13 +644,13 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = 
     colours, dashes = ([EDGES[kind][i] for kind in kinds] for i in (0, 1))
     key = legend(kinds, look, symbolType="stroke", symbolSize=120, symbolStrokeWidth=1.5)
     curves = {
-        **place,
+        **at,
         "detail": _of("edge"),
         "order": _number("i"),
         "color": _of("kind", scale={"domain": kinds, "range": colours}, legend=key),
         "strokeDash": _of("kind", scale={"domain": kinds, "range": dashes}, legend=key),
     }
-    texts = {**place, "text": _of("word")}
+    texts = {**at, "text": _of("word")}
     tall = 2 * size + sum(step * level for level in levels.groupby("below")["level"].max())
     chart = {
         "datasets": {
