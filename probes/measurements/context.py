@@ -135,7 +135,7 @@ class ModelContext:
         return np.concatenate(self.stored.arrays(part))[place]
 
     def of_sentences(self, split: str, part: str) -> NDArray[Any]:
-        """The same of a split's sentences, in corpus order. One row per sentence."""
+        """Rows of a split's sentences, in corpus order. One row per sentence."""
         return self.of_texts(part)[[self._text(s) for s in self.corpus.splits[split]]]
 
     def first_rows(self, n_rows: Ints) -> Ints:
@@ -207,11 +207,11 @@ class TaskContext(ModelContext):
 
     @property
     def spec(self) -> ProbeSpec:
-        """How probes are fitted."""
+        """Settings of fits."""
         return self.probing.spec
 
     def with_spec(self, spec: ProbeSpec) -> TaskContext:
-        """The same with probes that are fitted in another way."""
+        """A copy with probes that are fitted in another way."""
         return replace(self, probing=replace(self.probing, spec=spec))
 
     @property

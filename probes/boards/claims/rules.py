@@ -94,9 +94,8 @@ class ModelRows:
         places = {axis: facts.get(x, x) for axis, x in what.axes.items()}
         rows = [
             row
-            for row in record.rows
-            if row.metric == what.metric
-            and row.split in ("test", "all")
+            for row in record.rows.with_metric(what.metric)
+            if row.split in ("test", "all")
             and row.axes.keys() == places.keys()
             and all(
                 row.axes[axis] in (x if isinstance(x, tuple) else (x,)) or x is ...
@@ -129,13 +128,13 @@ class ModelRows:
 
 def _ends(row: Row) -> Ends | None:
     """The interval of a number; that of a share of few items is exact (Clopper–Pearson)."""
-    from scipy.stats import binomtest  # slow to import
-
     if row.interval is None and row.value is not None:
         unchanged = (row.metric, row.value) == ("ablation_drop", 0)
         if unchanged or row.axes.get("baseline") == "uniform":
             return row.value, row.value
         if row.metric == "sensitivity" and row.n:
+            from scipy.stats import binomtest  # slow to import
+
             low, high = binomtest(round(row.value * row.n), row.n).proportion_ci()
             return float(low), float(high)
     return row.interval

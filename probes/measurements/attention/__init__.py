@@ -1,1 +1,1 @@
-"""What each attention head attends to."""
+"""Attention of single heads."""

@@ -1,4 +1,4 @@
-"""What the annotation says of words: relations to their heads, and linguistic features."""
+"""Annotation of words: relations to their heads, and linguistic features."""
 
 from __future__ import annotations
 

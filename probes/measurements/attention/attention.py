@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class AttentionOptions(Frozen):
-    """What can be set."""
+    """Options of `attention`."""
 
     segments: Literal["one", "two"] = Field(
         default="one",

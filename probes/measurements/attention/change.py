@@ -1,4 +1,4 @@
-"""How much the heads of a model differ from those of another, such as before fine-tuning."""
+"""Differences between the heads of two models, such as before and after fine-tuning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ChangeOptions(Frozen):
-    """What can be set."""
+    """Options of `attention_change`."""
 
     sentences: int = Field(
         default=500, ge=1, description="test sentences of whose maps those of the base are held"

@@ -22,10 +22,10 @@ from probes.records.header import ModelRecord
 from probes.statistics.spanning_trees import arborescences, spanning_trees
 
 OF_MAPS = ("statistics", "mean_maps", "n_mean_maps")
-"""What is kept whatever a text consists of."""
+"""Statistics of every text."""
 
 OF_WORDS = ("received", "most", "trees", "links")
-"""What is kept of the words of sentences."""
+"""Statistics of the words of sentences."""
 
 
 _AT_ONCE = 1 << 24
@@ -315,7 +315,7 @@ def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> tor
 
 
 def received(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """What each token is given by all tokens together. Shape (texts, heads, length)."""
+    """Attention that each token gets from all tokens. Shape (texts, heads, length)."""
     return (layout.real[:, None, None].float() @ maps).squeeze(2)
 
 

@@ -41,17 +41,17 @@ STATISTICS = (
     "diagonal",
     "block",
 )
-"""What is kept of each map."""
+"""Statistics of each map."""
 
 
 DIRECTIONS = ("dependent to head", "head to dependent")
-"""Who attends to whom."""
+"""Directions of attention between a word and its head."""
 
 ROLE_DIRECTIONS = ("argument to predicate", "predicate to argument")
-"""The same of links of semantic roles."""
+"""Directions of links of semantic roles."""
 
 TREES = (*DIRECTIONS, "undirected")
-"""How a tree is read from a map."""
+"""Ways to read a tree from a map."""
 
 TOKENS = 16
 """Length of the texts whose maps are averaged, special tokens included."""
@@ -89,18 +89,18 @@ class Choice:
 
     @property
     def kind(self) -> str:
-        """Of baseline."""
+        """Kind of the baseline."""
         return str(self.baseline.axes["baseline"])
 
     @property
     def is_better(self) -> bool:
-        """Whether the head is above its baseline beyond chance."""
+        """True if the head is above its baseline beyond chance."""
         value, p = self.difference.value, self.difference.p
         return value is not None and value > 0 and p is not None and p < ALPHA
 
 
 def _part(row: Row) -> str:
-    """Which attribute of a `Choice` a row is."""
+    """Name of the attribute of a `Choice` that a row becomes."""
     if row.metric == ABOVE:
         return "difference"
     kind = row.axes.get("baseline")
@@ -172,7 +172,7 @@ def grid(heads: pd.DataFrame, metric: str, column: str = "value", **places: Any)
 CLEAR, MIXED = 0.5, 0.2
 
 BOUNDS = (0.4, 0.5, 0.6, 0.7)
-"""What `CLEAR` might be as well; nothing is said of the share of a class that one contradicts."""
+"""Other values for `CLEAR`. A claim on the share of a class has to hold with all of them."""
 
 MASSES = ("vertical", "diagonal", "block")
 

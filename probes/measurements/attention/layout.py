@@ -44,7 +44,7 @@ class Layout:
     segment: torch.Tensor | None = None
 
     def to(self, device: torch.device) -> Layout:
-        """The same on a device."""
+        """A copy on a device."""
         if self.real.device == device:
             return self
         segment = None if self.segment is None else self.segment.to(device)
@@ -161,7 +161,7 @@ class WholeTexts(AttentionCollector):
             self.take_whole(block, of(maps), of(visible))
 
     def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """The same as `take`, for the texts of `layout`."""
+        """Take the texts of `layout`; see `take`."""
         raise NotImplementedError
 
 

@@ -238,7 +238,7 @@ class MixedHeads:
         return int((self.heads != NO_HEAD).sum())
 
     def of(self, part: slice) -> MixedHeads:
-        """The same of some attention heads."""
+        """A copy with some of the attention heads."""
         return MixedHeads(self.maps[part], self.heads)
 
 

@@ -33,7 +33,7 @@ DESCRIBED: dict[str, tuple[str, Place]] = {
     "to itself": ("offset", 0),
     "to the next token": ("offset", 1),
 }
-"""What a tooltip says of a head in any case."""
+"""Measures that every tooltip of a head has: the label, metric and place of each."""
 
 MOST_RELATIONS = 20
 """Relations of the chart, the most frequent ones."""
@@ -70,7 +70,7 @@ def heads_grid(name: str, title: str, metric: str, feature: Place, note: str) ->
 
 @lru_cache(maxsize=8)
 def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, str]]:
-    """Everything about each head, by layer and head."""
+    """Texts of the tooltips of heads, by layer and head."""
     rows = found.records[model].rows
     best_for: dict[str, list[str]] = {}
     for choice in choices(rows):

@@ -1,4 +1,4 @@
-"""What can be right or wrong of a head: relations and trees, each with its baseline."""
+"""Relations and trees that heads are scored on, each with its baseline."""
 
 from __future__ import annotations
 

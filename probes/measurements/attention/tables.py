@@ -40,7 +40,7 @@ ATTENDS = {
     "argument to predicate": "to pred.",
     "predicate to argument": "to arg.",
 }
-"""Who attends to whom, in few letters."""
+"""Short names of directions."""
 
 ABOUT = {
     RELATIONS: "Of each relation the head that is best on dev, and who attends to whom in it: how "
@@ -56,7 +56,7 @@ ABOUT = {
     "to their head in undirected trees. Baseline: the better chain on train. Chance: a random "
     "tree.",
 }
-"""What tables of chosen heads show."""
+"""Notes below tables of chosen heads."""
 
 SIGNS = f"Heads by class: {', '.join(f'{sign} {name}' for name, sign in CLASSES.items())}"
 

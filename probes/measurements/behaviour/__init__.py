@@ -1,1 +1,1 @@
-"""What a model says: probabilities of words under its own language-model head."""
+"""Behaviour of a model: probabilities of words under its own language-model head."""

@@ -187,7 +187,7 @@ def cloze(context: TaskContext) -> Found:
 
 
 def answers(context: TaskContext, questions: Sequence[Question]) -> Answers:
-    """What the model says to questions."""
+    """The model's answers to questions."""
     from probes.extraction.token_scores import TokenScores, scored
     from probes.extraction.views import view_over
 

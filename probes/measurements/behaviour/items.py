@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ItemOptions(Frozen):
-    """What can be set of a measurement of items."""
+    """Options of measurements of items."""
 
     malformed: bool = Field(
         default=False,
@@ -190,7 +190,7 @@ def _is_plain(item: Item) -> bool:
 
 
 def text_in(item: Item, condition: str) -> Text:
-    """What a model reads of an item under a condition."""
+    """Text of an item under a condition, as a model reads it."""
     regions, start = item.texts[condition], item.target
     keep = (start, start + 1) if item.kind == "contexts" else (0, len(regions))
     return Text(regions, keep, written=True)

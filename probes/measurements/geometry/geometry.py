@@ -45,7 +45,7 @@ MOST_SEED = 10**8
 
 
 class GeometryOptions(Frozen):
-    """What can be set."""
+    """Options of `geometry`."""
 
     seed: int = Field(
         default=0, ge=0, le=MOST_SEED, description="seed of random words and of k-means"

@@ -42,7 +42,7 @@ def _there(path: Path) -> Path:
 
 
 class ParallelOptions(Frozen):
-    """What has to be given."""
+    """Options of `parallel`; the file has to be given."""
 
     file: Annotated[Path, AfterValidator(_there), PlainSerializer(sha256)] = Field(
         description="CoNLL-U file of the translations, whose sent_id are those of the corpus"

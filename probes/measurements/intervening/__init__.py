@@ -1,1 +1,1 @@
-"""What a model uses: passes in which something is disabled, or erased."""
+"""Interventions: passes in which a part of the model is disabled, or labels are erased."""

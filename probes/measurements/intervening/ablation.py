@@ -63,7 +63,7 @@ HEAD, ATTENTION, BLOCK = "head", "attention", "block"
 
 
 class AblationOptions(Frozen):
-    """What can be set."""
+    """Options of `ablation`."""
 
     sentences: PositiveInt = Field(
         default=300, description="test sentences, drawn at random, that are read for every head"

@@ -79,7 +79,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
 
 
 class ErasureOptions(Frozen):
-    """What can be set."""
+    """Options of `erasure`."""
 
     sentences: PositiveInt = Field(
         default=300, description="test sentences, drawn at random, that are read for every layer"

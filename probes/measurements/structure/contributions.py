@@ -1,4 +1,4 @@
-"""What each sentence contributes to the scores: edges found, roots found, rank correlations."""
+"""Contributions of sentences to scores: edges found, roots found, rank correlations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Matrix = NDArray[np.float32] | None
 
 @dataclass(frozen=True)
 class Contributions:
-    """Of sentences (s) to the scores of probes (c).
+    """Contributions of sentences (s) to the scores of probes (c).
 
     Attributes:
         hits: gold edges that are found, by distance of the words (see `BINS`). Shape (c, s, bins).
@@ -121,7 +121,7 @@ def predicted_trees(
 
 
 def oriented(heads: Ints, root: int) -> Ints:
-    """The same tree of one sentence, with heads towards another root. Shape (n,)."""
+    """Heads of a sentence's tree, turned towards another root. Shape (n,)."""
     found, word, below = heads.copy(), root, ROOT
     while word != ROOT:
         found[word], word, below = below, int(heads[word]), word

@@ -69,12 +69,12 @@ class Trees:
 
     @cached_property
     def paths(self) -> tuple[WordTree, ...]:
-        """Of the gold trees."""
+        """Paths between the words of the gold trees."""
         return tuple(map(paths, self.heads))
 
     @cached_property
     def control_paths(self) -> tuple[tuple[WordTree, ...], ...]:
-        """Of the control trees of each draw."""
+        """Paths between the words of the control trees of each draw."""
         return tuple(tuple(map(paths, heads)) for heads in self.controls)
 
     @cached_property
