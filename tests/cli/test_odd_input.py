@@ -69,7 +69,7 @@ def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path):
     [
         (
             {s: [(["the", "dog"], ["X", "X"])] for s in ("train", "dev", "test")},
-            "every training example of 'c' has the label 'X', so that there is nothing to tell apart",
+            "every training example of 'c' has the label 'X', so there is nothing to tell apart",
         ),
         ({"train": [(["the", "dog"], ["X", "Y"])]}, "--corpus c: "),
         (
