@@ -348,7 +348,7 @@ class Encoder:
         )
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
-        """One forward pass, as far as the language-model head if the collector reads logits."""
+        """One forward pass, with the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
         if not collector.reads_logits:
             gradients = collector.reads_gradients
