@@ -101,8 +101,8 @@ class TokenScores(Collector):
             piece = window.place - reader.n_prefix + window.first
             row = piece + self._shift[window.text]
             if reader.causal:
-                scored = replace(window, owner=row).part(window.place > 0)
-                found += [scored] if len(scored.place) else []
+                kept = replace(window, owner=row).part(window.place > 0)
+                found += [kept] if len(kept.place) else []
             else:
                 found += self._masked(window, piece, row, reader)
         return found
