@@ -249,7 +249,7 @@ def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     assert not {"nmi", "ami"} & {key[0] for key in rows}
     notes = [note for table in tables(found) for note in table.notes]
     assert any(note.startswith("CKA is too high: ") for note in notes)
-    assert "Clusters against upos: none, as there are no two classes in test." in notes
+    assert "Clusters against upos: none: test has fewer than two classes." in notes
     assert len(rows) > 20
     one = {"a": record_of("geometry", found, 2)}
     assert view_of("geometry", "clusters", one)[1] == {"a": "there is no record of it"}
