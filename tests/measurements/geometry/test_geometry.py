@@ -280,6 +280,6 @@ def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_c
             "CKA by other layer",
         )
     ]
-    assert any("2 sentences are longer than the model's window" in x for x in space.notes)
+    assert any("2 sentences longer than the model's window" in x for x in space.notes)
     assert any(f"{zeros} at layer 0, {zeros} at layer 2" in x for x in space.notes)
     assert not any("Clusters" in note for note in space.notes)
