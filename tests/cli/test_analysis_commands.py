@@ -63,7 +63,7 @@ def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
     arrays = dict(np.load(path.with_suffix(".npz")))
     arrays["predicted"] = np.roll(arrays["predicted"], 1, axis=-1)
     np.savez(tmp_path / "changed.npz", **arrays)
-    with pytest.raises(UserError, match=r"changed\.npz: what is stored here does not give"):
+    with pytest.raises(UserError, match=r"changed\.npz: these arrays do not give"):
         of_all_layers(result, tmp_path / "changed.json")
     (tmp_path / "torn.npz").write_bytes(b"PK")
     with pytest.raises(UserError, match=r"torn\.npz: not readable"):
