@@ -133,7 +133,7 @@ ATTACKS = {
     "sums of no shape": (
         lambda f: change_sums(the(f, "pos-linear-scores"), lambda x: x[:, :, :1]),
         "pos-linear-scores-",
-        "does not give the scores",
+        "do not give the scores",
     ),
     "a p-value": (
         lambda f: change(
