@@ -65,7 +65,7 @@ def test_the_files_pass_their_test_and_run(of, tiny_bert, tmp_path, capsys):
     ("name", "message"),
     [
         ("scores", "this name is taken; choose another."),
-        ("selectivity", "there is a measurement of this name already"),
+        ("selectivity", "this name is taken; choose another."),
         ("standard", "--measurements or --evidence uses this word"),
         ("measurement", "Python or the template uses this name"),
         ("float", "Python or the template uses this name"),
