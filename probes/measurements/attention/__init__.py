@@ -1,1 +1,1 @@
-"""Attention of single heads."""
+"""Attention heads: where they attend, and how well they find relations and trees."""

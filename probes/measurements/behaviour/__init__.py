@@ -1,1 +1,1 @@
-"""Behaviour of a model: probabilities of words under its own language-model head."""
+"""Behaviour: probabilities of words under the model's own language-model head."""

@@ -1,1 +1,1 @@
-"""Interventions: passes in which a part of the model is disabled, or labels are erased."""
+"""Interventions: forward passes in which heads or blocks are disabled, or labels erased."""
