@@ -368,7 +368,7 @@ def test_a_verdict_that_the_twin_earns_is_not_specific_to_training(own, twin, ex
     found = beside_twin(outcome(own), outcome(twin))
     assert found.verdict == expected
     assert found.why == ("why" if twin == "not tested" else f"why; random twin: {twin}")
-    assert "earns the same verdict" in NOTE
+    assert "gets the same verdict" in NOTE
 
 
 def twin_of(record, name="random:m", seed=0):
