@@ -26,6 +26,7 @@ from probes.extraction.encoding import (
     Arrays,
     Reading,
     as_given,
+    begun,
     collect,
     collected,
     read,
@@ -285,6 +286,12 @@ class Prepared:
                     announce_vectors(name, reading.view, found, n_layers, seconds, given=given)
             self._stores[place] = found
         return self._stores[place]
+
+    def begin(self, reading: Reading) -> None:
+        """Cut what is read into shards, unless that has been done."""
+        if reading.missing():
+            with self._explained(reading.collector) as (encoder, batch_tokens):
+                begun(reading, encoder, batch_tokens)
 
     def encode(self, place: Place, shard: int) -> None:
         """Make one shard of a reading, unless another process is making it."""

@@ -247,6 +247,10 @@ class Encoder:
         """The subwords of `texts`."""
         return self.words(texts)
 
+    def batches(self, pieces: Sequence[Pieces], batch_tokens: int) -> list[list[int]]:
+        """Which texts share a batch; see `probes.extraction.padding.plan_batches`."""
+        return plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
+
     def encode(
         self, shard: Shard, pieces: Sequence[Pieces], batch_tokens: int, collector: Collector
     ) -> dict[str, torch.Tensor]:
@@ -264,7 +268,7 @@ class Encoder:
                 attention be computed in another way or has no language-model head.
             NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
-        batches = plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
+        batches = self.batches(pieces, batch_tokens)
         with ExitStack() as stack:
             if isinstance(collector, AttentionCollector):
                 shortest = self._padded(

@@ -19,7 +19,7 @@ from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.extraction.collectors import Collector
 from probes.extraction.interventions import Intervention
-from probes.extraction.shards import Shard, kept_words, row_of_each_text, shards_of
+from probes.extraction.shards import Shard, kept_words, row_of_each_text
 from probes.extraction.sites import Sites
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
@@ -164,7 +164,7 @@ class ModelContext:
 
     @cached_property
     def _shards(self) -> list[Shard]:
-        return shards_of(self.view, self.stored.manifest["words_per_shard"])
+        return self.stored.shards(self.view)
 
     @cached_property
     def _starts(self) -> Ints:
