@@ -17,7 +17,7 @@ from probes.common.errors import NoHeadError, UserError, out_of_memory
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.compute.devices import exact_products
-from probes.compute.memory import default_budget, explain_out_of_memory
+from probes.compute.memory import explain_out_of_memory
 from probes.engines.announcements import announce_record
 from probes.engines.engine import Step
 from probes.engines.prepared import Prepared
@@ -227,7 +227,7 @@ def _task_context(
     probing = Probing(
         data,
         unit.probe,
-        run.config.memory or default_budget(data.device) // run.config.workers,
+        prepared.memory,
         scores,
         read_predictions(run.paths[scores.key]) if scores else None,
         run.config.cache_dir,

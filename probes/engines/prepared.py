@@ -13,7 +13,7 @@ import torch
 
 from probes.common.errors import UserError
 from probes.compute.devices import MAP, pick_device
-from probes.compute.memory import explain_out_of_memory
+from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.engines.announcements import announce_vectors
 from probes.engines.config import RunConfig
 from probes.engines.settings import options_of
@@ -96,6 +96,12 @@ class Prepared:
     def device(self) -> torch.device:
         """Where it computes."""
         return self.run.model.encoder.device
+
+    @cached_property
+    def memory(self) -> int:
+        """Bytes that training may take. Features that are held later do not make it smaller."""
+        config = self.run.config
+        return config.memory or default_budget(self.device) // config.workers
 
     @cached_property
     def notes(self) -> dict[str, str]:

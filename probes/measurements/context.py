@@ -270,20 +270,20 @@ class TaskContext(ModelContext):
 
     def groups(
         self, layers: Sequence[int], n_cells: int, n_concatenated: int = 1
-    ) -> Iterator[tuple[list[int], bool]]:
-        """The layers in groups that fit in memory, and whether to hold their features there.
+    ) -> Iterator[tuple[list[int], int]]:
+        """The layers in groups that fit in memory, and the bytes in which to hold their features.
 
         Args:
             n_cells: see `probes.training.dataset.work_of`.
             n_concatenated: see there.
         """
-        size, hold = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
+        size, room = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
         for first in range(0, len(layers), size):
-            yield list(layers[first : first + size]), hold
+            yield list(layers[first : first + size]), room
 
-    def training_batches(self, layers: Sequence[int], hold: bool = False) -> Batches:
+    def training_batches(self, layers: Sequence[int], room: int = 0) -> Batches:
         """The training split with the task's labels."""
-        return self.data.batches("train", self.data.features(layers, hold)["train"])
+        return self.data.batches("train", self.data.features(layers, room)["train"])
 
     def fits(
         self,
