@@ -98,19 +98,20 @@ class ProbingData:
 
         Args:
             room: bytes of the device's memory in which they may be held; 0 for none. On a CPU they
-                stay there for others who read them, as long as all have room together.
+                stay there for others who read them, as long as all have room together; a file is
+                gone when they are.
         """
-        found = self.standardisation(layers).features
         if self.device.type != "cpu":
+            found = self.standardisation(layers).features
             return {split: held(each) if room else each for split, each in found.items()}
         place = self._place(room)
-        train_and_dev = "train", "dev"
-        about = f"features, {'held' if room else 'in files'}"
 
-        def kept(_: Sequence[int]) -> dict[str, Features]:
-            return {**found, **{split: Kept(found[split], place) for split in train_and_dev}}
+        def kept(layers: Sequence[int]) -> dict[str, Features]:
+            found = self.standardisation(layers).features
+            once = {split: Kept(found[split], place) for split in ("train", "dev")}
+            return {**found, **once}
 
-        return self._derived(about, layers, kept)
+        return self._derived("features", layers, kept) if room else kept(layers)
 
     def _place(self, room: int) -> Memory | Path:
         """Where features are kept on a CPU."""
