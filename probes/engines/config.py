@@ -152,8 +152,8 @@ class RunConfig(Frozen):
         le=512,
     )
     memory: ByteSize | None = setting(
-        "memory for training in each process, such as 2GB (default: a quarter of what is free, "
-        "divided by workers)",
+        "memory for training in each process, such as 2GB (default: half of what is free, a "
+        "quarter on a GPU, divided by workers)",
         None,
         "SIZE",
         ge=1,

@@ -17,7 +17,7 @@ from probes.common.errors import NoHeadError, UserError, out_of_memory
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.compute.devices import exact_products
-from probes.compute.memory import default_budget, explain_out_of_memory
+from probes.compute.memory import explain_out_of_memory
 from probes.engines.announcements import announce_record
 from probes.engines.engine import Step
 from probes.engines.prepared import Prepared
@@ -51,11 +51,8 @@ if TYPE_CHECKING:
     from probes.engines.model_run import ModelRun
 
 
-def plan(prepared: Prepared, steps: Sequence[Step], *, every: bool = False) -> list[Encode]:
-    """The shards that are missing for steps of a model, after checking that all of it is possible.
-
-    Args:
-        every: whether to name those that are there, too.
+def plan(prepared: Prepared, steps: Sequence[Step]) -> dict[Place, Reading]:
+    """What is read for steps of a model, after checking that all of it is possible.
 
     Raises:
         UserError: `--layers` names a layer that the model does not have, `--project` is wider
@@ -78,11 +75,25 @@ def plan(prepared: Prepared, steps: Sequence[Step], *, every: bool = False) -> l
     for step in steps:
         _add_reading(prepared, step.unit, readings)
     require_space(list(readings.values()))
-    return [
-        Encode(run.name, *place, prepared.layers, shard, n_bytes)
-        for place, reading in readings.items()
-        for shard, n_bytes in (reading.sizes() if every else reading.sizes_missing()).items()
-    ]
+    return readings
+
+
+def shards_to_make(prepared: Prepared, steps: Sequence[Step], *, every: bool) -> list[Encode]:
+    """The shards that are missing for steps of a model, whose stores are begun.
+
+    Args:
+        every: whether to name those that are there, too.
+
+    Raises:
+        UserError: see `plan`; or a store cannot be written.
+    """
+    found = []
+    for place, reading in plan(prepared, steps).items():
+        prepared.begin(reading)
+        sizes = reading.sizes_missing(every=every)
+        name, layers = prepared.run.name, prepared.layers
+        found += [Encode(name, *place, layers, shard, size) for shard, size in sizes.items()]
+    return found
 
 
 def expected_memory(prepared: Prepared, units: Sequence[Unit]) -> int:
@@ -216,7 +227,7 @@ def _task_context(
     probing = Probing(
         data,
         unit.probe,
-        run.config.memory or default_budget(data.device) // run.config.workers,
+        prepared.memory,
         scores,
         read_predictions(run.paths[scores.key]) if scores else None,
         run.config.cache_dir,

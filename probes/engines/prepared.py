@@ -13,7 +13,7 @@ import torch
 
 from probes.common.errors import UserError
 from probes.compute.devices import MAP, pick_device
-from probes.compute.memory import explain_out_of_memory
+from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.engines.announcements import announce_vectors
 from probes.engines.config import RunConfig
 from probes.engines.settings import options_of
@@ -26,6 +26,7 @@ from probes.extraction.encoding import (
     Arrays,
     Reading,
     as_given,
+    begun,
     collect,
     collected,
     read,
@@ -95,6 +96,12 @@ class Prepared:
     def device(self) -> torch.device:
         """Where it computes."""
         return self.run.model.encoder.device
+
+    @cached_property
+    def memory(self) -> int:
+        """Bytes that training may take. Features that are held later do not make it smaller."""
+        config = self.run.config
+        return config.memory or default_budget(self.device) // config.workers
 
     @cached_property
     def notes(self) -> dict[str, str]:
@@ -285,6 +292,12 @@ class Prepared:
                     announce_vectors(name, reading.view, found, n_layers, seconds, given=given)
             self._stores[place] = found
         return self._stores[place]
+
+    def begin(self, reading: Reading) -> None:
+        """Cut what is read into shards, unless that has been done."""
+        if reading.missing():
+            with self._explained(reading.collector) as (encoder, batch_tokens):
+                begun(reading, encoder, batch_tokens)
 
     def encode(self, place: Place, shard: int) -> None:
         """Make one shard of a reading, unless another process is making it."""

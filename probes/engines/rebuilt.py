@@ -120,7 +120,7 @@ class RebuiltRun:
         Raises:
             UserError: see `Engine.measure`; or this process would make another record.
         """
-        from probes.engines.measuring import compute, expected_memory, plan
+        from probes.engines.measuring import compute, expected_memory, shards_to_make
 
         run = self._runs[asked.model]
         prepared = self._local.prepared(run)
@@ -129,7 +129,7 @@ class RebuiltRun:
                 run.read_scores_behind(unit)
             stage = Stage([run], asked.measurement)
             todo = [step for step in stage.remaining() if step.unit.of[0] == asked.task]
-            shards = tuple(plan(prepared, todo, every=afresh))
+            shards = tuple(shards_to_make(prepared, todo, every=afresh))
             memory = expected_memory(prepared, [step.unit for step in todo])
             return UnitOutcome("done", run.omissions, shards=shards, memory=memory)
         if isinstance(asked, Encode):

@@ -245,6 +245,10 @@ class Encoder:
         """The subwords of `texts`."""
         return self.words(texts)
 
+    def batches(self, pieces: Sequence[Pieces], batch_tokens: int) -> list[list[int]]:
+        """Which texts share a batch; see `probes.extraction.padding.plan_batches`."""
+        return plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
+
     def encode(
         self, shard: Shard, pieces: Sequence[Pieces], batch_tokens: int, collector: Collector
     ) -> dict[str, torch.Tensor]:
@@ -262,7 +266,7 @@ class Encoder:
                 language-model head or attention maps that the collector needs.
             NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
-        batches = plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
+        batches = self.batches(pieces, batch_tokens)
         with ExitStack() as stack:
             if isinstance(collector, AttentionCollector):
                 shortest = self._padded(

@@ -1,5 +1,7 @@
 """Runs that stop half-way, and how the same command continues them."""
 
+import json
+
 import pytest
 import torch
 from changed_measurement import change_measurement
@@ -19,7 +21,7 @@ def test_a_stopped_encoding_continues_with_the_same_batches(
     error, tiny_bert, tmp_path, capsys, monkeypatch
 ):
     """It is stopped in every third shard, and ends with the numbers of a run that was not."""
-    small_shards(monkeypatch, 400)
+    small_shards(monkeypatch, 64, 30)
     settings = {"tasks": ("pos",), "probes": ("linear",)}
     whole = run(tiny_bert, tmp_path / "whole", batch_tokens=64, **settings)
     encode, forward, begun = Encoder.encode, Encoder._forward, []
@@ -44,7 +46,8 @@ def test_a_stopped_encoding_continues_with_the_same_batches(
             assert len(list(store.glob("*-layer-00"))) == 2 * stop
     capsys.readouterr()
     resumed = run(tiny_bert, tmp_path / "stopped", batch_tokens=4096, **settings)
-    said = "encoding goes on: 4 of 7 shards are there, made with 64 tokens per batch"
+    n_shards = json.loads((store / "manifest.json").read_bytes())["shards"]
+    said = f"encoding goes on: 4 of {n_shards} shards are there, made with 64 tokens per batch"
     assert said in capsys.readouterr().err
     stores = (files_below(tmp_path / name / "cache" / "vectors") for name in ("whole", "stopped"))
     one, other = stores

@@ -33,8 +33,8 @@ def undisturbed(drivers, tiny_bert, corpus, tmp_path_factory):
     assert sum(name.endswith(".npz") for name in found) == 2
     kinds = sorted(name.split("-")[-2] for name in found if "linear" in name and ".json" in name)
     assert kinds == ["scores", "scores", "selectivity", "selectivity"]
-    # Two stores, of three and of four shards.
-    assert sum(name.endswith("manifest.json") for name in found) == 2 + 3 + 4
+    # Two stores, of three and of five shards.
+    assert sum(name.endswith("manifest.json") for name in found) == 2 + 3 + 5
     return found, done["events"], folder
 
 

@@ -205,7 +205,7 @@ def _left_out(found):
     }
 
 
-def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
+def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
     """What attention is given.
 
     Args:
@@ -216,7 +216,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
     sentences = {s.words: s for s in of}
     of_text = text_links((*of.splits["dev"], *of.splits["test"]))
     parts, long_texts = {}, []
-    shards = shards_of(view, words_per_shard)
+    shards = shards_of(view, [i // texts_per_shard for i in range(len(view.texts))])
     assert len(shards) > 1
     for shard in shards:
         kept, its_long = [], []
@@ -233,7 +233,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
             whole = sum(values) if "mean_maps" in name else np.concatenate(values)
             parts.setdefault(name, []).append(whole)
     stored = SimpleNamespace(
-        manifest={"words_per_shard": words_per_shard},
+        shards=lambda view: shards,
         arrays=parts.__getitem__,
         long_texts=long_texts.__getitem__,
     )
