@@ -14,7 +14,6 @@ from probes.common.wording import names_in
 from probes.compute.devices import DType, available_cores, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
-from probes.extraction.windows import Pooling
 from probes.measurements.measurement import EVIDENCE, LEVELS, TRANSFER, Level, get_measurement
 from probes.records.values import Frozen
 from probes.tasks.columns import text_task
@@ -131,7 +130,7 @@ class RunConfig(Frozen):
     overwrite: Overwrite = setting(
         "records to compute: those missing, always all, or never any", "missing"
     )
-    pooling: Pooling = setting("how to pool a word's subwords", "mean")
+    pooling: Literal["mean", "first", "last"] = setting("how to pool a word's subwords", "mean")
     sites: tuple[Site, ...] = setting(
         "where words' vectors are read: block, attention or mlp; each but the first gives tasks of "
         "its own",

@@ -56,9 +56,6 @@ TREES = (*DIRECTIONS, "undirected")
 TOKENS = 16
 """Length of the texts whose maps are averaged, special tokens included."""
 
-MIX_SENTENCES = 2000
-"""Training sentences that mixes of heads are fitted to, by default."""
-
 
 EVERY, NOT_PUNCTUATION = "all", "all but punct"
 """Relations of a word to its head that are no relations of the annotation."""
