@@ -36,7 +36,10 @@ COMMANDS = {
 }
 """What each does. Each is a module in probes/cli/commands with `add_arguments` and `run`."""
 
-SHOWING = "show heads claims leaderboard board compare report figure export".split()
+SHOWING = (
+    *("show", "heads", "claims", "leaderboard", "board"),
+    *("compare", "report", "figure", "export"),
+)
 """Those that read records."""
 
 
