@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ByteSize, Discriminator, Field, Tag, field_validator
+from pydantic import ByteSize, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from probes.common.files import default_cache, default_data_dir
 from probes.common.wording import names_in
@@ -52,6 +52,8 @@ def setting(description: str, default: Any = ..., metavar: str = "", **more: Any
 
 class RunConfig(Frozen):
     """One run of `run_probes.py`. Each field is the flag of the same name, with its help."""
+
+    model_config = ConfigDict(defer_build=True)  # help does without
 
     corpus: tuple[str, ...] = setting(
         "{corpora}; a folder, files or a pattern (.conllu, .jsonl, .csv, .parquet, .txt); or a "

@@ -14,7 +14,7 @@ from probes.common.errors import printable
 class Frozen(BaseModel):
     """A record: its fields cannot be changed, and unknown ones are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 Name = Annotated[str, AfterValidator(printable)]
