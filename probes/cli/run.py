@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -35,9 +36,6 @@ from probes.records.files import has_arrays
 from probes.records.result import Result
 from probes.tables.printing import printer
 from probes.tables.table import Table
-
-_HALF_IMPORTED = (ImportError, AttributeError, KeyError)
-"""What a library raises whose import was interrupted."""
 
 RUNS = "runs"
 """Folder within the results that holds the logs of runs."""
@@ -125,12 +123,17 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
         for run in runs:
             run.announce_stored()
         _compute(runs, engine)
-    except BaseException:
-        # Whatever stops a run, the tables show what it finished; what fails in writing them must
-        # not hide what stopped it.
+    except KeyboardInterrupt:
+        # Whoever stops a run may kill it seconds later, so tables are left to other commands.
+        engine.close()
+        if folders := [str(run.folder) for run in runs if run.results]:
+            progress.say(f"tables of what is done: python -m probes show {shlex.join(folders)}")
+        raise
+    except Exception:
+        # The tables show what was finished; what fails in writing them must not hide the error.
         try:
             _close(runs, engine)
-        except (UserError, OSError, *_HALF_IMPORTED) as error:
+        except (UserError, OSError) as error:
             progress.warn(f"the tables are not written ({described(error)}); run again for them")
         raise
     _close(runs, engine)

@@ -193,6 +193,14 @@ class Encoder:
                 f"--model {name}: this architecture is not supported. For {ids.shape[1]} tokens, "
                 f"its layers give {sorted(shapes)} instead of one vector per token."
             )
+        for layer, state in enumerate(states):
+            # On some machines copies between two GPUs give zeros.
+            if bool((state == state[:1, :1]).all()):
+                raise UserError(
+                    f"--model {name}: layer {layer} has the same vector for all tokens. If its "
+                    "layers are spread over GPUs, copies between these may fail: use one GPU "
+                    "(CUDA_VISIBLE_DEVICES=0), or --device cpu."
+                )
         one, other = (states[-1][row, :-1].float() for row in (0, 1))
         if (one - other).norm() > 1e-2 * one.norm():
             raise UserError(
