@@ -18,7 +18,8 @@ from typing import TypeVar
 
 from probes.extraction.model_names import is_twin_name
 from probes.measurements.columns import values
-from probes.records.files import read_records
+from probes.measurements.validation import validated
+from probes.records.files import read_record, read_records
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
 
@@ -165,7 +166,7 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     unit = escape(path.name.rpartition("scores-")[0]) if same_unit else ""
     names = f"random*/{escape(folder.name)}/{unit}*-????????.json"
     beside = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
-    return twins_of(record, read_records(beside))
+    return twins_of(record, read_records(beside, lambda file: validated(read_record(file), file)))
 
 
 def _is_twin(model: ModelRecord, of: ModelRecord) -> bool:

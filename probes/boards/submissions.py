@@ -20,7 +20,7 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
 from probes.measurements.columns import values
-from probes.measurements.counting import older_records, unique_records
+from probes.measurements.frame import load
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
@@ -77,9 +77,12 @@ def read_submission(folders: Iterable[Path]) -> Submission:
         if not folder.is_dir():
             raise UserError(f"{folder}: there is no such folder; name a folder of results.")
     with infrequent_garbage_collection():
-        records = unique_records(*folders, find=_strictly)
+        strict = {path: record for folder in folders for path, record in _strictly(folder).items()}
+        frame = load(*folders, read=strict.__getitem__, cached=False)
+    records = frame.records()
     reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
-    reasons |= dict.fromkeys(older_records(records), "there is one of a newer definition")
+    older = [path for path, is_older in zip(frame.paths, frame.headers["older"]) if is_older]
+    reasons |= dict.fromkeys(older, "there is one of a newer definition")
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():
         require_sound(record, path)

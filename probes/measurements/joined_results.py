@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from probes.common.errors import UserError
-from probes.common.terminal import progress
 from probes.measurements.columns import subject
-from probes.measurements.counting import marked, newest_records
+from probes.measurements.frame import Frame, Read, load
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.validation import as_result, validated
-from probes.records.files import (
-    find_records,
-    read_record,
-)
+from probes.measurements.plugin_keys import is_current
+from probes.measurements.validation import as_result
+from probes.records.files import read_record
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
 
@@ -23,22 +20,16 @@ from probes.records.result import SCORES, Result
 def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
     """The results among records by their paths, each with the evidence that belongs to it.
 
-    What is of older definitions, or evidence behind other scores, is left out, and so is, with a
-    message, what cannot be read.
+    Evidence behind other scores is left out.
     """
     evidence: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    results: dict[Path, Result] = {}
-    for path, record in newest_records(records).items():
-        try:
-            if isinstance(record := validated(record, path), Result):
-                results[path] = record
-            elif record.probe is not None:
-                evidence[subject(record)].append(record)
-        except UserError as error:
-            progress.say(f"left out {error}")
+    for record in records.values():
+        if record.probe is not None and not isinstance(record, Result):
+            evidence[subject(record)].append(record)
     return {
         path: result.with_evidence(*_ranked(evidence.get(subject(result), ())))
-        for path, result in results.items()
+        for path, result in records.items()
+        if isinstance(result, Result)
     }
 
 
@@ -60,9 +51,23 @@ def _ranked(records: Sequence[Record]) -> list[Record]:
     return sorted(records, key=rank)
 
 
-def find_results(folder: Path) -> dict[Path, Result]:
-    """All results below `folder` by their paths; see `probes.records.files.find_records`."""
-    return joined(find_records(folder))
+def marked(frame: Frame) -> dict[Path, Record]:
+    """The records of a frame; those of older definitions, or of another version, are marked."""
+    older = dict(zip(frame.paths, frame.headers["older"], strict=True))
+    return {
+        path: record.model_copy(update={"older": older[path] or not is_current(record)})
+        for path, record in frame.records().items()
+    }
+
+
+def find_results(folder: Path, read: Read = read_record) -> dict[Path, Result]:
+    """All results below `folder` by their paths, read afresh; see `probes.measurements.frame.load`.
+
+    Args:
+        read: reads a record.
+    """
+    frame = load(folder, read=read, cached=False)
+    return joined(frame.only(~frame.headers["older"]).records())
 
 
 def read_result(path: Path) -> Result:
@@ -74,5 +79,8 @@ def read_result(path: Path) -> Result:
     record = read_record(path)
     if record.measurement != SCORES:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
-    as_result(record, path)
-    return joined(marked({**find_records(path.parent), path: record}))[path]
+    result = as_result(record, path)
+    found = marked(load(path.parent, cached=False))
+    # It may have any name, or be a duplicate.
+    own = result.model_copy(update={"older": not is_current(result)})
+    return joined({path: own, **found})[path]

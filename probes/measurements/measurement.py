@@ -271,7 +271,7 @@ class Measurement:
         Args:
             records: one, or the results of one probe family, all of which have it.
         """
-        from probes.measurements.frame import long_frame
+        from probes.measurements.long_frame import long_frame
 
         own = [each for each in map(self.own, records) if each is not None]
         notes = list(dict.fromkeys(note for record in own for note in record.notes))

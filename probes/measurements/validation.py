@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from probes.measurements.chart_views import require_drawable
-from probes.measurements.columns import WHOLE, columns_of
+from probes.measurements.columns import HEADER_KINDS, WHOLE, values
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.scores import SUMS, read_predictions
 from probes.records.files import has_arrays, read_arrays, unreadable
@@ -62,6 +62,9 @@ def _require_possible(record: Record, path: Path) -> None:
             raise unreadable(path, ValueError(f"{metric}{of_layer} is {value:.6g}"))
 
 
+_WHOLE = [name for name, kind in HEADER_KINDS.items() if kind == WHOLE]
+
+
 def validated(record: Record, path: Path) -> Record:
     """A record that can be one of its measurement; one of scores as a `Result`.
 
@@ -72,11 +75,10 @@ def validated(record: Record, path: Path) -> Record:
         record = as_result(record, path)
     else:
         _require_possible(record, path)
-    columns = columns_of(record).items()
-    whole = [(name, [x.of(record)]) for name, x in columns if x.kind == WHOLE]
-    whole += [("layer", [*record.rows.layer]), ("n", [*record.rows.n])]
-    for name, values in (*whole, ("extent", [*record.extent.values()])):
-        if beyond := [x for x in values if x is not None and abs(x) >= 1 << 63]:
+    numbers = {name: [x] for name, x in zip(_WHOLE, values(record, _WHOLE), strict=True)}
+    numbers |= {"layer": record.rows.layer, "n": record.rows.n, "extent": record.extent.values()}
+    for name, given in numbers.items():
+        if beyond := [x for x in given if x is not None and abs(x) >= 1 << 63]:
             raise unreadable(path, ValueError(f"{name} is {beyond[0]}"))
     return record
 

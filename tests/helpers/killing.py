@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.frame_cache import HEADERS, ROWS
+from probes.measurements.frame import HEADERS, ROWS
 from probes.boards.leaderboard_csv import STATE
 from probes.records.parameters import CACHE
 

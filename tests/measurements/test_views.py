@@ -6,7 +6,7 @@ from drawn import column, data_of
 
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
-from probes.measurements.frame import Findings, labelled_frame, long_frame
+from probes.measurements.long_frame import Findings, labelled_frame, long_frame
 from probes.measurements.pivots import Pivot, Section
 from probes.records.row import Row, Rows
 from probes.statistics.metrics import axis_of, label_of

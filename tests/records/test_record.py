@@ -8,7 +8,7 @@ from changed_measurement import change_measurement
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
-from probes.measurements.counting import unique_records
+from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined, read_result
 from probes.measurements.measurement import Request, Scored, get_measurement
 from probes.records.files import find_records, read_record, write_record
@@ -139,7 +139,8 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
         return variance_rows({}, sd, 1)
 
     def counts():
-        records = find_records(tmp_path)
+        frame = load(tmp_path)
+        records = frame.only(~frame.headers["older"]).records()
         orders = records, dict(reversed(records.items()))
         found = [
             joined(order)[path].row("training_variance", "training_sd").value for order in orders
@@ -205,13 +206,14 @@ def test_duplicates_within_a_folder_and_between_folders(tmp_path, capsys):
     result = read_result(fuller)
     write_record(fuller, with_seeds(result, 2), {})
     # The folder named first; within one folder the most complete.
-    assert list(joined(unique_records(mine, theirs))) == [path]
-    assert list(joined(unique_records(theirs, mine))) == [fuller]
-    assert list(joined(unique_records(tmp_path))) == [fuller]
+    assert list(joined(load(mine, theirs).records())) == [path]
+    assert list(joined(load(theirs, mine).records())) == [fuller]
+    assert list(joined(load(tmp_path).records())) == [fuller]
     assert capsys.readouterr().err.count("left out 1 duplicate result") == 3
     # Evidence is as unique as scores.
-    assert len(unique_records(mine, theirs)) == 2
-    assert all(r.found("training_variance") for r in joined(unique_records(mine, theirs)).values())
+    found = load(mine, theirs).records()
+    assert len(found) == 2
+    assert all(r.found("training_variance") for r in joined(found).values())
 
 
 def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, capsys):
