@@ -24,7 +24,7 @@ from probes.measurements.frame import load
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
-from probes.measurements.validation import require_sound
+from probes.measurements.validation import require_sound, validated
 from probes.records.files import identity, name_of, read_record, record_paths
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, record_key
@@ -81,7 +81,7 @@ def read_submission(folders: Iterable[Path]) -> Submission:
         frame = load(*folders, read=strict.__getitem__, cached=False)
     records = frame.records()
     reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
-    older = [path for path, is_older in zip(frame.paths, frame.headers["older"]) if is_older]
+    older = frame.only(frame.headers["older"]).paths
     reasons |= dict.fromkeys(older, "there is one of a newer definition")
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():
@@ -101,15 +101,15 @@ def _strictly(folder: Path) -> dict[Path, Record]:
     """All records below a folder.
 
     Raises:
-        UserError: one cannot be read, is too large, or its key or name does not follow from what it
-            says.
+        UserError: one cannot be read, has an impossible number or is too large, or its key or name
+            does not follow from what it says.
     """
     found = {}
     for path in record_paths(folder):
         for file in (path, path.with_suffix(".npz")):
             if file.exists() and file.stat().st_size > MOST_BYTES:
                 raise UserError(f"{file}: more than {MOST_BYTES:,} bytes; export with --sums.")
-        record = read_record(path)
+        record = validated(read_record(path), path)
         key = record_key(
             record.inputs,
             record.measurement,

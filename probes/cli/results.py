@@ -358,7 +358,7 @@ def misfit(arguments: Iterable[str]) -> str:
     """
     named = [Path(each.partition("=")[2] or each) for each in arguments]
     folders = [path for path in (*named, Path("results")) if path.is_dir()]
-    for path, record in (load(*folders).records() if folders else {}).items():
+    for path, record in load(*folders).records().items():
         try:
             require_sound(record, path)
         except MISFITS as error:

@@ -152,10 +152,12 @@ def load(
     for number, folder in enumerate(folders):
         part, new = _of_folder(folder, sound, cached=cached, write=write)
         known |= {} if write else new
-        part = replace(part, headers=part.headers.assign(path=_prefix(folder) + part.headers["path"]))
+        names = _prefix(folder) + part.headers["path"]
+        part = replace(part, headers=part.headers.assign(path=names))
         ranks = [number + len(folders) * shipped for shipped in _are_shipped(part.paths)]
         parts.append(replace(part, headers=part.headers.assign(folder=ranks)))
-    headers = pd.concat([part.headers for part in parts], ignore_index=True)
+    tables = [part.headers for part in parts] or [frame_of({}).headers.assign(folder=0)]
+    headers = pd.concat(tables, ignore_index=True)
     headers = headers.sort_values("folder", kind="stable", ignore_index=True)
 
     def rows() -> pd.DataFrame:
@@ -198,9 +200,7 @@ def _unique(frame: Frame) -> Frame:
     is_kept = ~ordered.duplicated(IDENTITY).sort_index()
     pairs = headers[~is_kept].reset_index().merge(headers[is_kept].reset_index(), on=IDENTITY)
     both = ((paths[i], paths[j]) for i, j in zip(pairs["index_x"], pairs["index_y"], strict=True))
-    differing = [
-        (x, y) for x, y in both if content_of(frame.read(x)) != content_of(frame.read(y))
-    ]
+    differing = [(x, y) for x, y in both if content_of(frame.read(x)) != content_of(frame.read(y))]
     if differing:
         duplicates = counted(len(differing), "duplicate result")
         progress.say(f"left out {duplicates} with other content; -v says which")
@@ -276,11 +276,12 @@ def _same(rows: pd.DataFrame) -> pd.DataFrame:
 def _joined(kept: Frame, new: Frame) -> Frame:
     """The records of both, in the order of their paths."""
     headers = pd.concat([kept.headers, new.headers], ignore_index=True)
-    order = sorted(headers.index, key=lambda i: unquote(headers["path"][i], errors="surrogateescape"))
+    paths = [unquote(path, errors="surrogateescape") for path in headers["path"]]
+    order = sorted(range(len(paths)), key=paths.__getitem__)
 
     def rows() -> pd.DataFrame:
-        every = pd.concat([kept.rows, new.rows], ignore_index=True)
-        return every[every["path"].isin(headers["path"])]
+        own = (x.rows[x.rows["path"].isin(x.headers["path"])] for x in (kept, new))
+        return pd.concat(own, ignore_index=True)
 
     return Frame(headers.take(order).reset_index(drop=True), rows)
 

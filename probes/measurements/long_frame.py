@@ -1,4 +1,4 @@
-"""Rows of several records as one frame, with a column for each axis: what tables and charts read."""
+"""Rows of several records as one frame with a column for each axis, for tables and charts."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from stored_replicates import of_all_layers
 
 from probes.boards.board import make_boards, named
 from probes.boards.groups import group
+from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined, marked
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file
-from probes.measurements.frame import load
 from probes.records.header import PlugIn
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, numerics_version, record_key

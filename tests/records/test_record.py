@@ -11,7 +11,7 @@ from probes.common.errors import UserError
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined, read_result
 from probes.measurements.measurement import Request, Scored, get_measurement
-from probes.records.files import find_records, read_record, write_record
+from probes.records.files import read_record, write_record
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, covers, record_key, record_name, united
 from probes.records.row import Row, Rows
@@ -171,7 +171,7 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
 
 def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
-    record = find_records(tmp_path)[path]
+    record = load(tmp_path).records()[path]
     update = {"measurement": "wug", "key": "e" * 64, "rows": Rows.of([Row("a", 1.0)])}
     other = record.model_copy(update={**update, "behind": read_result(path).headline})
     write_record(path.with_name(record_name("pos", "linear", "wug", "e" * 64)), other, {})
@@ -194,7 +194,7 @@ def test_a_file_is_read_by_its_path_whatever_its_name(tmp_path):
 
 def test_evidence_alone_is_no_result(tmp_path):
     path = put(tmp_path, "m", "pos", 9)
-    (beside,) = [p for p in find_records(tmp_path) if p != path]
+    (beside,) = [p for p in load(tmp_path).records() if p != path]
     with pytest.raises(UserError, match=r"a record of training_variance; name that of the scores"):
         read_result(beside)
 
@@ -220,7 +220,7 @@ def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, ca
     for model in ("m", "n"):
         for task in ("pos", "srl"):
             put(tmp_path, model, task, 9, p_best=False)
-    for path in find_records(tmp_path / "m"):
+    for path in load(tmp_path / "m").records():
         content = json.loads(path.read_text())
         # As schema 5 was: nothing of it has to be what it is now.
         path.write_text(json.dumps({"schema_version": 5, "layers": content["rows"]["layer"]}))
