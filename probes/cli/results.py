@@ -24,12 +24,12 @@ from probes.common.wording import counted, listed
 from probes.measurements.frame import load
 from probes.measurements.joined_results import joined, marked
 from probes.measurements.long_frame import long_frame
-from probes.measurements.measurement import get_measurement
+from probes.measurements.measurement import get_measurement, probe_measurements
 from probes.measurements.measurement import measurements as known_measurements
 from probes.measurements.validation import MISFITS, require_sound
 from probes.records.files import or_published, unreadable
 from probes.records.record import Record
-from probes.records.result import Result
+from probes.records.result import SCORES, Result
 from probes.tables.table import Table
 from probes.tasks.builtin import table_order
 
@@ -302,11 +302,14 @@ def _in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
 def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path, Result]:
     """All results below the folders, with their evidence; see `records_below`.
 
+    Nothing else is read.
+
     Raises:
         UserError: a folder does not exist, or there are no results in any of them.
     """
     folders = tuple(folders)
-    found = joined(records_below(folders, older=older))
+    names = [SCORES, *(each.name for each in probe_measurements())]
+    found = joined(records_below(folders, older=older, measurements=names))
     if not found:
         raise no_results(folders)
     return found
@@ -336,7 +339,7 @@ def records_below(
             name = f"name a folder of results{f' with {flag}' * bool(flag)}"
             raise UserError(f"{folder}: there is no such folder; {name}.")
     frame = load(*folders, measurements=measurements)
-    if frame.headers.empty:
+    if frame.headers.empty and measurements is None:
         raise no_results(folders, flag)
     if older:
         return marked(frame)

@@ -63,6 +63,9 @@ ROW_KINDS = {
 FILE_KINDS = {"path": TEXT, "changed": WHOLE, "size": WHOLE}
 """Columns on a record's file. Rows have its path, which says whose they are."""
 
+File = tuple[str, int | None, int | None]
+"""Path, time of change and size."""
+
 HEADERS, ROWS = ".record-headers.parquet", ".record-rows.parquet"
 """Files of the cache, in the folder of results."""
 
@@ -333,19 +336,19 @@ def _name(path: Path, folder: Path) -> str:
 # Frames of records.
 
 
-def numbered(records: Iterable[Record]) -> dict[tuple[str, None, None], Record]:
+def numbered(records: Iterable[Record]) -> dict[File, Record]:
     """Records without files, by their numbers."""
     return {(str(i), None, None): record for i, record in enumerate(records)}
 
 
 def frame_of(
-    records: Mapping[tuple[str, int | None, int | None], Record],
+    records: Mapping[File, Record],
     header: Collection[str] = HEADER_KINDS.keys(),
 ) -> Frame:
     """The frame of records that were `validated`.
 
     Args:
-        records: by path, time of change and size.
+        records: by their files.
         header: columns of headers, if not all.
     """
     lines = [(*file, *values(record, header)) for file, record in records.items()]
