@@ -19,7 +19,6 @@ from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
 from probes.measurements.frame import VERSION, Frame, axes_of, frame_of, load, numbered
 from probes.measurements.measurement import EVIDENCE
-from probes.measurements.validation import validated
 from probes.records.files import file_state, read_record, record_paths
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
@@ -81,7 +80,7 @@ def write_tidy(path: Path, results: Iterable[Result]) -> None:
 
 def _leaderboard_of(results: Iterable[Result]) -> pd.DataFrame:
     records = [record for result in results for record in (result, *result.evidence.values())]
-    return leaderboard(frame_of(numbered(validated(record, Path()) for record in records)))
+    return leaderboard(frame_of(numbered(records)))
 
 
 def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:

@@ -154,7 +154,7 @@ def load(
     parts = []
     for number, folder in enumerate(folders):
         part, new = _of_folder(folder, sound, cached=cached, write=write)
-        known |= {} if write else new
+        known |= new
         names = _prefix(folder) + part.headers["path"]
         part = replace(part, headers=part.headers.assign(path=names))
         ranks = [number + len(folders) * shipped for shipped in _are_shipped(part.paths)]
