@@ -4,7 +4,7 @@ Two scores can be compared if the same question was put to the same text and was
 same probe; then what differs between them is the model. Every purpose below is a list of columns
 of the frame (`probes.measurements.columns`); boards, charts and claims group records by them. What
 is the same measurement is a narrower question, and keys answer it: see
-`probes.records.files.identity`.
+`probes.measurements.frame.IDENTITY`.
 """
 
 from __future__ import annotations

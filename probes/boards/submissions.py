@@ -20,12 +20,12 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
 from probes.measurements.columns import values
-from probes.measurements.frame import load
+from probes.measurements.frame import IDENTITY, load
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
 from probes.measurements.validation import require_sound, validated
-from probes.records.files import identity, name_of, read_record, record_paths
+from probes.records.files import name_of, read_record, record_paths
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, record_key
 from probes.records.result import Result
@@ -88,11 +88,11 @@ def read_submission(folders: Iterable[Path]) -> Submission:
         require_sound(record, path)
     results = joined(counting)
     shown = (each for result in results.values() for each in (result, *result.evidence.values()))
-    used = set(map(identity, shown))
+    used = {values(each, IDENTITY) for each in shown}
     left_off = [
         LeftOff(path, record, reasons[path] or "it stands behind other scores")
         for path, record in records.items()
-        if reasons[path] or identity(record) not in used
+        if reasons[path] or values(record, IDENTITY) not in used
     ]
     return Submission(results, tuple(left_off))
 

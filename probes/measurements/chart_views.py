@@ -47,7 +47,7 @@ def findings_of(
 
     every = {label: given.own(record) for label, record in records.items()}
     own = {label: record for label, record in every.items() if record is not None}
-    without = {x: given.missing_of(records[x]) for x in every.keys() - own}
+    without = {x: given.missing_of(records[x]) for x in every if x not in own}
     return Findings(own, paths, without)
 
 

@@ -73,8 +73,9 @@ VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 2"
 """A cache of another version is not used; to be raised when the same record gives another frame."""
 
 IDENTITY = ["model", "revision", "full_key"]
-"""Columns that are equal for duplicates. The key covers weights or seed, corpus, task and its
-version, probe, vectors, and the measurement with its options."""
+"""Columns that are equal for duplicates. The key covers the weights, or the seed that they were
+drawn with, the corpus, the task and its version (and so the view), the probe's specification,
+pooling, projection and precision, and the measurement with its options."""
 
 DEFINED = ("task", "probe", "measurement")
 """Kinds of things that may be defined again: a task, how it is probed, a measurement. For each, a

@@ -253,19 +253,6 @@ class Index:
         self._known[path] = file_state(path), record
 
 
-Identity = tuple[str, str, str]
-
-
-def identity(record: Record) -> Identity:
-    """What identifies a measurement: the model's name and revision, and the key.
-
-    Two records with the same identity are duplicates. The key covers the weights, or the seed that
-    they were drawn with, the corpus, the task and its version (and so the view), the probe's
-    specification, pooling, projection and precision, and the measurement with its settings.
-    """
-    return record.model.name, record.model.revision, record.key
-
-
 def content_of(record: Record) -> dict[str, Any]:
     """The content of a record, without where, when and with what it was computed.
 
