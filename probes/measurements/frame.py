@@ -153,6 +153,7 @@ def load(
         return known.get(path) or validated(read(path), path)
 
     parts = []
+    folders = tuple(dict.fromkeys(folders))
     for number, folder in enumerate(folders):
         part, new = _of_folder(folder, sound, cached=cached, write=write)
         known |= new
@@ -161,12 +162,18 @@ def load(
         ranks = [number + len(folders) * shipped for shipped in _are_shipped(part.paths)]
         parts.append(replace(part, headers=part.headers.assign(folder=ranks)))
     tables = [part.headers for part in parts] or [frame_of({}).headers.assign(folder=0)]
-    headers = pd.concat(tables, ignore_index=True)
+    headers = pd.concat(tables, ignore_index=True).drop_duplicates("path")
     headers = headers.sort_values("folder", kind="stable", ignore_index=True)
 
     def rows() -> pd.DataFrame:
-        each = zip(folders, (part.rows for part in parts), strict=True)
-        return pd.concat([x.assign(path=_prefix(folder) + x["path"]) for folder, x in each])
+        found: list[pd.DataFrame] = []
+        for folder, part in zip(folders, parts, strict=True):
+            own = part.rows.assign(path=_prefix(folder) + part.rows["path"])
+            # One folder may be in another.
+            for other in found:
+                own = own[~own["path"].isin(other["path"])]
+            found.append(own)
+        return pd.concat(found)
 
     frame = Frame(headers, rows, sound)
     if measurements is not None:

@@ -206,6 +206,12 @@ def test_a_record_with_an_impossible_number_is_left_out(tmp_path, capsys):
     assert said in capsys.readouterr().err
 
 
+def test_folders_that_overlap_give_every_number_once(folder):
+    whole, more = load(folder), load(folder / "m", folder, folder)
+    assert set(more.paths) == set(whole.paths)
+    assert len(more.long(slice(None), [])) == len(whole.long(slice(None), [])) > 0
+
+
 def test_files_may_have_names_that_are_no_text(folder):
     moved = folder / os.fsdecode(b"m \xff % \xc3\xa9")
     (folder / "m").rename(moved)
