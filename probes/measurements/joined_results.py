@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from probes.common.errors import UserError
 from probes.measurements.columns import subject
-from probes.measurements.frame import Frame, Read, load
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.validation import as_result
 from probes.records.files import read_record
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
+
+# Pandas is slow to import.
+if TYPE_CHECKING:
+    from probes.measurements.frame import Frame, Read
 
 
 def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
@@ -66,6 +70,8 @@ def find_results(folder: Path, read: Read = read_record) -> dict[Path, Result]:
     Args:
         read: reads a record.
     """
+    from probes.measurements.frame import load
+
     frame = load(folder, read=read, cached=False)
     return joined(frame.only(~frame.headers["older"]).records())
 
@@ -76,6 +82,8 @@ def read_result(path: Path) -> Result:
     Raises:
         UserError: it cannot be read, or is not a record of scores.
     """
+    from probes.measurements.frame import load
+
     record = read_record(path)
     if record.measurement != SCORES:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
