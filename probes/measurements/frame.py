@@ -105,6 +105,12 @@ class Frame:
         return self.get_rows()
 
     @property
+    def own_rows(self) -> pd.DataFrame:
+        """The rows of these records alone."""
+        own = self.rows["path"].isin(self.headers["path"])
+        return self.rows if own.all() else self.rows[own]
+
+    @property
     def paths(self) -> list[Path]:
         """The files of the records."""
         # Names are quoted as in a URL, since they may have bytes that are no UTF-8.
@@ -152,6 +158,8 @@ def load(
     def sound(path: Path) -> Record:
         return known.get(path) or validated(read(path), path)
 
+    if not folders:
+        return replace(empty := frame_of({}), headers=empty.headers.assign(older=False))
     parts = []
     folders = tuple(dict.fromkeys(folders))
     for number, folder in enumerate(folders):
@@ -161,8 +169,7 @@ def load(
         part = replace(part, headers=part.headers.assign(path=names))
         ranks = [number + len(folders) * shipped for shipped in _are_shipped(part.paths)]
         parts.append(replace(part, headers=part.headers.assign(folder=ranks)))
-    tables = [part.headers for part in parts] or [frame_of({}).headers.assign(folder=0)]
-    headers = pd.concat(tables, ignore_index=True).drop_duplicates("path")
+    headers = pd.concat([part.headers for part in parts]).drop_duplicates("path")
     headers = headers.sort_values("folder", kind="stable", ignore_index=True)
 
     def rows() -> pd.DataFrame:
@@ -173,7 +180,7 @@ def load(
             for other in found:
                 own = own[~own["path"].isin(other["path"])]
             found.append(own)
-        return pd.concat(found)
+        return pd.concat(found) if len(found) > 1 else found[0]
 
     frame = Frame(headers, rows, sound)
     if measurements is not None:
@@ -291,8 +298,9 @@ def _joined(kept: Frame, new: Frame) -> Frame:
     order = sorted(range(len(paths)), key=paths.__getitem__)
 
     def rows() -> pd.DataFrame:
-        own = (x.rows[x.rows["path"].isin(x.headers["path"])] for x in (kept, new))
-        return pd.concat(own, ignore_index=True)
+        # Copies of all rows take time and memory.
+        parts = [x.own_rows for x in (kept, new) if len(x.headers)] or [new.rows]
+        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
     return Frame(headers.take(order).reset_index(drop=True), rows)
 
