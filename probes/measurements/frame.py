@@ -89,7 +89,8 @@ class Frame:
     """Any number of records as two tables, which together are one long frame.
 
     Attributes:
-        headers: a line per record, with the columns `FILE_KINDS` and `HEADER_KINDS`.
+        headers: a line per record, with the columns `FILE_KINDS` and `HEADER_KINDS`, and perhaps
+            ``file``, its path where ``path`` is within a folder.
         get_rows: gives a line per number, with `path` and the columns `ROW_KINDS`; among them may
             be rows of further records.
         read: reads a record.
@@ -105,16 +106,17 @@ class Frame:
         return self.get_rows()
 
     @property
-    def own_rows(self) -> pd.DataFrame:
-        """The rows of these records alone."""
+    def trimmed(self) -> Frame:
+        """The same with the rows of these records alone."""
         own = self.rows["path"].isin(self.headers["path"])
-        return self.rows if own.all() else self.rows[own]
+        return replace(self, get_rows=partial(_same, self.rows[own]))
 
     @property
     def paths(self) -> list[Path]:
         """The files of the records."""
         # Names are quoted as in a URL, since they may have bytes that are no UTF-8.
-        return [Path(unquote(x, errors="surrogateescape")) for x in self.headers["path"]]
+        names = self.headers.get("file", self.headers["path"])
+        return [Path(unquote(x, errors="surrogateescape")) for x in names]
 
     def only(self, chosen: Any) -> Frame:
         """The chosen records."""
@@ -165,14 +167,19 @@ def load(
     for number, folder in enumerate(folders):
         part, new = _of_folder(folder, sound, cached=cached, write=write)
         known |= new
-        names = _prefix(folder) + part.headers["path"]
-        part = replace(part, headers=part.headers.assign(path=names))
+        part = replace(
+            part, headers=part.headers.assign(file=_prefix(folder) + part.headers["path"])
+        )
         ranks = [number + len(folders) * shipped for shipped in _are_shipped(part.paths)]
         parts.append(replace(part, headers=part.headers.assign(folder=ranks)))
-    headers = pd.concat([part.headers for part in parts]).drop_duplicates("path")
+    headers = pd.concat([part.headers for part in parts]).drop_duplicates("file")
+    if len(folders) > 1:
+        headers["path"] = headers["file"]
     headers = headers.sort_values("folder", kind="stable", ignore_index=True)
 
     def rows() -> pd.DataFrame:
+        if len(folders) == 1:
+            return parts[0].rows
         found: list[pd.DataFrame] = []
         for folder, part in zip(folders, parts, strict=True):
             own = part.rows.assign(path=_prefix(folder) + part.rows["path"])
@@ -180,7 +187,7 @@ def load(
             for other in found:
                 own = own[~own["path"].isin(other["path"])]
             found.append(own)
-        return pd.concat(found) if len(found) > 1 else found[0]
+        return pd.concat(found)
 
     frame = Frame(headers, rows, sound)
     if measurements is not None:
@@ -270,7 +277,7 @@ def _of_folder(
     files = {(_name(path, folder), *file_state(path)): path for path in record_paths(folder)}
     known = [*stored.headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
     is_kept = [file in files for file in known]
-    kept = stored if all(is_kept) else stored.only(is_kept)
+    kept = stored if all(is_kept) else stored.only(is_kept).trimmed
     file_of = {files[file]: file for file in sorted(files.keys() - {*known})}
     found = read_records(file_of, read)
     if not found and all(is_kept):
@@ -281,7 +288,7 @@ def _of_folder(
         # What a measurement that is not loaded found is known only in a run that loads it.
         is_loaded = new.headers["measurement"].isin([*loaded_measurements])
         if not all(is_kept) or is_loaded.any():
-            _write(folder, frame if is_loaded.all() else _joined(kept, new.only(is_loaded)))
+            _write(folder, frame if is_loaded.all() else _joined(kept, new.only(is_loaded).trimmed))
         # Records take more memory than their rows as a table.
         frame, found = replace(frame, get_rows=partial(_same, frame.rows)), {}
     return frame, found
@@ -299,7 +306,7 @@ def _joined(kept: Frame, new: Frame) -> Frame:
 
     def rows() -> pd.DataFrame:
         # Copies of all rows take time and memory.
-        parts = [x.own_rows for x in (kept, new) if len(x.headers)] or [new.rows]
+        parts = [x.rows for x in (kept, new) if len(x.headers)] or [new.rows]
         return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
     return Frame(headers.take(order).reset_index(drop=True), rows)
