@@ -22,7 +22,7 @@ from probes.engines.task_choice import Omissions, choose_tasks, require_measurab
 from probes.engines.unit import Measure, State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
 from probes.extraction.windows import window_rule
-from probes.measurements.joined_results import joined
+from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
     TRANSFER,
     Measurement,
@@ -93,7 +93,7 @@ class ModelRun:
     @property
     def stored_results(self) -> dict[Path, Result]:
         """All results of this model and corpus, of earlier runs too."""
-        return joined(self.index.below(self.folder))
+        return find_results(self.folder, self.index.read)
 
     @property
     def evidence(self) -> tuple[str, ...]:
