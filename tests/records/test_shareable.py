@@ -125,7 +125,7 @@ def test_inconsistent_sums_are_named(shared, change):
     arrays = dict(read_arrays(path))
     change(arrays)
     np.savez(path.with_suffix(".npz"), **arrays)
-    with pytest.raises(UserError, match=r"\.npz: .*delete"):
+    with pytest.raises(UserError, match=r"\.npz: .*[Dd]elete"):
         of_all_layers(find_results(shared)[path], path)
 
 

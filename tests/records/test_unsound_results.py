@@ -91,5 +91,5 @@ def test_inconsistent_predictions_are_named(tmp_path, change):
     arrays = dict(read_arrays(path))
     change(arrays)
     np.savez(path.with_suffix(".npz"), **arrays)
-    with pytest.raises(UserError, match=r"\.npz: .*delete"):
+    with pytest.raises(UserError, match=r"\.npz: .*[Dd]elete"):
         of_all_layers(read_result(path), path)

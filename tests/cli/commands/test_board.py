@@ -254,7 +254,8 @@ def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
 
 def test_no_text_of_a_record_changes_the_direction_of_writing(folder, tmp_path):
     update(the(folder, "pos-linear-scores"), "model", revision="\u202e1")
-    update(the(folder, "srl-linear-scores"), "task", metric="\u202e\u0007")
+    path = the(folder, "srl-linear-scores")
+    path.write_text(path.read_text().replace('"accuracy"', r'"\u202e\u0007"'))
     site = tmp_path / "site"
     assert main(["board", str(folder), "--site", str(site)]) == 0
     text = (site / "board.json").read_text(encoding="utf-8")

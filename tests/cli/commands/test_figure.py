@@ -13,6 +13,7 @@ from probes.__main__ import main
 from probes.cli.commands.figure import edges_of
 from probes.data.find import find_corpus
 from probes.measurements.plugins import load_file
+from probes.measurements.structure.options import StructureOptions
 from probes.records.files import write_record
 from probes.records.record import Record
 from probes.records.row import Row, Rows
@@ -209,6 +210,7 @@ def trees(tmp_path, sample):
                 "measurement": "structure",
                 "corpus": record.corpus.model_copy(update=corpus),
                 "arrays": ("trees",),
+                "settings": StructureOptions().model_dump(mode="json"),
             }
         )
         array = more.pop("array", np.concatenate(heads).astype(np.int32))
