@@ -18,9 +18,9 @@ from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.in_memory import NAME, columns_in, in_memory, is_in_memory
 from probes.data.sources import CorpusRequest
-from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyModel, find_models, for_language
-from probes.engines.settings import takes_settings, validate
+from probes.run.config import RunConfig
+from probes.run.inputs import LazyModel, find_models, for_language
+from probes.run.settings import takes_settings, validate
 
 if TYPE_CHECKING:
     import pandas as pd

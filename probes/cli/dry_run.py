@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.engines.engine import Stage, stages_of
-from probes.engines.model_run import ModelRun
-from probes.engines.prepared import Prepared
-from probes.engines.unit import Place, Unit, layers_of
+from probes.run.engine import Stage, stages_of
+from probes.run.model_run import ModelRun
+from probes.run.prepared import Prepared
+from probes.run.unit import Place, Unit, layers_of
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
 from probes.measurements.measurement import Request

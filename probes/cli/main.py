@@ -15,9 +15,9 @@ from probes.common.origin import Origin
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.registered import corpora
-from probes.engines.config import RunConfig
-from probes.engines.inputs import find_models
-from probes.engines.settings import validate
+from probes.run.config import RunConfig
+from probes.run.inputs import find_models
+from probes.run.settings import validate
 from probes.extraction.model_names import VECTORS
 from probes.measurements.measurement import (
     CORPUS,

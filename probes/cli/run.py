@@ -24,10 +24,10 @@ from probes.common.origin import described
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source
-from probes.engines.config import RunConfig
-from probes.engines.engine import Engine, announce, engine_for, refuse_existing, stages_of
-from probes.engines.inputs import LazyModel
-from probes.engines.model_run import ModelRun, model_runs
+from probes.run.config import RunConfig
+from probes.run.engine import Engine, announce, engine_for, refuse_existing, stages_of
+from probes.run.inputs import LazyModel
+from probes.run.model_run import ModelRun, model_runs
 from probes.measurements.measurement import get_measurement
 from probes.measurements.scores import SUMS, read_predictions
 from probes.pages.layers_md import numbers_path, write_numbers, write_tables

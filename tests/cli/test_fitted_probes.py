@@ -14,7 +14,7 @@ from tiny_runs import run
 from transformers import AutoModel, AutoTokenizer
 
 import probes
-import probes.engines.measuring as measuring
+import probes.run.measuring as measuring
 from probes.__main__ import main
 from probes.cli.main import main as run_main
 from probes.data.find import find_corpus

@@ -6,8 +6,8 @@ import pytest
 from tiny_runs import run
 
 from probes.cli.main import main
-from probes.engines.config import RunConfig
-from probes.engines.settings import validate
+from probes.run.config import RunConfig
+from probes.run.settings import validate
 from probes.measurements.measurement import EVIDENCE
 
 pytestmark = pytest.mark.usefixtures("short_schedule")

@@ -8,7 +8,7 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.engines.inputs import LazyCorpus
+from probes.run.inputs import LazyCorpus
 from probes.examples.examples import NotServedError
 from probes.tasks.builtin import tasks
 

@@ -8,7 +8,7 @@ from changed_measurement import change_measurement
 from safetensors import safe_open
 from tiny_runs import run
 
-import probes.engines.measuring as measuring
+import probes.run.measuring as measuring
 from probes.measurements.context import TaskContext
 from probes.measurements.measurement import get_measurement
 from probes.records.files import read_arrays

@@ -15,7 +15,7 @@ import probes
 from probes.__main__ import main as sub_command
 from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
-from probes.engines.settings import validate
+from probes.run.settings import validate
 from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
     CORPUS,

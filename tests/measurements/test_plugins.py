@@ -9,7 +9,7 @@ import pytest
 
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.engines.settings import validate
+from probes.run.settings import validate
 from probes.measurements import plugins
 from probes.measurements.plugins import discover, load_file
 from probes.records.probe_spec import PROBES

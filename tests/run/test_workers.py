@@ -17,10 +17,10 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.engines.config import RunConfig
-from probes.engines.inputs import find_models
-from probes.engines.model_run import model_runs
-from probes.engines.settings import validate
+from probes.run.config import RunConfig
+from probes.run.inputs import find_models
+from probes.run.model_run import model_runs
+from probes.run.settings import validate
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 
@@ -260,7 +260,7 @@ def test_what_workers_cannot_do_is_one_line(tiny_bert, tmp_path):
 
 
 def test_threads_are_shared_among_workers_unless_given(monkeypatch):
-    monkeypatch.setattr("probes.engines.config.available_cores", lambda: 8)
+    monkeypatch.setattr("probes.run.config.available_cores", lambda: 8)
     assert RunConfig().threads_per_process is None
     found = [RunConfig(workers=n).threads_per_process for n in (2, 3, 8, 16)]
     assert found == [4, 2, 1, 1]

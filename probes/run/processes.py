@@ -20,10 +20,10 @@ from tqdm import tqdm
 from probes.common.errors import UserError
 from probes.common.stopping import stopping_at_sigterm
 from probes.common.terminal import progress
-from probes.engines.model_run import ModelRun
-from probes.engines.pool import PoolEngine
-from probes.engines.rebuilt import RunRequest, answer, rebuilt
-from probes.engines.unit import Answer, Asked, Said, UnitOutcome
+from probes.run.model_run import ModelRun
+from probes.run.pool import PoolEngine
+from probes.run.rebuilt import RunRequest, answer, rebuilt
+from probes.run.unit import Answer, Asked, Said, UnitOutcome
 
 _GRACE = 5.0
 """Seconds in which processes put their files in order before they are killed; for a whole container

@@ -14,10 +14,10 @@ import torch
 from probes.common.errors import UserError
 from probes.compute.devices import MAP, pick_device
 from probes.compute.memory import explain_out_of_memory
-from probes.engines.announcements import announce_vectors
-from probes.engines.config import RunConfig
-from probes.engines.settings import options_of
-from probes.engines.unit import Place, Unit
+from probes.run.announcements import announce_vectors
+from probes.run.config import RunConfig
+from probes.run.settings import options_of
+from probes.run.unit import Place, Unit
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import marked_by_pieces
 from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError
@@ -48,7 +48,7 @@ from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
 if TYPE_CHECKING:
-    from probes.engines.model_run import ModelRun
+    from probes.run.model_run import ModelRun
 
 
 def prepare_torch(config: RunConfig) -> None:

@@ -9,8 +9,8 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.data.items import KINDS, Kind
-from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyCorpus
+from probes.run.config import RunConfig
+from probes.run.inputs import LazyCorpus
 from probes.examples.scoring import require_metrics
 from probes.measurements.measurement import Request, corpus_measurements, get_measurement
 from probes.measurements.plugin_keys import plugin_failure

@@ -14,7 +14,7 @@ from probes.common.registry import did_you_mean
 from probes.common.wording import first_fault, quoted
 from probes.data.find import require_known
 from probes.data.sources import Source
-from probes.engines.config import RunConfig, as_several
+from probes.run.config import RunConfig, as_several
 from probes.measurements.measurement import (
     LEVELS,
     TRANSFER,

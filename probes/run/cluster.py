@@ -14,7 +14,7 @@ from probes.common.errors import UserError
 from probes.common.files import default_cache
 from probes.common.stopping import sigterm_kept
 from probes.compute.devices import available_cores
-from probes.engines.config import RunConfig
+from probes.run.config import RunConfig
 
 _PATIENCE = 10.0
 """Seconds until a cluster has to answer."""

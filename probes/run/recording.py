@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 
 from probes import __version__
-from probes.engines.announcements import corpus_counts
-from probes.engines.model_run import ModelRun
-from probes.engines.prepared import Prepared
-from probes.engines.unit import Unit
+from probes.run.announcements import corpus_counts
+from probes.run.model_run import ModelRun
+from probes.run.prepared import Prepared
+from probes.run.unit import Unit
 from probes.measurements.context import ModelContext, PairContext
 from probes.measurements.measurement import Found
 from probes.measurements.plugin_keys import plug_ins_of

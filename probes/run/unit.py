@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from probes.common.errors import UserError
-from probes.engines.config import RunConfig
-from probes.engines.task_choice import Omissions
+from probes.run.config import RunConfig
+from probes.run.task_choice import Omissions
 from probes.measurements.measurement import Measurement, get_measurement
 from probes.measurements.plugin_keys import (
     plugin_failure,

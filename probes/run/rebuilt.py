@@ -16,11 +16,11 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
-from probes.engines.engine import LocalEngine, Stage
-from probes.engines.inputs import find_models
-from probes.engines.model_run import ModelRun, model_runs
-from probes.engines.settings import validate
-from probes.engines.unit import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
+from probes.run.engine import LocalEngine, Stage
+from probes.run.inputs import find_models
+from probes.run.model_run import ModelRun, model_runs
+from probes.run.settings import validate
+from probes.run.unit import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
 from probes.measurements.plugins import discover
 
@@ -120,7 +120,7 @@ class RebuiltRun:
         Raises:
             UserError: see `Engine.measure`; or this process would make another record.
         """
-        from probes.engines.measuring import compute, expected_memory, plan
+        from probes.run.measuring import compute, expected_memory, plan
 
         run = self._runs[asked.model]
         prepared = self._local.prepared(run)

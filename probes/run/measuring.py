@@ -18,11 +18,11 @@ from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.compute.devices import exact_products
 from probes.compute.memory import default_budget, explain_out_of_memory
-from probes.engines.announcements import announce_record
-from probes.engines.engine import Step
-from probes.engines.prepared import Prepared
-from probes.engines.recording import record_of
-from probes.engines.unit import Encode, Ending, Place, Unit, layers_of
+from probes.run.announcements import announce_record
+from probes.run.engine import Step
+from probes.run.prepared import Prepared
+from probes.run.recording import record_of
+from probes.run.unit import Encode, Ending, Place, Unit, layers_of
 from probes.examples.examples import NotServedError
 from probes.extraction.collectors import CollectorError
 from probes.extraction.encoding import Reading, require_space
@@ -48,7 +48,7 @@ from probes.training.dataset import work_of
 from probes.training.memory_plan import least
 
 if TYPE_CHECKING:
-    from probes.engines.model_run import ModelRun
+    from probes.run.model_run import ModelRun
 
 
 def plan(prepared: Prepared, steps: Sequence[Step], *, every: bool = False) -> list[Encode]:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.engines.model_run import ModelRun
-from probes.engines.unit import State, Unit
+from probes.run.model_run import ModelRun
+from probes.run.unit import State, Unit
 from probes.measurements.measurement import get_measurement
 from probes.records.result import SCORES
 
 if TYPE_CHECKING:
-    from probes.engines.prepared import Prepared
+    from probes.run.prepared import Prepared
 
 
 class Step(NamedTuple):
@@ -122,11 +122,11 @@ def engine_for(runs: Sequence[ModelRun]) -> Engine:
     config = runs[0].config
     if config.engine == "ray":
         # Imported here: a newcomer with a laptop has no Ray.
-        from probes.engines.ray_engine import RayEngine
+        from probes.run.ray_engine import RayEngine
 
         return RayEngine(runs)
     if config.workers > 1:
-        from probes.engines.processes import ProcessEngine
+        from probes.run.processes import ProcessEngine
 
         return ProcessEngine(runs)
     return LocalEngine()
@@ -141,7 +141,7 @@ class LocalEngine:
     def measure(self, steps: Sequence[Step]) -> Iterator[Step]:
         """See `Engine`."""
         for _, of_run in groupby(steps, key=lambda step: step.run.name):
-            from probes.engines.measuring import compute, plan
+            from probes.run.measuring import compute, plan
 
             todo, busy = list(of_run), list[Step]()
             prepared = self.prepared(todo[0].run)
@@ -163,7 +163,7 @@ class LocalEngine:
         Raises:
             UserError: there is no such device.
         """
-        from probes.engines.prepared import Prepared, prepare_torch
+        from probes.run.prepared import Prepared, prepare_torch
 
         if run.name not in self._prepared:
             prepare_torch(run.config)

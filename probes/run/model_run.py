@@ -15,11 +15,11 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.data.find import find_corpus
 from probes.data.sources import Source
-from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyCorpus, LazyModel, for_language
-from probes.engines.settings import for_items, options_of
-from probes.engines.task_choice import Omissions, choose_tasks, require_measurable, require_pairs
-from probes.engines.unit import Measure, State, Unit, layers_of
+from probes.run.config import RunConfig
+from probes.run.inputs import LazyCorpus, LazyModel, for_language
+from probes.run.settings import for_items, options_of
+from probes.run.task_choice import Omissions, choose_tasks, require_measurable, require_pairs
+from probes.run.unit import Measure, State, Unit, layers_of
 from probes.extraction.model_files import stored_layers
 from probes.extraction.windows import window_rule
 from probes.measurements.joined_results import joined

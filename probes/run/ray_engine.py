@@ -13,12 +13,12 @@ from typing import Any
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.engines.cluster import alive, caches, connect
-from probes.engines.engine import Step
-from probes.engines.model_run import ModelRun
-from probes.engines.pool import PoolEngine
-from probes.engines.ray_task import Given, Unwritable, compute, record_files, write_records
-from probes.engines.unit import Answer, Asked, Encode, Measure, Said, UnitOutcome
+from probes.run.cluster import alive, caches, connect
+from probes.run.engine import Step
+from probes.run.model_run import ModelRun
+from probes.run.pool import PoolEngine
+from probes.run.ray_task import Given, Unwritable, compute, record_files, write_records
+from probes.run.unit import Answer, Asked, Encode, Measure, Said, UnitOutcome
 
 _THREADS = 4
 """CPU threads of each task, if --threads does not say."""

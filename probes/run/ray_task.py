@@ -15,8 +15,8 @@ from typing import Any
 
 from probes.common.errors import DiskError
 from probes.common.files import default_cache, published
-from probes.engines.rebuilt import RunRequest, answer, rebuilt
-from probes.engines.unit import Answer, Asked, Encode, Measure, UnitOutcome
+from probes.run.rebuilt import RunRequest, answer, rebuilt
+from probes.run.unit import Answer, Asked, Encode, Measure, UnitOutcome
 from probes.extraction.shipped_shards import Files, packed, unpack
 
 Records = Mapping[str, bytes]

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from probes.common.terminal import progress
-from probes.engines.engine import Step
-from probes.engines.model_run import ModelRun
-from probes.engines.rebuilt import RunRequest
-from probes.engines.unit import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
+from probes.run.engine import Step
+from probes.run.model_run import ModelRun
+from probes.run.rebuilt import RunRequest
+from probes.run.unit import Answer, Asked, Encode, FindShards, Measure, Said, UnitOutcome
 from probes.extraction.store import require_room
 
 _MOMENT = 0.2
@@ -20,7 +20,7 @@ _MOMENT = 0.2
 
 
 class PoolEngine(ABC):
-    """An engine (see `probes.engines.engine`) of several workers.
+    """An engine (see `probes.run.engine`) of several workers.
 
     Attributes:
         request: what a worker needs to rebuild the run.

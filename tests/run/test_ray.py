@@ -15,7 +15,7 @@ from tiny_models import save
 import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.engines.ray_task import Unwritable
+from probes.run.ray_task import Unwritable
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "ray_here")]
 
@@ -109,7 +109,7 @@ def test_nodes_that_cannot_run_the_suite_are_named_with_the_reason(
         raise ModuleNotFoundError("No module named 'probes'")
 
     line = flags([tiny_bert], corpus, tmp_path, "--engine", "ray", "--address", cluster.address)
-    monkeypatch.setattr("probes.engines.ray_engine.compute", compute)
+    monkeypatch.setattr("probes.run.ray_engine.compute", compute)
     assert main(line) == 2
     said = capsys.readouterr().err
     assert said.count("a node cannot be written to (no space left); others") == 2
@@ -119,7 +119,7 @@ def test_nodes_that_cannot_run_the_suite_are_named_with_the_reason(
     )
 
     # A cluster that this process is connected with is used without an address, too, and left to it.
-    monkeypatch.setattr("probes.engines.cluster.look", look)
+    monkeypatch.setattr("probes.run.cluster.look", look)
     assert main(flags([tiny_bert], corpus, tmp_path, "--engine", "ray")) == 2
     why = r"the node \S+ cannot run the suite \(ModuleNotFoundError: No module named 'probes'\)"
     assert re.search(f"{why}; install the same software on all nodes", capsys.readouterr().err)
