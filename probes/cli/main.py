@@ -15,9 +15,6 @@ from probes.common.origin import Origin
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.registered import corpora
-from probes.run.config import RunConfig
-from probes.run.inputs import find_models
-from probes.run.settings import validate
 from probes.extraction.model_names import VECTORS
 from probes.measurements.measurement import (
     CORPUS,
@@ -30,6 +27,9 @@ from probes.measurements.measurement import (
 from probes.measurements.plugins import discover
 from probes.records.probe_spec import PROBES
 from probes.records.result import SCORES
+from probes.run.config import RunConfig
+from probes.run.inputs import find_models
+from probes.run.settings import validate
 from probes.tables.printing import DataRow, printer
 from probes.tables.table import Cell, Table, TableRow
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks

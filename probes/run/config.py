@@ -144,6 +144,9 @@ class RunConfig(Frozen):
     )
     engine: Literal["local", "ray"] = setting("where units are computed", "local")
     address: str | None = setting("address of a running Ray cluster, or auto", None, "A")
+    gpus_per_model: int | None = setting(
+        "GPUs of each worker on Ray, over which its model is spread", None, "N", ge=1, le=64
+    )
     threads: int | None = setting(
         "CPU threads of each process (default: torch's choice, or cores / workers)",
         None,

@@ -6,9 +6,9 @@ import pytest
 from tiny_runs import run
 
 from probes.cli.main import main
+from probes.measurements.measurement import EVIDENCE
 from probes.run.config import RunConfig
 from probes.run.settings import validate
-from probes.measurements.measurement import EVIDENCE
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 

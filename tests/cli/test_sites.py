@@ -16,9 +16,9 @@ from probes.boards.leaderboard_csv import COLUMNS
 from probes.boards.ranking_tables import csv_rows, ranked
 from probes.boards.transferability import complete, ranks
 from probes.common.errors import UserError
-from probes.run.settings import validate
 from probes.measurements.joined_results import find_results
 from probes.measurements.plugin_keys import is_current
+from probes.run.settings import validate
 from probes.tasks.task import plain_name
 
 EVERY = "block,attention,mlp"

@@ -6,12 +6,12 @@ import pytest
 import probes
 from probes.common.errors import UserError
 from probes.data.sentence import Corpus, Sentence
-from probes.run.inputs import find_models
 from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
 from probes.extraction.views import Text
+from probes.run.inputs import find_models
 from probes.tasks.task import Example, Task
 
 WORDS = ("The", "old", "Dog", "sees", "a", "Cat")

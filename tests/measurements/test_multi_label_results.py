@@ -13,7 +13,6 @@ from stored_replicates import of_all_layers
 import probes
 from probes.__main__ import main
 from probes.data.find import find_corpus
-from probes.run.inputs import find_models
 from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
@@ -23,6 +22,7 @@ from probes.measurements.scores import gold_of
 from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
 from probes.records.row import Rows
+from probes.run.inputs import find_models
 from probes.tasks.builtin import tasks
 from probes.training.dataset import ProbingData
 
