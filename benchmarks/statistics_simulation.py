@@ -298,7 +298,7 @@ def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tupl
 
 
 def main() -> None:
-    """Print the tables of docs/method.md."""
+    """Print the tables of docs/statistics.md."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sets", type=int, default=1000, help="test sets for intervals")
     parser.add_argument("--sentences", type=int, default=200)

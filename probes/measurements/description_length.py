@@ -70,7 +70,7 @@ def _missing_of(result: Result) -> str:
             where=_OF_TRAIN,
             note="Of the training labels, given the layer's vectors (Voita & Titov 2020). ± half a "
             "95 % interval, of one order of the training sentences; others change codelengths by "
-            "1 to 3 % (docs/method.md). 'Labels alone' is the same code without vectors.",
+            "1 to 3 % (docs/evidence.md). 'Labels alone' is the same code without vectors.",
         ),
         Pivot(
             "learning curve: bits per label after so many training examples",
