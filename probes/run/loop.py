@@ -36,7 +36,7 @@ def make_records(
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch is imported
     stages, ended = list(stages_of(runs)), set[Job]()
     remaining = [stage.remaining() for stage in stages]
-    n_jobs = sum(map(len, remaining)) or sum(len(stage.jobs()) for stage in stages)
+    n_jobs = sum(len(stage.jobs()) for stage in stages)
     with running(engine or engine_for(runs)) as at, progress.bar("run", n_jobs, "record") as bar:
 
         def make(stage: Stage) -> list[Job]:
@@ -51,8 +51,12 @@ def make_records(
             return held
 
         for place, stage in enumerate(stages):
-            clock = time.perf_counter()
-            announce(stage, place, ended)
+            clock, n = time.perf_counter(), len(stage.remaining())
+            bar.total -= len(stage.jobs()) - n  # of which there is nothing to make
+            bar.refresh()
+            if place and n:
+                line = f"stage   {stage.title} · {counted(n, 'record')}"
+                progress.say(line, "stage", measurement=stage.measurement)
             held = make(stage)
             while held and stage.measurement == SCORES:
                 wait_for(runs, held[0])
@@ -62,13 +66,6 @@ def make_records(
                 show(stage)
         while held := [job for stage in stages for job in make(stage)]:
             wait_for(runs, held[0])
-
-
-def announce(stage: Stage, place: int, ended: set[Job]) -> None:
-    """Name a stage but for the first one, with the number of its jobs."""
-    if place and (n := sum(job not in ended for job in stage.remaining())):
-        line = f"stage   {stage.title} · {counted(n, 'record')}"
-        progress.say(line, "stage", measurement=stage.measurement)
 
 
 def wait_for(runs: Sequence[ModelRun], job: Job) -> None:

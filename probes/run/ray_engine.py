@@ -336,7 +336,7 @@ class RayEngine:
         """Let go of an actor whose node cannot be written to."""
         if (node := self._node.pop(actor)) not in self._unwritable:
             self._unwritable.add(node)
-            progress.warn(f"a node cannot be written to ({why}); others compute its units")
+            progress.warn(f"a node cannot be written to ({why}); others make its records")
         self._ray.kill(actor, no_restart=True)
 
     def _show_messages(self) -> None:
