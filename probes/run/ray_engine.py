@@ -163,7 +163,7 @@ class RayEngine:
         nodes = {str(node["NodeID"]): node for node in alive(self._ray)}
         if new := {x: str(nodes[x]["NodeManagerAddress"]) for x in nodes if x not in self._caches}:
             self._caches |= caches(self._ray, self._config, new)
-        room = [node["Resources"] for node in nodes.values()]
+        room = [node["Resources"] for name, node in nodes.items() if name not in self._unwritable]
         gpus, threads = self._gpus(room), self._threads(room)
         per_node = [self._room(node, threads, gpus) for node in room]
         most = sum(per_node)

@@ -157,6 +157,11 @@ def test_nodes_that_share_files_make_everything_once(
     ("asked", "says"),
     [
         (["--address", "auto"], "--address auto: of a Ray cluster; add --engine ray."),
+        (["--gpus-per-model", "2"], "--gpus-per-model 2: on Ray; add --engine ray."),
+        (
+            ["--engine", "ray", "--gpus-per-model", "999"],
+            "--gpus-per-model 999: ",
+        ),
         (
             ["--engine", "ray", "--address", "127.0.0.1:1"],
             "--address 127.0.0.1:1: no cluster answers there",

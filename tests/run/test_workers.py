@@ -69,6 +69,11 @@ def test_any_number_of_workers_finds_the_same(tiny_bert, corpus, tmp_path, write
     assert len(logged(tmp_path / "2", "done")) == len(done)
     assert len(logged(tmp_path / "2", "start")) == 2
 
+    assert main([*again, "--overwrite", "always"]) == 0
+    anew = [event["result"] for event in logged(tmp_path / "2", "done")][len(done) :]
+    assert len(anew) == len(set(anew)) == len(done)
+    assert written(tmp_path / "2") == written(tmp_path / "1")
+
 
 def list_of_records(folder):
     return sorted(path.name for path in (folder / "1" / "results").rglob("*-????????.json"))
