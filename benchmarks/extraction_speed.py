@@ -1,15 +1,15 @@
-"""How near is extraction to what this machine can do, and how far ahead of other ways?
+"""Speed of extraction, relative to the machine's peak and to other implementations.
 
     python benchmarks/extraction_speed.py --data-dir DIR
     python benchmarks/extraction_speed.py --data-dir DIR --bert-base --sentences 400
     python benchmarks/extraction_speed.py --data-dir DIR --sentences 400 --naive
 
-Extraction is timed from words to a whole store: tokenisation, batches, forward passes,
-pooling, writing, checksums. Useful work is 2 × encoder weights (embeddings left out) × unpadded
-tokens. The peak is the median of 2,048³ fp32 products, one after every 0.3 s of extraction and
-not counted in its time, and five before each way; "paired" sets every stretch against the
-product that follows it, since the speed of shared machines varies. Prints a Markdown table of
-medians; ratios are of one run. Leave the machine idle meanwhile.
+Extraction is timed from words to a complete store: tokenisation, batches, forward passes, pooling,
+writing, checksums. Useful work is 2 × encoder weights (without embeddings) × unpadded tokens. The
+peak is the median time of 2,048³ fp32 products: five before each way, and one after every 0.3 s of
+extraction, which is not counted. "Paired" compares each stretch with the product after it, since
+the speed of shared machines varies. Prints a Markdown table of medians; ratios are computed within
+one run. Do not use the machine for anything else meanwhile.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def compare(options: argparse.Namespace, scratch: Path) -> None:
-    """Time every way of extraction in turn, `--repeat` times."""
+    """Time each way of extraction in turn, `--repeat` times."""
     model = bert_base(scratch) if options.bert_base else options.model
     source = find_model(str(model), offline=True)
     encoder = load_encoder(source, device="cpu")
@@ -97,7 +97,7 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
 
 
 def slice_of(texts: Sequence[Text], n: int | None) -> tuple[Text, ...]:
-    """`n` texts of the same distribution of length: every so-manieth by length, in order."""
+    """Sample `n` texts with the same distribution of lengths, in order."""
     if n is None or n >= len(texts):
         return tuple(texts)
     by_length = sorted(range(len(texts)), key=lambda i: len(texts[i].words))
@@ -109,7 +109,7 @@ def slice_of(texts: Sequence[Text], n: int | None) -> tuple[Text, ...]:
 def extraction(
     view: View, encoder: Encoder, scratch: Path, batch_tokens: int, products: Products
 ) -> float:
-    """Seconds from words to a whole store, the products between passes not counted."""
+    """Seconds from words to a complete store, without the products between passes."""
     layers = range(encoder.info.n_layers + 1)
     reading = word_vectors(scratch / "cache", encoder.info, "float32", view, layers)
     forward = encoder._pass
@@ -129,7 +129,7 @@ def extraction(
 
 
 def naive(texts: Sequence[Text], folder: Path) -> float:
-    """Seconds for a loop over batches of 32 in corpus order: word means of all layers, kept."""
+    """Seconds for a loop over batches of 32 in corpus order that keeps word means of all layers."""
     tokenizer, model = (
         AutoTokenizer.from_pretrained(folder),
         AutoModel.from_pretrained(folder).eval(),

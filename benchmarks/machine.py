@@ -1,9 +1,9 @@
-"""What can this machine do? A yardstick for what is timed beside it.
+"""The machine's speed, a yardstick for other timings.
 
     python benchmarks/machine.py
 
-Prints the rates of memory (copies of 512 MB, bytes read and written) and of matrix products of
-2,048³ in float32 and bfloat16 by `torch.mm`; medians of nine.
+Prints the speed of memory (bytes read and written by copies of 512 MB) and of `torch.mm` (2,048³
+products in float32 and bfloat16); medians of nine.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from functools import partial
 import torch
 
 _COPIED = 512 << 20
-"""Bytes of a copy; far more than caches hold."""
+"""Bytes of a copy, far more than caches hold."""
 
 SIDE = 2048
-"""Rows and columns of a product."""
+"""Rows and columns of the matrices."""
 
 
 def main() -> None:
@@ -50,11 +50,11 @@ class Products:
     """Products of 2,048³ between stretches of work.
 
     Args:
-        dtype: what is multiplied.
+        dtype: dtype of the matrices.
 
     Attributes:
-        seconds: of every product.
-        stretches: of the last extraction: its seconds, and those of the product after it.
+        seconds: duration of every product.
+        stretches: durations of each stretch of the last extraction, and of the product after it.
     """
 
     def __init__(self, dtype: torch.dtype = torch.float32) -> None:
@@ -63,7 +63,7 @@ class Products:
         self.seconds: list[float] = []
         self.stretches: list[tuple[float, float]] = []
         self.take()
-        self.seconds.clear()  # the first one finds cold caches
+        self.seconds.clear()  # caches are cold for the first one
         self.begin()
 
     def take(self) -> float:
@@ -80,19 +80,19 @@ class Products:
         return 2 * SIDE**3 / statistics.median(self.seconds)
 
     def begin(self) -> None:
-        """Forget the last extraction, and begin another."""
+        """Begin a new extraction."""
         self.stretches.clear()
         self._clock = time.perf_counter()
 
     def pace(self) -> None:
-        """A product, if the last one is 0.3 s ago."""
+        """Run a product if the last one was 0.3 s ago."""
         stretch = time.perf_counter() - self._clock
         if stretch > 0.3:
             self.stretches.append((stretch, self.take()))
             self._clock = time.perf_counter()
 
     def in_products(self, seconds: float) -> float:
-        """The last extraction's time as a number of products at the rate of the moment."""
+        """Time of the last extraction, as a number of products at the current speed."""
         rest = seconds - sum(stretch for stretch, _ in self.stretches)
         usual = statistics.median(self.seconds)
         return sum(stretch / product for stretch, product in self.stretches) + rest / usual

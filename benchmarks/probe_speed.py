@@ -1,18 +1,18 @@
-"""How much faster are our probes than what a user would write, on the same stored vectors?
+"""Speed of our probes, relative to code that a user would write for the same stored vectors.
 
     python benchmarks/probe_speed.py --corpus ewt --cache-dir CACHE --data-dir DIR
 
-The vectors of `--model` must be in the cache already (run `run_probes.py` once). Two peers:
+The vectors of `--model` must be in the cache already (run `run_probes.py` once). Two peers fit one
+layer after the other, without searching for hyperparameters:
 
-- linear: scikit-learn's `LogisticRegression` (lbfgs, default C, 100 iterations) on
-  standardised fp32 features, one layer after the other;
-- mlp: a PyTorch loop over a `DataLoader` with batches of 64, one layer after the other: the same
-  network, Adam, and as many passes per layer as our full fit. Neither
-  searches for hyperparameters.
+- linear: scikit-learn's `LogisticRegression` (lbfgs, default C, 100 iterations) on standardised
+  fp32 features;
+- mlp: a PyTorch loop over a `DataLoader` with batches of 64: the same network, Adam, and as many
+  passes per layer as our full fit.
 
-All times go from mapped vectors to test scores. In each of `--rounds`, ours (all layers) and the
-peer's at each of `--layers` are timed in turn; the peer's time for all layers is its mean
-over those timed, times their number. Prints medians and the median of the rounds' ratios.
+Times run from mapped vectors to test scores. Each of `--rounds` times our fit of all layers, and
+the peer's at each of `--layers`. The peer's time for all layers is the mean of the timed ones,
+times the number of layers. Prints medians, and the median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> None:
             continue
         spec, ours, theirs = PROBES[family], [], []
         for _ in range(options.rounds):
-            vectors = verified(options, view)  # afresh: nothing derived is left from the last round
+            vectors = verified(options, view)  # anew, without derived arrays of the last round
             layers = list(range(vectors.n_layers))
             clock = time.perf_counter()
             outcome = scores_of(corpus, examples, view, vectors, spec, layers)
@@ -103,7 +103,7 @@ def scores_of(
     spec: ProbeSpec,
     layers: Sequence[int],
 ) -> dict[int, float]:
-    """Accuracy of one fit per layer, as a run measures it."""
+    """Accuracy of one fit per layer, as in a run."""
     cpu = torch.device("cpu")
     data = ProbingData(examples, view, vectors, cpu, project=None)
     unread: dict[str, Any] = dict.fromkeys(("read", "read_changed", "sites"))
@@ -124,7 +124,7 @@ def scores_of(
 
 
 def verified(options: argparse.Namespace, view: View) -> Vectors:
-    """The stored vectors; checksums are outside the timings of either side."""
+    """The stored vectors; neither side's time includes checksums."""
     vectors = stored_vectors(options.cache_dir, options.model, view)
     for layer in range(vectors.n_layers):
         vectors.layer(layer)
@@ -157,7 +157,7 @@ def scikit_learn(
     """Test accuracy × 100 of a logistic regression."""
     features = standardised(layer, rows)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # It says that 100 iterations do not converge.
+        warnings.simplefilter("ignore")  # 100 iterations do not converge
         model = LogisticRegression(max_iter=100).fit(features["train"], labels["train"])
     return 100 * float((model.predict(features["test"]) == labels["test"]).mean())
 
@@ -165,7 +165,7 @@ def scikit_learn(
 def loader_loop(
     layer: Sharded, rows: Mapping[str, Ints], labels: Mapping[str, Ints], spec: ProbeSpec
 ) -> float:
-    """Test accuracy × 100 of an MLP of `spec`'s size."""
+    """Test accuracy × 100 of an MLP of the size in `spec`."""
     torch.manual_seed(0)
     features = {split: torch.from_numpy(x) for split, x in standardised(layer, rows).items()}
     n_classes = int(labels["train"].max()) + 1
@@ -199,7 +199,7 @@ def parse() -> argparse.Namespace:
         "--layers",
         type=lambda text: [int(part) for part in text.split(",")],
         default=[0, 3, 6],
-        help="at which the peers are timed (default: 0,3,6)",
+        help="layers at which the peers are timed (default: 0,3,6)",
     )
     parser.add_argument("--rounds", type=int, default=3)
     return parser.parse_args()

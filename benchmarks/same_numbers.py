@@ -1,14 +1,14 @@
-"""Do two checkouts find the same numbers?
+"""Compares the numbers of two checkouts.
 
     python benchmarks/same_numbers.py BEFORE AFTER --work FOLDER --data-dir DIR [--only NAME …]
     python benchmarks/same_numbers.py … --without NAME
 
-Runs the same commands in both checkouts, with results of their own and one cache for both:
-`sample`; a part of EWT, also with full evidence; structure, geometry and attention of two models;
-the plug-ins of each checkout's own guides. Then it compares every CSV file, digit for digit, and
-the records: each number in a record of BEFORE must be in AFTER's record of the same measurement,
-or in its arrays, in whatever form. `--without` names what AFTER lacks on purpose: measurements,
-metrics, facts, columns of tables. Exits with 1 if anything differs.
+Runs the same commands in both checkouts, with separate results and a shared cache: `sample`; a part
+of EWT, also with full evidence; structure, geometry and attention of two models; the plug-ins of
+each checkout's guides. Then it compares all CSV files digit for digit. Each number in a record of
+BEFORE must also be in AFTER's record of the same measurement, or in the record's arrays.
+`--without` names measurements, metrics, facts and columns that AFTER lacks on purpose. Exits with 1
+if anything differs.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ LEFT_OUT = {"seconds", "suite_version", "provenance", "encoding", "key", "plug_i
 BOTH = ("all-MiniLM-L6-v2", "random:all-MiniLM-L6-v2")
 
 GUIDES = "tense kappa low_rank word_norms seed_agreement head_entropy norm_ratio"
-"""Plug-ins of docs/*.md: a task, a metric, a probe family, measurements."""
+"""Plug-ins in docs/*.md: a task, a metric, a probe family, measurements."""
 
 
 def plug_ins(checkout: Path, folder: Path) -> list[str]:
-    """The examples of a checkout's guides as files, and the options that load them."""
+    """Write the examples of a checkout's guides to files; returns the options that load them."""
     folder.mkdir(parents=True, exist_ok=True)
     options = []
     text = "\n".join(path.read_text("utf-8") for path in sorted((checkout / "docs").glob("*.md")))
@@ -67,7 +67,7 @@ def commands(limit: int) -> dict[str, list[str]]:
 
 
 def main() -> int:
-    """Run, compare, print what differs."""
+    """Run the commands, and print differences."""
     options = parse()
     options.work.mkdir(parents=True, exist_ok=True)
     wanted = commands(options.limit)
@@ -100,13 +100,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=1500, help="sentences of EWT's splits")
     parser.add_argument("--only", nargs="+", help="some of the commands")
     parser.add_argument(
-        "--without", nargs="+", default=(), help="what only BEFORE has, on purpose", metavar="NAME"
+        "--without", nargs="+", default=(), help="names that AFTER lacks on purpose", metavar="NAME"
     )
     return parser.parse_args()
 
 
 def run(checkout: Path, arguments: list[str], options: argparse.Namespace) -> None:
-    """`run_probes.py` of a checkout; what is there already is not computed again."""
+    """Run a checkout's `run_probes.py`; finished results are not computed again."""
     command = [sys.executable, "run_probes.py", *arguments, "--offline"]
     command += ["--cache-dir", str(options.work.resolve() / "cache")]
     command += ["--data-dir", str(options.data_dir.resolve())]
@@ -116,7 +116,7 @@ def run(checkout: Path, arguments: list[str], options: argparse.Namespace) -> No
 
 
 def differences(before: Path, after: Path, left_out: set[str]) -> Iterator[str]:
-    """What two folders of results differ in, a line each."""
+    """Yield a line for each difference between two results folders."""
     for path in sorted(before.rglob("*.csv")):
         yield from of_tables(path, after / path.relative_to(before), left_out)
     for path in sorted(before.rglob("*-????????.json")):
@@ -127,7 +127,7 @@ def differences(before: Path, after: Path, left_out: set[str]) -> Iterator[str]:
 
 
 def of_tables(path: Path, other: Path, left_out: set[str]) -> Iterator[str]:
-    """Rows that one CSV file has and the other lacks."""
+    """Yield rows that only one of two CSV files has."""
     if not other.exists():
         yield f"{other}: missing"
         return
@@ -147,7 +147,7 @@ def of_tables(path: Path, other: Path, left_out: set[str]) -> Iterator[str]:
 
 
 def of_records(path: Path, other: Path, left_out: set[str]) -> Iterator[str]:
-    """Numbers of a record that the other lacks."""
+    """Yield numbers of a record that the other one lacks."""
     record = json.loads(path.read_text(encoding="utf-8"))
     if record["measurement"] in left_out:
         return
@@ -162,7 +162,7 @@ def of_records(path: Path, other: Path, left_out: set[str]) -> Iterator[str]:
 
 
 def wanted(record: dict[str, Any], left_out: set[str]) -> list[Any]:
-    """A record without the rows whose metric is left out."""
+    """A record without the rows of metrics in `left_out`."""
     rows = record.pop("rows")
     metric = rows.get("metric", [])
     if isinstance(metric, dict):
@@ -173,7 +173,7 @@ def wanted(record: dict[str, Any], left_out: set[str]) -> list[Any]:
 
 
 def numbers(value: Any, left_out: set[str]) -> Iterator[float]:
-    """All numbers in a JSON value that are not integers."""
+    """All non-integer numbers in a JSON value."""
     if isinstance(value, dict):
         for name, each in value.items():
             if name not in left_out:

@@ -1,16 +1,16 @@
-"""How often intervals cover a known truth, and tests separate what is equal, in simulations.
+"""Simulations of the coverage of intervals and of false positives of tests.
 
     python benchmarks/statistics_simulation.py
 
-Intervals: sentences have 5 to 30 words and a difficulty of their own, so that their words are not
-independent. The truth is the metric of a test set two hundred times as large.
+Intervals: sentences have 5 to 30 words and differ in difficulty, so that words of a sentence are
+not independent. The truth is the metric of a test set two hundred times as large.
 
-Tests: layers of one model, or models, are equally good. The score of each is the truth, plus what
-its training and what the test sample happen to add; the deviation over trainings is estimated from
-as many further fits as the suite makes.
+Tests: all layers, or all models, are equally good. Each score is the truth plus noise from training
+and from the test sample. The deviation over trainings is estimated from as many extra fits as the
+suite makes.
 
-Losses: a head is disabled, and the loss of each piece changes. Heads: none of them matters, and one
-is chosen by what it costs.
+Losses: disabling a head changes the loss of each piece. Heads: no head matters, and the costliest
+one is chosen.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ METRICS = {
     "nspr": (0.91, 0.97),
     "corpus_spearman": (0.91, 0.97),
 }
-"""Metric → bounds between which the coverage of its 95 % interval must lie."""
+"""Bounds for the coverage of each metric's 95 % interval."""
 
 TAGS = ("B-NP", "B-VP", "I-NP", "I-VP", "O")
 _SHARES = np.array([0.25, 0.1, 0.3, 0.1, 0.25])
@@ -51,7 +51,7 @@ _N_RESAMPLES = 500
 def simulate(
     metric: str, n_sentences: int, rng: np.random.Generator
 ) -> tuple[Gold, NDArray[np.generic]]:
-    """A test set, and predictions (n,) of a system of fixed quality on it."""
+    """Simulate a test set, and predictions (n,) of a system of fixed quality."""
     lengths = rng.integers(5, 31, n_sentences)
     sentence = np.repeat(np.arange(n_sentences), lengths)
     n = len(sentence)
@@ -73,13 +73,13 @@ def simulate(
 
 @cache
 def truth(metric: str) -> float:
-    """The metric of the system on a test set so large that its error does not matter."""
+    """The system's score on a test set so large that the error does not matter."""
     gold, given = simulate(metric, 40_000, np.random.default_rng(10_000))
     return float(metrics.get(metric)(gold, given[None])[0])
 
 
 def coverage(metric: str, n_sets: int, n_sentences: int) -> float:
-    """Share of simulated test sets whose 95 % interval holds the truth."""
+    """Share of simulated test sets whose 95 % interval contains the truth."""
     hits = 0
     for number in range(n_sets):
         gold, given = simulate(metric, n_sentences, np.random.default_rng(number))
@@ -91,15 +91,15 @@ def coverage(metric: str, n_sets: int, n_sentences: int) -> float:
 
 @dataclass(frozen=True)
 class Design:
-    """What is compared, and how training variance is measured.
+    """Compared results, and how training variance is measured.
 
     Attributes:
-        n_results: models, each with a deviation of its own.
-        n_layers: layers of each that are compared.
-        measured: layers at which further fits are made.
-        fits: further fits at each.
-        n_clusters: test documents.
-        unequal: whether their sizes are as different as those of a web corpus.
+        n_results: number of models, each with its own deviation.
+        n_layers: number of compared layers of each model.
+        measured: number of layers with extra fits.
+        fits: number of extra fits at each.
+        n_clusters: number of test documents.
+        unequal: whether documents differ in size as in a web corpus.
     """
 
     n_results: int
@@ -126,11 +126,11 @@ DESIGNS = {
 
 
 def false_separations(name: str, ratio: float, n_sets: int) -> float:
-    """Share of simulations in which a test separates any two of equally good layers or models.
+    """Share of simulations in which a test separates two equally good layers or models.
 
     Args:
-        name: of one of `DESIGNS`.
-        ratio: the deviation over trainings in standard errors of the test score.
+        name: one of `DESIGNS`.
+        ratio: deviation over trainings, in standard errors of the test score.
     """
     design = DESIGNS[name]
     n_cells = design.n_results * design.n_layers
@@ -141,8 +141,8 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
         rng = np.random.default_rng(number)
         words = np.exp(1.1 * rng.standard_normal(design.n_clusters)) if design.unequal else 1.0
         words = np.broadcast_to(words, design.n_clusters)
-        # Half of what varies is common to all cells, since they share the text; what varies by
-        # document grows with it, what varies by word with its root.
+        # Cells share the text, so half of the variation is common. Variation by document grows with
+        # document size, variation by word with the square root of that size.
         shared, own, by_word = (
             rng.standard_normal((design.n_clusters, n)) for n in (1, n_cells, n_cells)
         )
@@ -168,17 +168,17 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
 
 
 FLOORS = {"layer 0": (True, 0), "a rule": (False, 1), "layer 0 and two rules": (True, 2)}
-"""Floor → whether layer 0 is as good as the layers, and how many rules are."""
+"""By floor: whether layer 0 is as good as the layers, and how many rules are."""
 
 
 def false_floors(name: str, n_documents: int, ratio: float, n_sets: int) -> float:
-    """Share of simulations in which any of four equal layers seems above an equal floor.
+    """Share of simulations in which one of four layers seems to beat an equal floor.
 
-    Rules vary with training as layers do, and each has a deviation over five samples of its own.
+    Rules vary with training as layers do; each has a deviation over five samples.
 
     Args:
-        name: of one of `FLOORS`.
-        ratio: the deviation over trainings in standard errors of the test score.
+        name: one of `FLOORS`.
+        ratio: deviation over trainings, in standard errors of the test score.
     """
     (first, n_rules), n_layers = FLOORS[name], 4
     draws, n_cells, wrong = resample(n_documents).astype(np.float64), n_layers + n_rules, 0
@@ -208,12 +208,12 @@ def false_floors(name: str, n_documents: int, ratio: float, n_sets: int) -> floa
 def false_effects(n_draws: int, ratio: float, n_sets: int, n_layers: int = 7) -> float:
     """Share of simulations in which a control of erasure differs from other draws of itself.
 
-    One draw stands in the place of the labels, at each of the layers, all tested together.
+    One draw takes the place of the labels. All layers are tested together.
 
     Args:
-        n_draws: of the control that it is compared with; of 1 no variance is known.
-        ratio: the deviation over draws in standard errors of the difference of two draws; at
-            layers it is from half to twice that.
+        n_draws: number of draws of the control; the variance is unknown for 1.
+        ratio: mean deviation over draws, in standard errors of the difference of two draws; layers
+            have half to twice that.
     """
     draws = resample(200).astype(np.float64)
     pairs = [(layer, n_layers + layer) for layer in range(n_layers)]
@@ -245,17 +245,18 @@ LOSSES = {
     "all pieces, 1 % trimmed on each side": (15, 0.01),
     "all pieces, 5 % trimmed on each side": (15, 0.05),
 }
-"""Estimator → pieces of a sentence on average, and the share that is trimmed."""
+"""By estimator: average number of pieces per sentence, and the trimmed share."""
 
 
 def loss_of_pieces(name: str, increase: float, n_sets: int) -> tuple[float, float]:
-    """How often the interval of a mean increase of loss covers the truth, and lies above 0.
+    """Share of intervals of a mean loss increase that cover the truth, and that lie above 0.
 
-    In 300 sentences most changes are small, with heavy tails, and one piece in fifty loses more: so
-    a head of a Gemma of 270 M parameters changes the loss of EWT (mean .046, median .006).
+    In 300 sentences, most changes are small, with heavy tails, and one piece in fifty loses more. A
+    head of a Gemma model with 270 M parameters changes the loss on EWT in this way (mean .046,
+    median .006).
 
     Args:
-        name: of one of `LOSSES`.
+        name: one of `LOSSES`.
         increase: the true mean, in nats.
     """
     (length, trimmed), covered, found = LOSSES[name], 0, 0
@@ -275,12 +276,12 @@ def loss_of_pieces(name: str, increase: float, n_sets: int) -> tuple[float, floa
 
 
 def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tuple[float, float]:
-    """How often the interval of the head that costs most excludes 0, though no head matters.
+    """Share of intervals of the costliest head that exclude 0, though no head matters.
 
     Disabling a head makes one word in a hundred right, and as many wrong.
 
     Returns:
-        for the head that costs most on the same sentences, and for the one that does on others.
+        shares for a head chosen on the same sentences, and for one chosen on others.
     """
     split, wrong = by_sentence(n_sentences), np.zeros(2)
     for number in range(n_sets):

@@ -1,4 +1,4 @@
-"""Small utilities used by data/, tasks/ and every room of probes/; imports none of them."""
+"""Small utilities for data/, tasks/ and every room of probes/, none of which it imports."""
 
 if not __name__.startswith("probes."):
     raise ImportError("this folder is probes.common: use `from probes import …`")

@@ -1,6 +1,6 @@
-"""What a script, a notebook, or a module that one of these imports has registered.
+"""Registry entries defined in a script, a notebook, or a module that one of these imports.
 
-The user's own modules that code imports determine results as it does.
+Their digests include the user's own modules that their code imports.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from probes.common.files import sha256
 from probes.common.origin import Origin, described
 
 _run = 0
-"""The number of the run, by which digests are kept."""
+"""Number of the run; digests are kept for one run."""
 
 _STARTED = time.time()
-"""A module whose file has changed since may be in use as it was before."""
+"""If the file of a module is newer, the loaded module may be an older version."""
 
 
 def begin_run() -> None:
-    """Make new digests: what entries refer to may have changed since the last run."""
+    """Forget digests, since code may have changed since the last run."""
     global _run
     _run += 1
 
 
 @dataclass
 class Defined:
-    """An entry of a registry that no file of `--include` and no entry point has brought.
+    """A registry entry that comes neither from `--include` nor from an entry point.
 
     Attributes:
-        module: the module that registered it.
-        file: its file; None in a session.
-        entry: what it registered.
-        on_removal: to be called when the entry is replaced.
+        module: the module that registered the entry.
+        file: the module's file; None in an interactive session.
+        entry: the registered object.
+        on_removal: called when the entry is replaced.
     """
 
     module: str
@@ -58,12 +58,12 @@ class Defined:
 
     @classmethod
     def here(cls, entry: object, on_removal: Callable[[], object]) -> Defined | None:
-        """As registered by the module whose code is running; None if that is the suite's own."""
+        """Make an entry of the running module; None if the suite itself registers it."""
         frame = sys._getframe(1)
         while (module := str(frame.f_globals.get("__name__"))).partition(".")[0] == "probes":
             assert frame.f_back is not None
             frame = frame.f_back
-        if module == "importlib._bootstrap":  # which is running a module of the suite
+        if module == "importlib._bootstrap":  # it is importing a module of the suite
             return None
         file = frame.f_globals.get("__file__")
         return cls(module, Path(file).resolve() if file else None, entry, on_removal)
@@ -75,21 +75,21 @@ class Defined:
         return str(self.file.relative_to(here) if self.file.is_relative_to(here) else self.file)
 
     def origin(self, what: str) -> Origin:
-        """Its origin, the same throughout a run.
+        """Origin of the entry, computed once per run.
 
         Args:
-            what: what messages call it.
+            what: name of the entry in messages.
 
         Raises:
-            UserError: a part of what it depends on has no digest.
+            UserError: something that the entry depends on has no digest.
         """
         if self._made is None or self._made[0] != _run:
             try:
                 digest = digest_of(self.entry, self.file.parent if self.file else Path.cwd())
             except Exception as error:  # pickling calls code of all kinds
                 raise UserError(
-                    f"{what} of {self} depends on what has no digest ({described(error)}), so that "
-                    "changes would go unnoticed; move it to a file of its own, and give that as "
+                    f"{what} of {self} depends on something without a digest ({described(error)}), "
+                    "so changes would go unnoticed. Move it to its own file, and pass that as "
                     "include=."
                 ) from error
             roots = (self.file,) if self.file else ()
@@ -101,22 +101,22 @@ def digest_of(entry: object, folder: Path) -> str:
     """SHA-256 of an object, and of the user's own modules that its code refers to.
 
     The pickler of `datasets.fingerprint.Hasher` writes functions and classes of a script or a
-    notebook with their code and all globals that it refers to. Those of modules it writes by name,
-    so the files of modules are added.
+    notebook with their code and all globals in it. Functions and classes of modules are written by
+    name only, so the files of these modules are added.
 
     Args:
-        folder: where modules are searched for first.
+        folder: the folder to search first for modules.
     """
     from datasets.utils._dill import Pickler
 
     words: set[str] = set()
 
     class Noting(Pickler):  # type: ignore[misc]
-        """Notes all names and texts; some are names of modules."""
+        """Collects all strings, some of which are names of modules."""
 
         def save(self, obj: Any, save_persistent_id: bool = True) -> None:
             if isinstance(obj, (FunctionType, type)) and obj.__module__ == "__mp_main__":
-                obj.__module__ = "__main__"  # as the process is called that started this one
+                obj.__module__ = "__main__"  # its name in the parent process
             if isinstance(obj, ModuleType):
                 obj = obj.__name__
             if isinstance(obj, str):
@@ -135,22 +135,22 @@ def digest_of(entry: object, folder: Path) -> str:
     for name, path in sorted(_modules(words, folder).items()):
         digest.update(f"{name} {sha256(path)}\n".encode())
         if name in sys.modules and path.stat().st_mtime > _STARTED:
-            # Which text is in use is not known: what is measured with it holds for this session.
+            # The loaded version is unknown, so the digest is valid only for this session.
             digest.update(f"{_STARTED} {id(sys.modules[name].__spec__)}\n".encode())
     return digest.hexdigest()
 
 
 _UNSEEN = (builtins.eval, builtins.exec, builtins.globals, builtins.__import__)
-"""By these, code refers to what it does not name."""
+"""Functions through which code depends on objects that it does not name."""
 
 _COMPILED = ("__pydantic_core_schema__", "__pydantic_validator__", "__pydantic_serializer__")
-"""Made from the fields of a class, with its address in memory."""
+"""Attributes of pydantic classes that contain addresses in memory."""
 
 
 def _modules(words: set[str], folder: Path) -> dict[str, Path]:
     names = [word for word in words if all(map(str.isidentifier, word.split(".")))]
     found = own_modules(names, folder)
-    # A function that says "from package import module" has these as two names.
+    # In a function, "from package import module" gives two names.
     inner = [f"{package}.{name}" for package in found for name in names]
     return own_modules([*names, *inner], folder)
 
@@ -164,27 +164,27 @@ _NOT_OWN += [
 
 
 def own_imports(file: Path, content: bytes) -> dict[str, Path]:
-    """The user's own modules that a file imports, and those that these import.
+    """The user's own modules that a file imports, directly or indirectly.
 
-    Found are import statements, also within functions; modules of the standard library, of
-    installed packages and of the suite are left out.
+    Import statements within functions count. Modules of the standard library, of installed packages
+    and of the suite do not.
 
     Args:
-        file: the file, beside which modules are searched for first.
-        content: what is in it.
+        file: the file; its folder is searched first for modules.
+        content: the content of the file.
 
     Returns:
-        files by names of modules.
+        files by module name.
     """
     return own_modules(_imported(content, ""), file.parent)
 
 
 def own_modules(names: Iterable[str], folder: Path) -> dict[str, Path]:
-    """The user's own modules of these names, and those that they import.
+    """The user's own modules among `names`, and those that they import.
 
     Args:
-        names: some may be no modules.
-        folder: where modules are searched for first.
+        names: names, of modules or of anything else.
+        folder: the folder to search first for modules.
     """
     found: dict[str, Path] = {}
     todo = [iter(names)]
@@ -203,17 +203,17 @@ def own_modules(names: Iterable[str], folder: Path) -> dict[str, Path]:
 
 
 def _is_own(file: Path) -> bool:
-    """Whether a file belongs neither to Python, to an installed package nor to the suite."""
+    """Whether a file is outside of Python, installed packages and the suite."""
     packages = {"site-packages", "dist-packages"} & set(file.parts)
     return not packages and not any(map(file.is_relative_to, _NOT_OWN))
 
 
 def _imported(content: bytes, package: str) -> Iterator[str]:
-    """What code may import: packages before what is in them; some names are no modules."""
+    """Yield names that code may import, packages before their members; not all are modules."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):
-        return  # whoever runs the code says so
+        return  # running the code raises the error
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -243,7 +243,7 @@ def _find(name: str, folder: str) -> ModuleSpec | None:
 
 
 def _installed_for_editing(top: str) -> ModuleSpec | None:
-    """A module that no folder of `sys.path` has, such as one of ``pip install --editable``."""
+    """Find a module outside `sys.path`, such as one from ``pip install --editable``."""
     try:
         return find_spec(top)
     except ValueError:  # a module without a specification, such as `__main__`

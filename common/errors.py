@@ -8,9 +8,9 @@ import errno
 class UserError(Exception):
     """An error that the user can fix.
 
-    The message is one line: what is wrong, where (file, line, value), and what to do.
-    The command line prints it without a traceback and exits with status 2. Unprintable
-    characters, such as a line break in a name, are escaped.
+    The message is one line: what is wrong, where (file, line, value), and what to do. The command
+    line prints it without a traceback and exits with status 2. Unprintable characters, such as a
+    line break in a name, are escaped.
     """
 
     def __init__(self, message: str) -> None:
@@ -18,20 +18,20 @@ class UserError(Exception):
 
 
 class NoHeadError(UserError):
-    """A model has no language-model head, or none whose weights are in its files."""
+    """A model has no language-model head, or its files lack the weights of one."""
 
 
 class DiskError(UserError):
-    """A file cannot be written where it belongs; elsewhere it may be."""
+    """A file cannot be written to its folder; another folder may work."""
 
 
 def printable(text: str) -> str:
-    """`text` with unprintable characters and changes of direction escaped."""
+    """Escape unprintable characters and changes of text direction."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def printable_lines(text: str) -> str:
-    """A text whose lines are `printable`; line breaks stay."""
+    """Make each line of a text `printable`; line breaks stay."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
@@ -50,8 +50,8 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether an error means that memory ran out, on a device or in main memory."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    # Neither torch's CPU allocator nor Python, when it starts threads or maps libraries, has an
-    # exception type for this.
+    # Torch's CPU allocator has no exception type for this, nor has Python when it starts threads or
+    # maps libraries.
     message = str(error).lower()
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError | ImportError)

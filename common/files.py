@@ -17,7 +17,7 @@ from probes.common.errors import DiskError, UserError
 
 _TEMPORARY = ".part-"
 _STALE = 3600.0
-"""Seconds without a write after which a temporary file must come from a run that was killed."""
+"""A temporary file without a write for so many seconds comes from a killed run."""
 
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{p}{n}" for p in ("com", "lpt") for n in range(10))}
 
@@ -65,9 +65,9 @@ def decoded(content: bytes, place: str) -> str:
 def folder_name(name: str) -> str:
     """A readable folder name, unique for each name on any file system.
 
-    ``org/model`` becomes ``org--model``. A name that needs any other change, or that has capital
-    letters (some file systems ignore case), gets a short digest of the original appended. Device
-    names reserved by Windows get an underscore in front.
+    ``org/model`` becomes ``org--model``. If a name needs any other change, or has capital letters
+    (some file systems ignore case), a short digest of the original is appended. Device names
+    reserved by Windows get an underscore in front.
     """
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace("/", "--")).strip(".-")[:100] or "_"
     if slug.partition(".")[0].lower() in _RESERVED:
@@ -124,8 +124,7 @@ def sweep_temporaries(folder: Path, older_than: float = _STALE) -> None:
     """Delete temporary files that killed runs left in `folder`.
 
     Args:
-        older_than: least number of seconds since the last write; 0 if no other process can be
-            writing.
+        older_than: minimum number of seconds since the last write; 0 if no other process writes.
     """
     for path in folder.glob(f"{_TEMPORARY}*"):
         with contextlib.suppress(OSError):  # another run deleted it first
@@ -147,7 +146,7 @@ def require_writable(folder: Path) -> None:
 
 
 def require_parent(path: Path) -> None:
-    """Check that the folder in which `path` is to be written exists.
+    """Check that the folder of `path` exists.
 
     Raises:
         UserError: it does not.

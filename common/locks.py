@@ -1,7 +1,7 @@
 """Locks between processes.
 
-The holder of a lock deletes its file before releasing it. This is safe because `filelock`, once it
-has acquired a lock, checks that the file still exists under its name.
+The holder of a lock deletes the file before releasing it. This is safe: after acquiring a lock,
+`filelock` checks that the file still exists under its name.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def locked(path: Path, *, waiting: str = "", wait: bool = True) -> Iterator[None
     """Hold the lock whose file is `path`.
 
     Args:
-        waiting: what for; shown as "waiting …" if another process holds the lock.
+        waiting: reason to wait, shown as "waiting …" if another process holds the lock.
 
     Raises:
-        BusyError: another process holds it and `wait` is false.
+        BusyError: another process holds the lock, and `wait` is false.
         UserError: the file cannot be created.
     """
     lock = FileLock(path)
@@ -55,7 +55,7 @@ def locked(path: Path, *, waiting: str = "", wait: bool = True) -> Iterator[None
 
 
 def sweep_locks(folder: Path) -> None:
-    """Delete the lock files in `folder` that nobody holds; killed runs left them."""
+    """Delete the lock files in `folder` that killed runs left; nobody holds them."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         # UserError: the folder is read-only.
         with contextlib.suppress(BusyError, UserError), locked(path, wait=False):
@@ -82,7 +82,7 @@ def unused(path: Path) -> Iterator[None]:
     """Keep other processes from using the file at `path`, if it exists (an exclusive lock).
 
     Raises:
-        BusyError: a process has marked the file as in use (`mark_used`).
+        BusyError: a process has marked the file as used (`mark_used`).
     """
     try:
         file = path.open("rb")

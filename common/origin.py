@@ -1,4 +1,4 @@
-"""Which plug-in registered what, and how to unregister it."""
+"""Registered entries of each plug-in, and how to unregister them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Origin:
     """The source of a plug-in: a file or an installed package.
 
     Attributes:
-        name: how messages refer to it: the file as the user gave it, or the module.
+        name: name in messages: the file as the user gave it, or the module.
         roots: absolute paths of the file and of the user's modules that it imports, or of the
-            folders of the package.
-        sha256: digest of these files; of all Python files of the package; or, of what a script or
-            a notebook defines, see `probes.common.defined.digest_of`.
+            package's folders.
+        sha256: digest of these files, or of all Python files of the package; for a script or
+            notebook, `probes.common.defined.digest_of`.
         distribution: name and version of the installed package; empty for a file.
     """
 
@@ -38,7 +38,7 @@ class Origin:
 
 @dataclass
 class Loading:
-    """What a plug-in has registered.
+    """Registered entries of a plug-in.
 
     Attributes:
         entries: kind and name of each registered entry, and a function that unregisters it.
@@ -49,7 +49,7 @@ class Loading:
 
     def names(self, noun: str) -> tuple[str, ...]:
         """Names of the entries of a kind, such as "task" or "probe family", in order."""
-        return tuple(name for its, name, _ in self.entries if its == noun)
+        return tuple(name for kind, name, _ in self.entries if kind == noun)
 
     def unregister(self) -> None:
         """Remove everything that the plug-in has registered."""
@@ -62,7 +62,7 @@ _stack: list[Loading] = []
 
 
 def current() -> Loading | None:
-    """The plug-in that is being loaded; None if none is."""
+    """The plug-in that is being loaded, if any."""
     return _stack[-1] if _stack else None
 
 

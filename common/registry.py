@@ -32,8 +32,8 @@ class Registry(Generic[T]):
     """Entries by name, in order of registration.
 
     Args:
-        noun: what an entry is called in error messages ("task", "corpus").
-        remedy: what the error for an unknown name ends with, if no known name is close.
+        noun: word for an entry in error messages ("task", "corpus").
+        remedy: end of the error for an unknown name that has no close match.
     """
 
     def __init__(self, noun: str, remedy: str = "") -> None:
@@ -46,9 +46,9 @@ class Registry(Generic[T]):
         """Register `entry`.
 
         Args:
-            on_removal: called when the plug-in that the entry belongs to is unregistered.
+            on_removal: called when the entry's plug-in is unregistered.
 
-        A module that defines a name again, as a notebook does, replaces its entry.
+        If a module defines a name again, as notebooks do, the new entry replaces the old one.
 
         Raises:
             UserError: the name is taken, or is not printable.
@@ -65,7 +65,7 @@ class Registry(Generic[T]):
                     f"The {self.noun} {name!r} is defined twice, in {first} and in {second}; "
                     "rename one."
                 )
-            if before.file:  # in a script, unlike a notebook, it may be a mistake
+            if before.file:  # normal in a notebook, but perhaps a mistake in a script
                 progress.say(f"the {self.noun} {name!r} of {before} is defined again and replaced")
             before.on_removal()
         self._entries[name] = entry
@@ -80,9 +80,9 @@ class Registry(Generic[T]):
         on_removal()
 
     def mark_as_shipped(self) -> None:
-        """Declare that all entries so far are the suite's own.
+        """Declare that all entries so far belong to the suite.
 
-        Called at the end of a module of the suite, since a plug-in may be the first to import it.
+        Modules of the suite call this at their end, since plug-ins may be the first to import them.
         """
         self._origins.clear()
         if loading := current():
@@ -104,7 +104,8 @@ class Registry(Generic[T]):
         """The plug-in that registered `name`; None for the suite's entries and unknown names.
 
         Raises:
-            UserError: it is defined in a script or notebook, and depends on what has no digest.
+            UserError: a script or notebook defines it, and it depends on something without a
+                digest.
         """
         if defined := self._defined.get(name):
             return defined.origin(f"The {self.noun} {name!r}")

@@ -1,6 +1,6 @@
-"""SIGTERM as a stop like Ctrl-C: `docker stop`, Kubernetes, `kill`, a job's time limit.
+"""SIGTERM stops a run like Ctrl-C: `docker stop`, Kubernetes, `kill`, a job's time limit.
 
-Only a process that is the suite's own, a command or a worker, changes what signals do.
+Only commands and workers change signal handlers; a program that imports the suite keeps its own.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from types import FrameType
 
 
 class Sigterm:
-    """SIGTERM raises KeyboardInterrupt, once: `timeout`, for one, sends it twice.
+    """Raises KeyboardInterrupt at the first SIGTERM. (`timeout` sends two.)
 
     Attributes:
-        came: whether it has come. Libraries may turn the exception into another one.
+        came: whether SIGTERM has come. Libraries may turn the exception into another one.
     """
 
     came = False
 
     def stops(self) -> None:
-        """Begin with that; SIGINT stays as it is."""
+        """Install the handler; SIGINT stays as it is."""
         signal.signal(signal.SIGTERM, self._stop)
         sys.unraisablehook = self._stop_again
 
@@ -34,7 +34,7 @@ class Sigterm:
         raise KeyboardInterrupt
 
     def _stop_again(self, unraisable: sys.UnraisableHookArgs) -> None:
-        """Have it come again if it came while an object was deleted, where Python ignores it."""
+        """Send SIGTERM again if Python ignored the exception, as it does in `__del__`."""
         if self.came and issubclass(unraisable.exc_type, KeyboardInterrupt):
             signal.signal(signal.SIGTERM, self._stop)
             timer = Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
@@ -46,7 +46,7 @@ class Sigterm:
 
 @contextmanager
 def stopping_at_sigterm() -> Iterator[Sigterm]:
-    """Have SIGTERM stop the block, unless whoever started this process decides what it does."""
+    """Let SIGTERM stop the block, unless the process already has a handler for it."""
     sigterm = Sigterm()
     usual = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not usual or current_thread() is not main_thread():
@@ -63,7 +63,7 @@ def stopping_at_sigterm() -> Iterator[Sigterm]:
 
 @contextmanager
 def sigterm_kept() -> Iterator[None]:
-    """Keep what SIGTERM does, where a library would rather have it exit."""
+    """Keep the handler of SIGTERM in a block where a library would exit at SIGTERM."""
     if current_thread() is not main_thread():
         yield
         return
@@ -71,7 +71,7 @@ def sigterm_kept() -> Iterator[None]:
     try:
         yield
     except SystemExit:
-        # It has come, and the library has done what it would.
+        # SIGTERM came, and the library has cleaned up.
         signal.signal(signal.SIGTERM, before)
         signal.raise_signal(signal.SIGTERM)
         raise

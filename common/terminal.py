@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def output_console(quiet: bool = False, stderr: bool = False) -> Console:
-    """The console that tables are printed to; raises BrokenPipeError if the pipe is closed."""
+    """The console for tables; raises BrokenPipeError if the pipe is closed."""
     from rich.console import Console
 
     class Pipe(Console):
@@ -38,8 +38,8 @@ def output_console(quiet: bool = False, stderr: bool = False) -> Console:
 
 
 def discard_output() -> None:
-    """Redirect a standard output that cannot be written; Python would try again at exit."""
-    with contextlib.suppress(OSError, AttributeError):  # a notebook's, or none
+    """Redirect a broken standard output, or Python would try to flush it at exit."""
+    with contextlib.suppress(OSError, AttributeError):  # in a notebook, or without one
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -60,10 +60,10 @@ class Progress:
     """Messages and bars on standard error, and the run's log.
 
     Attributes:
-        quiet: show warnings and errors only; the log still has everything.
-        verbose: show details too.
-        forward: in a process that works for another, takes level, message, event and fields of
-            each message there; nothing is shown or logged here.
+        quiet: whether to show only warnings and errors; the log still has everything.
+        verbose: whether to show details too.
+        forward: in a worker process, sends level, message, event and fields of each message to the
+            parent; nothing is shown or logged here.
         said: while several processes say the same, messages so far without times; what comes again
             is a detail. None if each is shown.
     """
@@ -89,7 +89,7 @@ class Progress:
         self.emit("warning", message, event, fields)
 
     def emit(self, level: str, message: str, event: str, fields: dict[str, Any]) -> None:
-        """Show a line as its level (debug, info or warning) demands, and add it to the log."""
+        """Show a line if the level (debug, info or warning) allows it, and add it to the log."""
         if self.forward is not None:
             self.forward(level, message, event, fields)
             return
@@ -123,7 +123,7 @@ class Progress:
 
     @contextlib.contextmanager
     def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Iterator[Any]:
-        """A progress bar; hidden if standard error is neither a terminal nor a notebook's."""
+        """A progress bar; hidden unless standard error is a terminal or in a notebook."""
         kind: Any = tqdm
         if "ipykernel" in sys.modules:
             from tqdm.auto import tqdm as kind
@@ -163,16 +163,16 @@ class Progress:
             self._log.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
             self._log.flush()
         except OSError as error:
-            # Results matter more than the log; if they cannot be written either, the run stops.
+            # Results matter more than the log. If they cannot be written either, the run stops.
             self._drop_log()
             self.warn(f"the log ends here: it cannot be written ({error.strerror})")
 
     @contextlib.contextmanager
     def recorded(self, folder: Path, **fields: Any) -> Iterator[Path]:
-        """Log what happens inside the block to a new file in `folder`; yields its path.
+        """Log the events inside the block to a new file in `folder`; yields the file's path.
 
-        The log begins with an event "start", which carries `fields`, and ends with an event "end".
-        The log of a run that was killed has no "end".
+        The log begins with an event "start", which has `fields`, and ends with an event "end". The
+        log of a killed run has no "end".
 
         Raises:
             UserError: the file cannot be written.

@@ -19,12 +19,12 @@ def listed(names: Iterable[str], last: str = "or") -> str:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names in a text that separates them by commas, without duplicates."""
+    """Split names at commas, without duplicates."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def first_fault(error: ValidationError) -> tuple[str, object, str]:
-    """The first invalid field, its value, and what is wrong with it."""
+    """The first invalid field, its value, and the reason."""
     fault = error.errors()[0]
     kind, context = fault["type"], fault.get("ctx", {})
     if kind == "greater_than_equal":
@@ -53,7 +53,7 @@ def first_fault(error: ValidationError) -> tuple[str, object, str]:
 
 
 def quoted(value: object) -> str:
-    """A value in a message, shortened; in quotation marks only if it would not be seen."""
+    """A shortened value for a message; in quotation marks only if it would be invisible."""
     text = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
     text = text[:80]
     return text if text.strip() else repr(text)

@@ -1,4 +1,4 @@
-"""Chunk tags: BIO, and other schemes, which are read as BIO."""
+"""Chunk tags: BIO, and conversion of other schemes to BIO."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 _LETTERS = {"BIO": "BI", "BIOES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEW": "BMEW"}
-"""By scheme: a word begins a chunk, is inside it, ends it, or is one by itself."""
+"""Letters of each scheme: first word of a chunk, inside, last word, single word."""
 
 _ENDS = frozenset("ELSUW")
 _ALONE = frozenset("SUW")
@@ -21,16 +21,16 @@ _NOTATIONS = {
 """``B-PER``, ``B_PER``, ``PER-B``, ``B``."""
 
 UNTYPED = "chunk"
-"""The type of chunks whose tags have none."""
+"""Type of chunks whose tags name none."""
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """How the tags of a column mark chunks.
+    """Scheme and notation of chunk tags.
 
     Attributes:
-        name: which places in a chunk are told apart, e.g. ``BILOU``.
-        notation: how tags are written, if not as ``B-PER``.
+        name: name of the scheme, e.g. ``BILOU``.
+        notation: notation of tags, if it is not ``B-PER``.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Scheme:
 
     @property
     def is_bio(self) -> bool:
-        """Whether tags are BIO tags as they stand."""
+        """Whether tags are BIO tags already."""
         return self == Scheme("BIO")
 
     def parsed(self, tag: str) -> tuple[str, str]:
@@ -52,7 +52,7 @@ class Scheme:
         return found["letter"], found["type"] or UNTYPED
 
     def as_bio(self, tags: Sequence[str | None]) -> Iterator[str | None]:
-        """The BIO tags of the same chunks; a word continues a chunk only if its type does too.
+        """Convert to BIO tags. A word continues a chunk only if the type is the same.
 
         Missing tags stay missing, and end a chunk.
         """
@@ -62,13 +62,13 @@ class Scheme:
                 open_type = None
                 yield tag
                 continue
-            letter, its_type = self.parsed(tag)
-            begins = letter == "B" or letter in _ALONE or its_type != open_type
-            open_type = None if letter in _ENDS else its_type
-            yield f"{'B' if begins else 'I'}-{its_type}"
+            letter, chunk_type = self.parsed(tag)
+            begins = letter == "B" or letter in _ALONE or chunk_type != open_type
+            open_type = None if letter in _ENDS else chunk_type
+            yield f"{'B' if begins else 'I'}-{chunk_type}"
 
     def strays(self, tags: Sequence[str | None]) -> int:
-        """The number of tags that continue or end a chunk where there is none."""
+        """Number of tags that continue or end a chunk where there is none."""
         letters = ["O" if tag in (None, "O") else self.parsed(str(tag))[0] for tag in tags]
         return sum(
             bio is not None and bio[0] == "B" and letter != "B" and letter not in _ALONE
@@ -91,14 +91,14 @@ def scheme_of(labels: Collection[str]) -> Scheme | None:
 
 
 def _is_evident(scheme: Scheme, tags: Collection[tuple[str, str]], outside: bool) -> bool:
-    """Whether labels that could be tags of `scheme` are no mere resemblance, as *S-bar* is.
+    """Whether labels are really tags of `scheme`, unlike *S-bar*.
 
-    Some words are outside, or some type has a beginning and more; where tags are not written as
-    usual, some chunk must begin with B.
+    They are if some words are outside, or if a type has tags besides the first. In an unusual
+    notation, some chunk must also begin with B.
     """
     if scheme.is_bio:
         return True
-    begun = {its_type for letter, its_type in tags if letter == "B"}
+    begun = {chunk_type for letter, chunk_type in tags if letter == "B"}
     more = {t for letter, t in tags if letter != "B" and letter not in _ALONE}
     if scheme.notation == "without types":
         return bool(begun) and (outside or {letter for letter, _ in tags} == set("BMES"))
@@ -108,7 +108,7 @@ def _is_evident(scheme: Scheme, tags: Collection[tuple[str, str]], outside: bool
 def stray_inside_tags(tags: Sequence[str]) -> list[int]:
     """Indices of ``I-X`` tags that continue no chunk of type X.
 
-    The BIO scheme of CoNLL-2000 (IOB2) has none; in the older IOB1 most chunks begin with one.
+    The BIO scheme of CoNLL-2000 (IOB2) has none. In the older IOB1, most chunks begin with one.
     """
     before = ("O", *tags)
     return [
@@ -139,7 +139,7 @@ def require_bio(tags: Sequence[str]) -> None:
 
 
 def chunks_of(tags: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """The type, first word and end of each chunk that valid BIO tags mark."""
+    """Yield type, first word and end of each chunk that valid BIO tags mark."""
     for start, tag in enumerate(tags):
         if tag.startswith("B-"):
             after = range(start + 1, len(tags))
@@ -148,7 +148,7 @@ def chunks_of(tags: Sequence[str]) -> Iterator[tuple[str, int, int]]:
 
 
 class WordError(ValueError):
-    """An error in one word of a sentence; readers add the file and the line.
+    """An error in one word of a sentence; readers add file and line.
 
     Attributes:
         word: index of the word, from 0.

@@ -1,13 +1,13 @@
 """Psycholinguistic diagnostics for language models (Ettinger 2020): CPRAG-102, ROLE-88, NEG-136.
 
-Contexts with a word to be filled in at their end, before a full stop. What should be likelier:
+The model fills in the last word of a context, before a full stop. It should prefer:
 
-- CPRAG-102: the expected word, than one of its category and one of another;
-- ROLE-88: the target where its arguments have the usual roles, than where these are reversed;
-- NEG-136: the word that is true of the sentence, than the one that is true of its negation. A
-  negated context determines no completion, so that only affirmative ones are to be completed. A
-  model that ignores *not* is right in all affirmative contexts and in no negated one, so that they
-  are phenomena of their own.
+- CPRAG-102: the expected word to one of the same category and one of another category;
+- ROLE-88: the target in the context with the usual roles to the one with reversed roles;
+- NEG-136: the word that makes the sentence true to the one that makes it false. Only affirmative
+  contexts have completion items, since a negated context determines no completion. A model that
+  ignores *not* is right in all affirmative contexts and in no negated one, so the two are separate
+  phenomena.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Row = dict[str, str]
 
 
 def read_diagnostics(source: Source) -> Corpus:
-    """The items of all three, in the order of the files."""
+    """Read the items of all three, in the order of the files."""
     readers = {"cprag": _cprag, "role": _role, "neg-simp": _neg, "neg-nat": _neg}
     items: list[Item] = []
     for role, read in readers.items():
@@ -41,7 +41,7 @@ def read_diagnostics(source: Source) -> Corpus:
 
 
 def completed(context: str, word: str) -> tuple[str, str, str]:
-    """A context, the word that is filled in, and what follows."""
+    """A context, the word to fill in, and the rest."""
     return context.strip(), f" {word.strip()}", "."
 
 
@@ -64,7 +64,7 @@ def _cprag(name: str, rows: list[Row]) -> Iterator[Item]:
 
 
 def _role(name: str, rows: list[Row]) -> Iterator[Item]:
-    """Of each context its completion; of each pair of them, which one the target fits."""
+    """Yield a completion item for each context, and a comparison for each pair of contexts."""
     pairs: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         pairs[row["item"].partition("-")[0]].append(row)

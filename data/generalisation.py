@@ -1,16 +1,16 @@
 """Sentences in which a linear and a hierarchical rule agree, or differ (Lin, Tan & Frank 2019).
 
-In train and dev the first auxiliary of a sentence is the main one, and the first noun is the
-subject of the main clause; in test never. A probe may have learned either rule, and its score on
-test is the share of words of which it answers as the tree does, and not as the order does.
+In train and dev, the first auxiliary is the main one, and the first noun is the subject of the main
+clause. In test they never are. A probe may learn either rule; the score on test is the share of
+words for which it follows the tree instead of the order.
 
 - Auxiliaries: the object has a relative clause in train and dev, the subject in test.
-- Nouns: a subject, with or without a relative clause, comes first in train and dev; in test its
-  possessor does, as in part of the paper's set, and a relative clause follows the subject.
+- Nouns: the subject, with or without a relative clause, comes first in train and dev. In test, the
+  subject's possessor comes first, as in part of the paper's set, and a relative clause follows.
 
-All relative pronouns are objects, so that in train a subject stands before each auxiliary, and a
-main noun before a verb or a relative pronoun like any other. Sentences for one task have no words
-of the other, and test no word of which the rules agree.
+All relative pronouns are objects. In train, therefore, every auxiliary follows a subject, and main
+nouns precede a verb or a relative pronoun, as other nouns do. Sentences for one task have no words
+of the other, and test has no words on which the rules agree.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME, VERSION, LICENCE = "generalisation", "1", "MIT"
 TASKS = ("main-auxiliary", "subject-noun")
 
 SENTENCES = {"train": 1000, "dev": 200, "test": 500}
-"""Of each part, by split; all are different."""
+"""Number of sentences of each part, by split; all are different."""
 
 DETERMINERS = ("the", "this", "some", "every")
 ADJECTIVES = ("old", "young", "small", "tall", "quiet", "clever", "lazy", "friendly")
@@ -66,7 +66,7 @@ SLOTS = {
     "'s": (("'s",), "PART", "case"),
     ".": ((".",), "PUNCT", "punct"),
 }
-"""Forms of a slot, which has the name of one of them; their tag and relation."""
+"""Forms, tag and relation of each slot, which is named after one of the forms."""
 
 _SOMEONE, _EVERYONE = "someone else@someone?", "everyone else@everyone?"
 _CLAUSE, _PAST_CLAUSE = "who@hear we@hear will@hear hear", "who@heard we@heard heard"
@@ -93,11 +93,11 @@ TEMPLATES = {
     ),
     ("noun", "differ"): (f"{_KINGS_CAT} slept .", f"{_KINGS_CAT} saw us ."),
 }
-"""Slots with their head, the main verb unless it is named; ``?`` marks what may be missing."""
+"""Templates: slots with ``@head`` (by default the main verb); ``?`` marks optional slots."""
 
 
 def make_corpus() -> Corpus:
-    """The sentences, one for each task after the other; always the same."""
+    """Make the sentences, which are always the same; tasks take turns."""
     known: set[tuple[str, ...]] = set()
     splits = {}
     for split, number in SENTENCES.items():
@@ -115,12 +115,12 @@ def make_corpus() -> Corpus:
 
 
 def read_corpus(source: Source) -> Corpus:
-    """See `make_corpus`; there are no files."""
+    """Make the corpus, which has no files."""
     return make_corpus()
 
 
 def _sentence(name: str, part: str, template: str, draw: random.Random) -> Sentence:
-    """A sentence whose words are drawn, all different where there is a choice."""
+    """Make a sentence of random words, which are all different where there is a choice."""
     kept = [slot for slot in template.split() if slot[-1] != "?" or draw.random() < 0.5]
     slots, above = zip(*(slot.rstrip("?").partition("@")[::2] for slot in kept), strict=True)
     words: list[str] = []

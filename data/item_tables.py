@@ -1,9 +1,9 @@
-"""Items in tables of the user's own: minimal pairs, or facts as cloze sentences.
+"""Items in the user's own tables: minimal pairs, or facts as cloze sentences.
 
-A row of pairs has the columns ``sentence_good`` and ``sentence_bad``, and may have ``UID`` (the
-paradigm), ``linguistics_term`` (the phenomenon) and ``group``: what is resampled together. A row of
-facts (Petroni et al. 2019) has ``subject``, ``template`` and ``object``; in the template, ``[X]``
-stands for the subject and ``[Y]`` for the object. It may have ``relation``.
+Pairs have the columns ``sentence_good`` and ``sentence_bad``. Optional are ``UID`` (the paradigm),
+``linguistics_term`` (the phenomenon) and ``group`` (the cluster for resampling). Facts (Petroni et
+al. 2019) have ``subject``, ``template`` and ``object``, and optionally ``relation``. In the
+template, ``[X]`` stands for the subject and ``[Y]`` for the object.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from probes.data.sources import Source
 Columns = Mapping[str, Sequence[Any]]
 
 Row = Mapping[str, Any]
-"""Of one row, what each column has."""
+"""Cells of a row, by column."""
 
 _FACT = "subject", "template", "object"
 _SUBJECT, _OBJECT = "[X]", "[Y]"
 
 
 def kind_of(columns: Columns) -> Kind | None:
-    """What items a table with these columns has; None if none."""
+    """Kind of the items in a table with these columns; None if they are no items."""
     if "sentence_good" in columns and "sentence_bad" in columns:
         return "pairs"
     return "contexts" if all(name in columns for name in _FACT) else None
@@ -40,7 +40,7 @@ def kind_of(columns: Columns) -> Kind | None:
 def find_items(
     name: str, paths: Sequence[Path], tables: Sequence[tuple[Columns, list[int]]], kind: Kind
 ) -> Source:
-    """The user's files as a corpus of items.
+    """Make a corpus of items from the user's files.
 
     Args:
         name: name of the corpus in tables.
@@ -82,13 +82,13 @@ def _items(
     lines: Sequence[int],
     make: Callable[[str, Row, str], Item],
 ) -> Iterator[Item]:
-    """An item of each row.
+    """Yield an item for each row.
 
     Args:
-        number: what tells ids apart from those of a file of the same name.
+        number: prefix that makes ids unique among files of the same name.
 
     Raises:
-        UserError: a cell is empty, no text, or no template.
+        UserError: a cell is empty, not text, or not a template.
     """
     for i in range(len(next(iter(columns.values())))):
         row = {name: column[i] for name, column in columns.items()}
@@ -114,8 +114,8 @@ def _fact(name: str, row: Row, of_file: str) -> Item:
     subject, template, answer = (_text(row, column) for column in _FACT)
     for mark in (_SUBJECT, _OBJECT):
         if template.count(mark) != 1:
-            raise ValueError(f"the template {template!r} has not one {mark}")
-    # The subject may hold the mark of the object.
+            raise ValueError(f"the template {template!r} must have exactly one {mark}")
+    # The subject may contain the mark of the object.
     before, after = (part.replace(_SUBJECT, subject) for part in template.split(_OBJECT))
     space = " " * before.endswith(" ")
     return Item(
@@ -133,7 +133,7 @@ def _text(row: Row, name: str, otherwise: str | None = None) -> str:
     """The text in a column, without spaces around it.
 
     Raises:
-        ValueError: it is empty or no text, and there is nothing to take instead.
+        ValueError: it is empty or not text, and there is no `otherwise`.
     """
     value = row.get(name)
     text = value.strip() if isinstance(value, str) else ""
@@ -141,4 +141,4 @@ def _text(row: Row, name: str, otherwise: str | None = None) -> str:
         return text
     if otherwise is not None and value in (None, ""):
         return otherwise
-    raise ValueError(f"{name} is empty or no text")
+    raise ValueError(f"{name} is empty or not text")

@@ -1,9 +1,8 @@
-"""Numbers in sentences: whether vectors tell their values (Wallace et al. 2019), made by rule.
+"""Generated sentences with numbers, to test whether vectors show values (Wallace et al. 2019).
 
-Each sentence lists five numbers, written as digits or as words. Every split has numbers of its own
-from the same range: a probe has to interpolate, and cannot remember what a word stands for. The
-value of a number tells by itself whether it is the largest of its list with a balanced accuracy of
-83.4 % (the best threshold, of numbers drawn evenly): only what is above takes a comparison.
+Each sentence lists five numbers, as digits or as words. Splits have different numbers from the same
+range, so a probe must interpolate and cannot memorise words. A threshold on the value alone finds
+the largest of a list with a balanced accuracy of 83.4 %; only higher scores show a comparison.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ NAME, VERSION, LICENCE = "numeracy", "1", "MIT"
 VALUE = Column("value", "word", "regression")
 LARGEST = Column("largest", "word", "classification", uneven=True)
 COLUMNS = {column.name: column for column in (VALUE, LARGEST)}
-"""The number that a word stands for, and whether it is the largest of its sentence."""
+"""Value of a number, and whether it is the largest in the sentence."""
 
 END = 100
-"""All numbers are below it: one range, so that the notations differ in nothing else."""
+"""Upper limit of all numbers, which both notations share."""
 
 LISTED = 5
-"""Numbers of a sentence, as in the paper."""
+"""Numbers per sentence, as in the paper."""
 
 SENTENCES = {"train": 400, "dev": 100, "test": 200}
-"""Of each notation, by split."""
+"""Number of sentences of each notation, by split."""
 
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
           "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
@@ -52,7 +51,7 @@ def in_words(number: int) -> str:
 
 
 NOTATIONS: Mapping[str, Callable[[int], str]] = {"digits": str, "words": in_words}
-"""How a number is written, by genre; the numbers are the same."""
+"""Functions that write a number, by genre; both genres have the same numbers."""
 
 
 def numbers_of() -> dict[str, list[int]]:
@@ -62,7 +61,7 @@ def numbers_of() -> dict[str, list[int]]:
 
 
 def make_corpus() -> Corpus:
-    """The sentences, one of each notation after the other; always the same."""
+    """Make the sentences, which are always the same; notations take turns."""
     splits = {}
     for split, numbers in numbers_of().items():
         draw = random.Random(split)
@@ -80,12 +79,12 @@ def make_corpus() -> Corpus:
 
 
 def read_corpus(source: Source) -> Corpus:
-    """See `make_corpus`; there are no files."""
+    """Make the corpus, which has no files."""
     return make_corpus()
 
 
 def _sentence(name: str, genre: str, template: str, listed: list[int]) -> Sentence:
-    """A template with numbers in a list: ``17 , 4 , 8 , 61 and 90``."""
+    """Fill a template with a list of numbers: ``17 , 4 , 8 , 61 and 90``."""
     before, after = (part.split() for part in template.split("{}"))
     found: list[tuple[str, int | None]] = [(word, None) for word in before]
     for number, link in zip(listed, [*[","] * (LISTED - 2), "and", ""], strict=True):

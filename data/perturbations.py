@@ -1,4 +1,4 @@
-"""Changed sentences: which words remain, in which order, and which are others."""
+"""Perturbed sentences: words are reordered, removed or replaced."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from probes.data.sentence import ROOT, Corpus, Sentence, Span
 
 Order = tuple[int, ...]
-"""The words that remain, each as its index in the sentence, in their new order."""
+"""Indices of the remaining words, in the new order."""
 
 
 class Changed(NamedTuple):
     """A changed sentence.
 
     Attributes:
-        words: its words.
-        order: which word of the intact sentence each is, or stands for.
+        words: the new words.
+        order: for each new word, the index of the original word that it is, or replaces.
     """
 
     words: tuple[str, ...]
@@ -28,28 +28,25 @@ class Changed(NamedTuple):
 
 
 Perturbation = Callable[[Sentence], Changed | None]
-"""Changes a sentence; None if it remains as it is."""
+"""Function that changes a sentence; returns None if nothing changes."""
 
 _ARGUMENTS = frozenset(("nsubj", "obj", "iobj", "nsubjpass", "dobj", "dative"))
-"""Relations of subjects and objects: UD's, and others of spaCy's English pipelines."""
+"""Relations of subjects and objects, in UD and in spaCy's English pipelines."""
 
 
 def shuffled(sentence: Sentence) -> Changed | None:
-    """The words in random order, always the same for a sentence of this id."""
+    """Shuffle the words; the order is seeded by the sentence's id."""
     seed = list(sha256(sentence.id.encode()).digest())
     return _changed(sentence, np.random.default_rng(seed).permutation(len(sentence)).tolist())
 
 
 def cut(sentence: Sentence) -> Changed | None:
-    """The first half of the words, of an odd number one more."""
+    """Keep the first half of the words, rounded up."""
     return _changed(sentence, range((len(sentence) + 1) // 2))
 
 
 def without_arguments(sentence: Sentence) -> Changed | None:
-    """The words that are in no subject or object: those, with all that depends on them, are gone.
-
-    Roots always remain.
-    """
+    """Remove subjects and objects with all their dependents; roots always remain."""
     heads = sentence.heads
     pairs = enumerate(zip(heads, sentence.deprels, strict=False))
     gone = {i for i, (head, rel) in pairs if head != ROOT and rel.partition(":")[0] in _ARGUMENTS}
@@ -63,11 +60,11 @@ def without_arguments(sentence: Sentence) -> Changed | None:
 
 
 class OtherNames:
-    """Replaces each name by another of its kind in train (Balasubramanian et al. 2020).
+    """Replaces each name by another of the same kind in train (Balasubramanian et al. 2020).
 
-    A name is a stretch of proper nouns. Of one kind are names of as many words in mentions of the
-    same type, where entities are annotated, and with the same morphology of their last words. In a
-    document a name is always replaced by the same one; a name that is alone of its kind remains.
+    A name is a stretch of proper nouns. Names of a kind agree in number of words, morphology of the
+    last word and, if annotated, entity type. Within a document, a name always gets the same
+    replacement. A name without another of the same kind remains.
     """
 
     def __init__(self, corpus: Corpus) -> None:
@@ -102,7 +99,7 @@ def _names(sentence: Sentence) -> Iterator[Span]:
 
 
 def _kind(span: Span, sentence: Sentence) -> tuple[object, ...]:
-    """What another name must have in common: length, type of the shortest mention, morphology."""
+    """Kind of a name: length, type of the shortest mention, morphology."""
     start, end = span
     around = [m for m in sentence.mentions if m.span[0] <= start and end <= m.span[1]]
     shortest = min(around, key=lambda m: m.span[1] - m.span[0], default=None)
@@ -119,7 +116,7 @@ _OF_ORDER: Mapping[str, Perturbation] = {
 }
 
 PERTURBATIONS = (*_OF_ORDER, NAMES_REPLACED)
-"""Their names."""
+"""Names of the perturbations."""
 
 
 def perturbations_of(corpus: Corpus) -> Mapping[str, Perturbation]:
@@ -128,7 +125,7 @@ def perturbations_of(corpus: Corpus) -> Mapping[str, Perturbation]:
 
 
 def moved(span: Span, order: Order) -> Span | None:
-    """Where a span lies; None unless its words remain side by side and in their order."""
+    """New position of a span; None unless the words stay adjacent and in order."""
     start, end = span
     if start not in order:
         return None

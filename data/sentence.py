@@ -20,7 +20,7 @@ Label = str | float | tuple[str, ...] | None
 """A label in a column of the user's own data, or several; None if it is missing."""
 
 LARGEST_LABEL = 1e18
-"""Greatest numeric label; the square of one 20 times as large would overflow in float32."""
+"""Largest numeric label. The square of a label 20 times as large would overflow in float32."""
 
 ROOT = -1
 """Head of the root of a tree."""
@@ -35,16 +35,16 @@ LAYERS = (
 
 
 def interned(strings: Iterable[str]) -> tuple[str, ...]:
-    """The same strings, interned to save memory: most words of a corpus are repeated."""
+    """Intern strings to save memory, since most words of a corpus are repeated."""
     return tuple(map(sys.intern, strings))
 
 
 _BLANK = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"
-"""White space, and what has no width and joins or shapes no letters."""
+"""White space, and zero-width characters that neither join nor shape letters."""
 
 
 def bare(word: str) -> str:
-    """A word without the spaces at its edges, which a tokenizer could make pieces of."""
+    """Strip spaces from the edges of a word, since a tokenizer could turn them into pieces."""
     return word.strip(_BLANK)
 
 
@@ -66,12 +66,12 @@ class Mention:
     """A mention of an entity, in CorefUD's annotation.
 
     Attributes:
-        entity: what is mentioned; mentions of one entity in a document corefer. Empty where only
-            types are annotated.
+        entity: id of the entity; mentions of one entity in a document corefer. Empty if only types
+            are annotated.
         type: type of the entity, e.g. ``person``; empty if it is not annotated.
-        span: its words; empty if it has none, as a dropped pronoun.
+        span: the mention's words; empty for a mention without words, such as a dropped pronoun.
         part: ``1/2`` for the first of two parts of a discontinuous mention; empty for a whole one.
-        attributes: all that the annotation says of it, by name.
+        attributes: all annotated attributes, by name.
     """
 
     entity: str
@@ -82,7 +82,7 @@ class Mention:
 
     @property
     def unfit(self) -> str:
-        """Why its span is not the words of a whole mention; empty if it is."""
+        """Reason why the span is not a whole mention; empty if it is."""
         if self.part:
             return "part of a discontinuous mention"
         return "mention without words" * (self.span[0] == self.span[1])
@@ -105,12 +105,12 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What annotators said of a word, or of a predicate and an argument (White et al. 2020).
+    """Annotators' ratings of a word, or of a predicate and an argument (White et al. 2020).
 
     Attributes:
-        subspace: the set of properties that they were asked about, such as ``factuality``.
-        words: index of the word; of a pair, those of the predicate and of the argument's head.
-        values: how far each property holds, by its name; above 0 if it rather does than not.
+        subspace: the set of rated properties, such as ``factuality``.
+        words: index of the word; for a pair, of the predicate and of the argument's head.
+        values: rating of each property; above 0 if the property holds.
     """
 
     subspace: str
@@ -128,9 +128,9 @@ class Constituent:
     """A phrase of a constituency tree.
 
     Attributes:
-        label: its category without function tags, e.g. ``NP``.
-        span: its words.
-        parent: index of the constituent that it is part of; `ROOT` for the whole tree.
+        label: category without function tags, e.g. ``NP``.
+        span: the constituent's words.
+        parent: index of the parent constituent; `ROOT` for the whole tree.
     """
 
     label: str
@@ -157,17 +157,14 @@ class Sentence:
             label for the sentence.
         document, genre: the document that contains the sentence, and its genre, if known. They are
             not annotation, so they are neither compared nor part of the fingerprint.
-        whole: whether its only word is a text as it was written, which a model reads as one, and
-            of which a vector is pooled.
+        whole: whether the only word is a whole written text, from which one vector is pooled.
         lemmas: dictionary form of each word.
         mentions: mentions of entities, in the order in which they begin.
-        starts: the first words of the sentences that it is made of, if it is a window of a document
-            (see `windows`).
-        written: the stretch of text that each word is in, with the space before it; empty for a
-            word that shares the stretch of the one before, as in French ``du``, and for all words
-            if the corpus does not say how they are spaced.
-        ratings: properties of words and of pairs of words, as annotators rated them.
-        constituents: of its constituency tree, each before its parts, in order.
+        starts: for a window of a document (see `windows`), the first words of the sentences in it.
+        written: text of each word, with the space before it; empty for a word that shares the text
+            of the one before, as in French ``du``, and for all words if the spacing is unknown.
+        ratings: annotators' ratings of words and of pairs of words.
+        constituents: constituents of the tree in order, each before its parts.
     """
 
     id: str
@@ -192,7 +189,7 @@ class Sentence:
     constituents: tuple[Constituent, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Bypasses a subclass that records which attributes are read.
+        # Bypasses subclasses that record which attributes are read.
         feats, columns = (object.__getattribute__(self, name) for name in ("feats", "columns"))
         if not all(type(each) is FrozenDict for each in feats):
             object.__setattr__(self, "feats", tuple(map(FrozenDict, feats)))
@@ -214,13 +211,13 @@ class Corpus:
     """A named, versioned and licensed corpus: three splits of sentences, or items.
 
     Attributes:
-        name: its name for `--corpus`.
+        name: name for `--corpus`.
         version: release of the source, e.g. ``r2.16``.
         licence: name of the licence.
         splits: sentences by split, "train", "dev" and "test".
-        notes: counts to be printed and stored with results, e.g. of sentences that lack a layer.
-        limited: whether `--limit` left sentences or items out.
-        items: what a language model is asked; such a corpus has no sentences.
+        notes: counts to print and store with results, e.g. of sentences that lack a layer.
+        limited: whether `--limit` removed sentences or items.
+        items: items for a language model; a corpus of items has no sentences.
     """
 
     name: str
@@ -239,8 +236,8 @@ class Corpus:
     def fingerprint(self) -> str:
         """SHA-256 of words and annotations, split by split, in order; or of items.
 
-        Lemmas, mentions and constituents, which came later than the first records, are in the same
-        files. Ratings may be in files that a corpus also does without; see
+        Lemmas, mentions and constituents are left out, since the first records came before them and
+        the same files contain them. So are ratings, whose files are optional; see
         `probes.data.sources.Source.digest_for`.
         """
         digest = hashlib.sha256()
@@ -253,7 +250,7 @@ class Corpus:
 
     @cached_property
     def layers(self) -> frozenset[str]:
-        """The annotation layers and columns that a sentence has, or the kind of items."""
+        """Annotation layers and columns of the sentences, or the kind of items."""
         if self.items:
             return frozenset((self.items[0].kind,))
         return frozenset(
@@ -264,7 +261,7 @@ class Corpus:
 
     @cached_property
     def genres(self) -> dict[str, tuple[int, ...]]:
-        """Sentences of each genre in train, dev and test, by genre; empty if none is known."""
+        """Number of sentences in train, dev and test, by genre; empty if no genre is known."""
         counts = [Counter(sentence.genre for sentence in self.splits[split]) for split in SPLITS]
         names = sorted(set().union(*counts) - {""})
         return {name: tuple(count[name] for count in counts) for name in names}
@@ -275,10 +272,10 @@ JOINED = ("upos", "xpos", "feats", "heads", "deprels", "chunks", "lemmas", "ment
 
 
 def windows(sentences: Iterable[Sentence], size: int) -> Iterator[Sentence]:
-    """For each sentence, in order, a window that ends with it.
+    """Yield for each sentence, in order, a window that ends with it.
 
-    It has at most `size` sentences, all of one document. A sentence that names no document is by
-    itself.
+    A window has at most `size` sentences, all of one document. A sentence without a document is a
+    window by itself.
     """
     window: deque[Sentence] = deque(maxlen=size)
     for sentence in sentences:
@@ -289,9 +286,9 @@ def windows(sentences: Iterable[Sentence], size: int) -> Iterator[Sentence]:
 
 
 def joined(sentences: Sequence[Sentence]) -> Sentence:
-    """Several sentences as one, with the id of the last; each keeps its root.
+    """Join sentences into one, with the id of the last; each keeps its root.
 
-    A layer that one of them lacks is left out, except mentions, which a sentence may have none of.
+    Layers that a sentence lacks are dropped, except mentions, since a sentence may have none.
     """
     last = sentences[-1]
     *starts, _ = accumulate(map(len, sentences), initial=0)
@@ -313,7 +310,7 @@ def joined(sentences: Sequence[Sentence]) -> Sentence:
 
 
 def _moved(sentence: Sentence, start: int) -> Sentence:
-    """The sentence with its words counted from `start`."""
+    """The sentence with words counted from `start`."""
     return replace(
         sentence,
         heads=tuple(head if head == ROOT else head + start for head in sentence.heads),

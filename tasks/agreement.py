@@ -63,7 +63,7 @@ def finite_verb(sentence: Sentence, predicate: int) -> int | Excluded:
 
 
 def predicate_forms(sentence: Sentence, predicate: int) -> list[int]:
-    """A predicate, its `aux*` and its `cop`, in their order."""
+    """A predicate with its `aux*` and `cop`, in order."""
     return [
         i
         for i, (head, relation) in enumerate(zip(sentence.heads, sentence.deprels, strict=True))
@@ -74,10 +74,10 @@ def predicate_forms(sentence: Sentence, predicate: int) -> list[int]:
 def group_of(sentence: Sentence, subject: int, verb: int) -> tuple[str, ...]:
     """The breakdown by attractors (Linzen et al. 2016, section 2).
 
-    An attractor is a noun between subject and verb whose number is not the subject's. Conjuncts
-    belong to the subject and are none; nouns that modify them are. Where the verb's number is not
-    the subject's (coordination, collectives), a noun of another number than the subject would not
-    mislead: these are a group of their own. Subjects without annotated number are in none.
+    An attractor is a noun between subject and verb that differs from the subject in number. Nouns
+    that modify conjuncts count, but conjuncts themselves belong to the subject. If verb and subject
+    differ in number (coordination, collectives), such a noun would not mislead, so these examples
+    form a separate group. Subjects without annotated number are in no group.
     """
     s = sentence
     number = number_of(s.feats[subject])
@@ -95,7 +95,7 @@ def group_of(sentence: Sentence, subject: int, verb: int) -> tuple[str, ...]:
 
 
 def conjuncts(sentence: Sentence, first: int) -> set[int]:
-    """A word and all that are coordinated with it, also those that hang on another conjunct."""
+    """A word and all conjuncts, including those attached to another conjunct."""
     s = sentence
     found, last = {first}, {first}
     while last:
@@ -115,5 +115,5 @@ def number_of(feats: Mapping[str, str]) -> str:
 
 
 def shows_number(form: str, tense: str | None) -> bool:
-    """Whether an English finite form differs between singular and plural."""
+    """Whether an English finite form shows singular or plural."""
     return tense == "Pres" or form.lower() in ("was", "were")

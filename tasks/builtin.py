@@ -1,7 +1,7 @@
-"""The tasks that ship with the suite, in the order of tables.
+"""The built-in tasks, in the order of tables.
 
 Any other file in this folder is loaded as a plug-in (probes/measurements/plugins.py). Results
-identify the tasks listed here by their version, and plug-ins by the content of their file.
+identify built-in tasks by version, and plug-ins by the content of their file.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ SHIPPED = (
 )
 
 TASK_GROUPS = ("standard", *get_args(Group), "all")
-"""Values of `--tasks` that stand for several tasks; those that the corpus lacks are skipped."""
+"""Values of `--tasks` that stand for several tasks. Tasks without annotation are skipped."""
 
 for _name in SHIPPED:
     importlib.import_module(f"probes.tasks.{_name}")
 
 
 def get_task(name: str) -> Task:
-    """The task called `name`, of the suite or of a plug-in that has been loaded.
+    """The task called `name`, built in or from a loaded plug-in.
 
     Raises:
         UserError: the name is unknown; the message suggests the closest one.
@@ -57,13 +57,13 @@ def get_task(name: str) -> Task:
 
 
 def table_order(name: str) -> tuple[int, str, str]:
-    """Sorts names of tasks: the suite's, loaded ones, others by name; sites after the layer."""
+    """Sort key for task names: built-in, loaded, others by name; sites after the layer."""
     known, plain = list(tasks), plain_name(name)
     return known.index(plain) if plain in known else len(known), plain, name
 
 
 def version_of(name: str) -> int | None:
-    """The version that a task has now; None of a column of the user's data, or if not loaded."""
+    """Current version of a task; None for a column of the user's data, or if not loaded."""
     name = plain_name(name)
     if name in tasks:
         return tasks.get(name).version
@@ -71,7 +71,7 @@ def version_of(name: str) -> int | None:
 
 
 def group_of(name: str) -> Group:
-    """The group of a task; "other" of a column of the user's data, or if not loaded."""
+    """Group of a task; "other" for a column of the user's data, or if not loaded."""
     name = plain_name(name)
     if name in tasks:
         return tasks.get(name).group
@@ -79,11 +79,11 @@ def group_of(name: str) -> Group:
 
 
 def expanded(asked: Iterable[str], own: Mapping[str, Task] = MappingProxyType({})) -> list[str]:
-    """Task names with groups expanded, without duplicates; a task's name goes before a group's.
+    """Expand groups to task names, without duplicates. A task takes precedence over a group.
 
     Args:
         asked: names and groups of tasks.
-        own: tasks made from the corpus, such as the columns of the user's own data, by name.
+        own: tasks made from the corpus, such as label columns, by name.
     """
     known = {**own, **{name: tasks.get(name) for name in tasks}}
     groups = {

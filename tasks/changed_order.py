@@ -1,8 +1,7 @@
 """Sentences whose words or clauses may have changed places (BShift, CoordInv: Conneau et al. 2018).
 
-A coin that only the words decide tells whether a sentence is shown changed: the classes are of
-equal size but for chance, the same words are never shown in both ways, and what is left out does
-not depend on the coin.
+A coin, seeded by the words alone, decides whether a sentence is changed. Classes are therefore
+about equally large, no sentence occurs in both forms, and exclusion does not depend on the coin.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ FUNCTION_WORDS = {"ADP", "ADV", "AUX", "DET", "PART", "PRON", "SCONJ"}
 
 
 def chance(name: str, sentence: Sentence) -> Random:
-    """Random numbers for the task called `name`, always the same for the same words."""
+    """Random numbers for the task called `name`, seeded by the words."""
     return Random(" ".join((name, *sentence.words)))
 
 
@@ -31,7 +30,7 @@ def chance(name: str, sentence: Sentence) -> Random:
 def bigram_shift(sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether two neighbouring words of a sentence have changed places."""
     words, draw = sentence.words, chance("bigram-shift", sentence)
-    # A capital within the sentence, or a full stop, would be seen without any syntax.
+    # A capital or a full stop within the sentence would show without any syntax.
     places = [
         i
         for i in range(1, len(words) - 1)
@@ -56,7 +55,7 @@ def coordination_inversion(sentence: Sentence) -> Iterator[Example | Excluded]:
         yield Excluded("not two coordinate clauses")
         return
     first, link, second, end = parts
-    # The capital at the beginning stays there, and a word has none that its lemma does not have.
+    # The first word keeps a capital; other words have one only if their lemma does.
     one, other = first[0], second[0]
     if other[0].islower() and one[0].isupper():
         other = other[0].upper() + other[1:]
@@ -84,9 +83,9 @@ def coordination_inversion(sentence: Sentence) -> Iterator[Example | Excluded]:
 
 
 def coordinate_clauses(sentence: Sentence) -> tuple[Words, Words, Words, Words] | None:
-    """First clause, conjunction with punctuation, second clause, and punctuation at the end.
+    """First clause, conjunction with punctuation, second clause, and final punctuation.
 
-    Both have a subject, and nothing else is in the sentence; None for any other sentence.
+    None unless both clauses have a subject and nothing else is in the sentence.
     """
     s, root = sentence, sentence.heads.index(ROOT)
     with_subject = {

@@ -15,21 +15,21 @@ NO_LABEL = Excluded("no label")
 
 
 def text_task(label: str, pooling: str) -> str:
-    """The name of the task of predicting a label of texts from their pooled vectors."""
+    """Name of the task that predicts a label of texts from pooled vectors."""
     return f"{label}@{pooling}"
 
 
 def task_of(column: Column, pooling: TextPooling | None = None) -> Task:
-    """The task of predicting a label column.
+    """Make the task that predicts a label column.
 
-    Tags of chunks, in whichever scheme, are scored as chunks, other classes by accuracy, uneven
-    ones of texts by balanced accuracy, numbers by Spearman's rank correlation over all examples.
+    Chunk tags of any scheme are scored as chunks, other classes by accuracy, uneven classes of
+    texts by balanced accuracy, and numbers by Spearman's rank correlation over all examples.
 
     Args:
-        pooling: of texts; see `Task.pooling`.
+        pooling: see `Task.pooling`.
 
     Raises:
-        UserError: the name is taken by a task of the suite.
+        UserError: a built-in task has this name.
     """
     name = text_task(column.name, pooling) if pooling else column.name
     if name in tasks:
@@ -86,6 +86,6 @@ def _sentence(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
 
 
 def _text(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
-    # Without a type: hardly any text occurs twice, so that a control task would be mere noise.
+    # No type: hardly any text occurs twice, so a control task would be mere noise.
     (label,) = sentence.layer(layer)
     yield NO_LABEL if label is None else Example(label, (0, 1))

@@ -1,4 +1,4 @@
-"""Constituents, those above a word, and those that make up a sentence."""
+"""Labels of constituents: given ones, those above a word, and those that make up a sentence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from probes.tasks.sentence_shape import length_class
 from probes.tasks.task import Example, Excluded, task
 
 SIZES = ((1, "1 word"), (3, "2–3 words"), (9, "4–9 words"), (float("inf"), "10+ words"))
-"""Groups of the breakdown: greatest number of words, and name."""
+"""Groups of the breakdown: maximum number of words, and name."""
 
 TOP_SEQUENCES = (
     "ADVP_NP_VP_.", "CC_ADVP_NP_VP_.", "CC_NP_VP_.", "IN_NP_VP_.", "NP_ADVP_VP_.", "NP_NP_VP_.",
@@ -27,7 +27,7 @@ def constituent(sentence: Sentence) -> Iterator[Example]:
     """The label of a given constituent (Tenney et al. 2019b); unary chains have one, as S+VP."""
     labels: dict[tuple[int, int], list[str]] = {}
     for each in sentence.constituents:
-        if each.parent != ROOT:  # whose label is always TOP
+        if each.parent != ROOT:  # the label of the whole tree is always TOP
             labels.setdefault(each.span, []).append(each.label)
     for (start, end), chain in labels.items():
         size = next(name for most, name in SIZES if end - start <= most)
@@ -52,7 +52,7 @@ def grandparent_constituent(sentence: Sentence) -> Iterator[Example | Excluded]:
 @task("top-constituents", version=1, needs=["constituents", "xpos"], shape="sentence",
       metric="accuracy", also=["macro_f1"], group="syntax")  # fmt: skip
 def top_constituents(sentence: Sentence) -> Iterator[Example | Excluded]:
-    """What a sentence is made of at the top, in 20 classes (TopConst, Conneau et al. 2018)."""
+    """The top constituents of a sentence, in 20 classes (TopConst, Conneau et al. 2018)."""
     found = top_sequence(sentence)
     if not found:
         yield Excluded("not one constituent below the root")
@@ -68,7 +68,7 @@ def top_constituents(sentence: Sentence) -> Iterator[Example | Excluded]:
 
 
 def ancestors(sentence: Sentence, steps: int) -> Iterator[Example | Excluded]:
-    """For each word, the label of the constituent `steps` above the smallest one that it is in."""
+    """For each word, the label of the constituent `steps` above the word's smallest one."""
     above: list[list[str]] = [[] for _ in sentence.words]
     for each in sentence.constituents:
         for word in range(*each.span):
@@ -81,9 +81,9 @@ def ancestors(sentence: Sentence, steps: int) -> Iterator[Example | Excluded]:
 
 
 def top_sequence(sentence: Sentence) -> list[str]:
-    """The labels of the parts of the constituent below the root, and the tags of its own words.
+    """Labels and tags of the children of the constituent below the root.
 
-    Empty unless there is one constituent below the root.
+    Empty unless there is exactly one constituent below the root.
     """
     below = [i for i, each in enumerate(sentence.constituents) if each.parent == 0]
     if len(below) != 1:

@@ -12,7 +12,7 @@ from probes.tasks.task import Example, Excluded, task
 
 DISTANCES = ("in one sentence", "one sentence apart", "two sentences apart")
 LONG = 5
-"""Longer mentions count as equally long among the cues."""
+"""Cues do not distinguish lengths from here on."""
 
 
 @task("coreference", version=2, needs=["mentions", "heads", "upos"], shape="span pair",
@@ -21,7 +21,7 @@ LONG = 5
 def coreference(window: Sentence) -> Iterator[Example | Excluded]:
     """Whether two given mentions, at most two sentences apart, are of the same entity."""
     count = Counter(mention.entity for mention in window.mentions)
-    # Without entities that are mentioned once: no pair with them corefers, which their form shows.
+    # Skip entities that are mentioned once: pairs with them never corefer, and their form shows it.
     mentions = [m for m in window.mentions if m.entity and count[m.entity] > 1]
     for number, later in enumerate(mentions):
         if sentence_of(later, window) < len(window.starts):
@@ -35,8 +35,8 @@ def coreference(window: Sentence) -> Iterator[Example | Excluded]:
             if earlier.span[1] > later.span[0]:
                 yield Excluded("one mention within the other")
                 continue
-            # As far away as the pair that corefers, of the same form, and as long as can be: none
-            # of these tells whether a pair corefers.
+            # Match the coreferent pair in distance, form and, if possible, length, so that none of
+            # these gives the answer away.
             place, form = sentence_of(earlier, window), form_of(earlier, window)
             beside = [
                 m
@@ -55,23 +55,23 @@ def coreference(window: Sentence) -> Iterator[Example | Excluded]:
 
 
 def sentence_of(mention: Mention, window: Sentence) -> int:
-    """The sentence of a window that a mention is in, from 1."""
+    """Number of a mention's sentence in a window, from 1."""
     return bisect(window.starts, mention.span[0])
 
 
 def form_of(mention: Mention, window: Sentence) -> str:
-    """Whether a mention is a pronoun, a name or a common noun, by its head."""
+    """Form of a mention, by its head: pronoun, name, or common noun."""
     return FORMS.get(window.upos[head_of(mention.span, window.heads)], "common noun or other")
 
 
 def unlike(one: Mention, other: Mention) -> tuple[int, int]:
-    """How different two mentions are in length, then how far apart they begin."""
+    """Difference of two mentions in length, then the distance between their starts."""
     (start, end), (first, last) = one.span, other.span
     return abs((end - start) - (last - first)), abs(start - first)
 
 
 def cues_of(one: Mention, other: Mention, window: Sentence) -> tuple[str, ...]:
-    """Form, length and shared words of two mentions, with their pronouns and articles."""
+    """Form, length and shared words of two mentions, and their pronouns and articles."""
     words = [tuple(x.lower() for x in window.words[slice(*m.span)]) for m in (one, other)]
     lengths = [min(len(each), LONG) for each in words]
     forms = [
@@ -86,7 +86,7 @@ def cues_of(one: Mention, other: Mention, window: Sentence) -> tuple[str, ...]:
 
 
 def pair(label: str, one: Mention, other: Mention, window: Sentence) -> Example:
-    """The example of two mentions, the second of which is in the last sentence."""
+    """Make the example of two mentions; the second is in the last sentence."""
     first, second = (" ".join(window.words[slice(*m.span)]).lower() for m in (one, other))
     heads = (window.words[head_of(m.span, window.heads)].lower() for m in (one, other))
     match = "same" if first == second else "other"

@@ -8,7 +8,7 @@ from probes.data.sentence import ROOT, Sentence
 from probes.tasks.task import PUNCTUATION, Example, task
 
 DEEP = 5
-"""Words at least this deep form one group of the breakdown."""
+"""Words from this depth on form one group of the breakdown."""
 
 
 def depths(heads: tuple[int, ...]) -> list[int]:

@@ -25,14 +25,14 @@ def distance(sentence: Sentence) -> Iterator[Example]:
 
 
 def pairs(words: Sequence[str]) -> list[tuple[int, int]]:
-    """One random partner for every word, seeded by the text: at most n pairs instead of n²."""
+    """Draw one random partner for every word, seeded by the text: at most n pairs, not n²."""
     draw = random.Random(" ".join(words))
     others = [(i, draw.randrange(len(words) - 1)) for i in range(len(words)) if len(words) > 1]
     return sorted({(min(i, j + (j >= i)), max(i, j + (j >= i))) for i, j in others})
 
 
 def path_up(heads: Sequence[int], word: int) -> list[int]:
-    """A word and all of its ancestors, the root last."""
+    """A word and all of its ancestors; the root is last."""
     path = [word]
     while (word := heads[word]) != ROOT:
         path.append(word)

@@ -1,4 +1,4 @@
-"""The type of an entity that is mentioned (entity labelling of Tenney et al. 2019b)."""
+"""Types of mentioned entities (entity labelling of Tenney et al. 2019b)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from probes.data.sentence import Sentence, Span
 from probes.tasks.task import Example, Excluded, task
 
 FORMS = {"PRON": "pronoun", "PROPN": "name"}
-"""Groups of the breakdown by the tag of the mention's head; others are common nouns."""
+"""Groups of the breakdown, by the tag of the mention's head; others are common nouns."""
 
 
 @task("entities", version=1, needs=["mentions", "heads", "upos"], shape="span",
       metric="accuracy", also=["macro_f1"],
       group="semantics")  # fmt: skip
 def entities(sentence: Sentence) -> Iterator[Example | Excluded]:
-    """The type of the entity that a given mention is of."""
+    """The type of the entity that a given mention refers to."""
     for mention in sentence.mentions:
         if why := mention.unfit or "no type of entity" * (not mention.type):
             yield Excluded(why)
@@ -30,6 +30,6 @@ def entities(sentence: Sentence) -> Iterator[Example | Excluded]:
 
 
 def head_of(span: Span, heads: Sequence[int]) -> int:
-    """The first word of a span whose head is outside of it."""
+    """The first word of a span whose head is outside the span."""
     start, end = span
     return next(word for word in range(start, end) if not start <= heads[word] < end)

@@ -12,7 +12,7 @@ from probes.tasks.task import Example, task
       metric="corpus_spearman", also=["mae"],
       group="semantics")  # fmt: skip
 def factuality(sentence: Sentence) -> Iterator[Example]:
-    """How sure it is that the event of a predicate happened, or that it did not."""
+    """The certainty that a predicate's event happened, or that it did not."""
     for rating in sentence.ratings:
         if rating.subspace == "factuality":
             (word,), value = rating.words, rating.values["factual"]

@@ -1,4 +1,4 @@
-"""What arguments refer to, and what predicates say of it (Govindarajan et al. 2019)."""
+"""Genericity of arguments and predicates (Govindarajan et al. 2019)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ generic = partial(
     version=1,
     needs=["ratings"],
     kind="multi-label",
-    # Micro F1 of three properties, two of them frequent, is best for who says that all hold.
+    # Micro F1 would reward predicting all three properties, two of which are frequent.
     metric="macro_f1_20",
     also=["micro_f1", "exact_match"],
     group="semantics",
@@ -22,13 +22,13 @@ generic = partial(
 
 @generic("argument-genericity")
 def arguments(sentence: Sentence) -> Iterator[Example]:
-    """Whether an argument refers to particulars, to kinds, to something abstract."""
+    """Whether an argument refers to particulars, to kinds, or to something abstract."""
     return _rated(sentence, "arg-")
 
 
 @generic("predicate-genericity")
 def predicates(sentence: Sentence) -> Iterator[Example]:
-    """Whether a predicate tells of a particular, a dynamic, a hypothetical situation."""
+    """Whether a predicate describes a particular, a dynamic, or a hypothetical situation."""
     return _rated(sentence, "pred-")
 
 

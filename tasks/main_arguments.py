@@ -1,8 +1,8 @@
 """Tense, and number of subject and object, of the main clause (Conneau et al. 2018).
 
-The form of the word that shows the label is the type: the type majority is what forms alone tell
-those who know which word it is, and types that train lacks are the paper's setting, where no such
-form is in two splits.
+The type is the form of the word that shows the label. The type majority is therefore the score of
+someone who finds that word and knows only its form. Types that train lacks correspond to the paper,
+where no such form is in two splits.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def object_number(sentence: Sentence) -> Iterator[Example | Excluded]:
 
 
 def number_of_noun(sentence: Sentence, relation: str) -> Iterator[Example | Excluded]:
-    """The example of the only noun with `relation`, of any subtype, to the root."""
+    """Yield the example of the only noun with `relation` (or a subtype) to the root."""
     s, root = sentence, sentence.heads.index(ROOT)
     nouns = [
         i
-        for i, (head, its) in enumerate(zip(s.heads, s.deprels, strict=True))
-        if head == root and its.split(":")[0] == relation and s.upos[i] in NOUNS
+        for i, (head, deprel) in enumerate(zip(s.heads, s.deprels, strict=True))
+        if head == root and deprel.split(":")[0] == relation and s.upos[i] in NOUNS
     ]
     if len(nouns) != 1:
         yield Excluded(f"{'several nouns are' if nouns else 'no noun is'} {relation} of the root")

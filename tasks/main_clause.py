@@ -1,6 +1,6 @@
 """The verb, the auxiliary and the subject of the main clause (after Lin et al. 2019).
 
-The reference of each is a rule of linear order: the first of a sentence is the main one.
+The reference is a rule of linear order: the first candidate in a sentence is the main one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main_verb(sentence: Sentence) -> Iterator[Example]:
       reference="the first auxiliary", metric="balanced_accuracy", also=["accuracy"],
       group="syntax")  # fmt: skip
 def main_auxiliary(sentence: Sentence) -> Iterator[Example]:
-    """Whether an auxiliary is that of the main clause, of several the first."""
+    """Whether an auxiliary is the (first) one of the main clause."""
     forms = predicate_forms(sentence, sentence.heads.index(ROOT))
     first = next((i for i in forms if sentence.upos[i] == "AUX"), None)
     return main_or_other(sentence, ("AUX",), "auxiliary", lambda i: i == first)
@@ -45,7 +45,7 @@ def subject_noun(sentence: Sentence) -> Iterator[Example]:
 def main_or_other(
     sentence: Sentence, tags: tuple[str, ...], name: str, is_main: Callable[[int], bool]
 ) -> Iterator[Example]:
-    """One example per word with one of `tags`; the tag alone would give away all other words."""
+    """Yield an example for each word with one of `tags`; other tags would tell the label."""
     candidates = [i for i, tag in enumerate(sentence.upos) if tag in tags]
     for i in candidates:
         groups = (f"first {name}" if i == candidates[0] else f"later {name}",)

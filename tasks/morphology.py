@@ -1,4 +1,4 @@
-"""Morphology of any treebank: a task for each of its features, and one of its lemmas."""
+"""Morphology of any treebank: a task for each feature, and one for lemmas."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from probes.tasks.task import Example, Excluded, Rule, Task
 
 VERSION = 1
 FEATURE = "feats."
-"""In front of a feature, in the name of its task."""
+"""Prefix of a feature in the name of the task."""
 LEMMA_SCRIPT = "lemma-script"
 
 ENOUGH = 20
-"""Words of train that a value or an edit script must have, beside one of dev and one of test."""
+"""Words in train that a value or edit script needs, besides one in dev and one in test."""
 
 NO_LEMMA = Excluded("no lemma")
 RARE = Excluded(f"edit script of fewer than {ENOUGH} words in train, or none in dev or test")
@@ -28,13 +28,13 @@ def is_morphological(name: str) -> bool:
 
 
 def morphology(corpus: Corpus) -> tuple[dict[str, Task], dict[str, str]]:
-    """The tasks of a treebank's features (Ács et al. 2023) and lemmas that have two labels.
+    """Tasks of a treebank's features (Ács et al. 2023) and lemmas, each with at least two labels.
 
-    A label is a value or an edit script with enough words, see `ENOUGH`. Values with fewer words
-    are classes too; one such as ``Fem,Masc`` is a class of its own.
+    A label is a value or an edit script with `ENOUGH` words. Values with fewer words are classes
+    too. A value such as ``Fem,Masc`` is a separate class.
 
     Returns:
-        tasks by name; and why there is none, by the name that it would have.
+        tasks by name; and for missing tasks, the reason by name.
     """
     train, *others = (
         Counter(label for sentence in corpus.splits[split] for label in labels_of(sentence))
@@ -80,7 +80,7 @@ def _task(name: str, known: frozenset[str]) -> Task:
 
 
 def labels_of(sentence: Sentence) -> Iterator[tuple[str, str]]:
-    """The names of tasks and the labels of a sentence's words in them."""
+    """Yield pairs of task and label for the words of a sentence."""
     for feats in sentence.feats:
         yield from ((FEATURE + name, value) for name, value in feats.items())
     yield from ((LEMMA_SCRIPT, script) for script in scripts_of(sentence) if script)
@@ -103,17 +103,17 @@ def script_of(classes: Collection[str], sentence: Sentence) -> Iterator[Example 
 
 
 def scripts_of(sentence: Sentence) -> list[str]:
-    """The edit script of every word; empty for one without a lemma."""
+    """Edit script of every word; empty for words without a lemma."""
     pairs = zip(sentence.words, sentence.lemmas, strict=True) if sentence.lemmas else ()
     return [edit_script(*pair) if pair[1] != "_" or pair[0] == "_" else "" for pair in pairs]
 
 
 @lru_cache(1 << 17)
 def edit_script(form: str, lemma: str) -> str:
-    """What to take off and put on at both ends of a form (Straka 2018), letter case aside.
+    """Edits at both ends that turn a form into a lemma (Straka 2018), ignoring case.
 
-    ``…-3+y`` makes *city* of *cities*, ``…`` keeps a form as it is; where the two share no letter,
-    it is the lemma itself.
+    ``…-3+y`` turns *cities* into *city*, and ``…`` keeps the form. If form and lemma share no
+    letter, the script is the lemma itself.
     """
     form, lemma = form.lower(), lemma.lower()
     start, at, size = SequenceMatcher(None, form, lemma, autojunk=False).find_longest_match()

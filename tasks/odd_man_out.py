@@ -1,11 +1,10 @@
-"""Sentences in which a noun or verb may be another one (SOMO, Conneau et al. 2018).
+"""Sentences in which a noun or verb may be replaced (SOMO, Conneau et al. 2018).
 
-The other word is one of the training tokens of the same part of speech and features, drawn with
-the frequency that it has there, so that a word is at home as often as it is odd, and a rare word
-tells nothing. Neither word stands elsewhere in the sentence. The counts of the bigrams with its
-neighbours are in the same octave for both words. Counts are of all *other* sentences: a training
-sentence would else know its own bigrams, and a test sentence would not. The coin is that of
-`changed_order`.
+The new word is a random training token with the same part of speech and features. Words are
+therefore original as often as they are odd, and a rare word gives nothing away. Neither word occurs
+elsewhere in the sentence. For both words, counts of bigrams with the neighbours lie in the same
+octave. Bigrams are counted in all *other* sentences, since only training sentences would contain
+their own bigrams otherwise. `changed_order` describes the coin.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from probes.tasks.changed_order import INTACT, chance
 from probes.tasks.task import Example, Excluded, task
 
 TRIES = 50
-"""Words drawn for each place in a sentence."""
+"""Number of words drawn for each position in a sentence."""
 
 WordKind = tuple[object, ...]
-"""What a word shares with those that may take its place."""
+"""Properties that a word shares with its possible replacements."""
 
 
 class Frequencies(NamedTuple):
-    """Counts of a training split: words of each kind, as often as they occur, and bigrams."""
+    """Counts of a training split: tokens of each kind, and bigrams."""
 
     tokens: Mapping[WordKind, Sequence[str]]
     words: Counter[tuple[WordKind, str]]
@@ -36,7 +35,7 @@ class Frequencies(NamedTuple):
 
 
 def frequencies(train: Sequence[Sentence]) -> Frequencies:
-    """Counts of the words that may be exchanged, and of all bigrams."""
+    """Count exchangeable words and all bigrams."""
     tokens: dict[WordKind, list[str]] = defaultdict(list)
     for sentence in train:
         for i, kind in exchangeable(sentence):
@@ -50,9 +49,9 @@ def frequencies(train: Sequence[Sentence]) -> Frequencies:
 
 
 def exchangeable(sentence: Sentence) -> list[tuple[int, WordKind]]:
-    """The nouns and verbs between two other words, and their kinds.
+    """Nouns and verbs between two other words, and their kinds.
 
-    Words with and without a vowel at the beginning are of two kinds: articles depend on it.
+    Words that begin with a vowel are a separate kind, since articles depend on it.
     """
     return [
         (i, (tag, *sorted(sentence.feats[i].items()), sentence.words[i][0].lower() in "aeiou"))
@@ -80,9 +79,9 @@ def odd_man_out(known: Frequencies, sentence: Sentence) -> Iterator[Example | Ex
 
     for i, kind in places:
         if known.words[kind, words[i]] <= own_words[kind, words[i]]:
-            continue  # in no other sentence, so that it could not be drawn
+            continue  # it occurs in no other sentence, so it could not be drawn
         if there.count(words[i].lower()) > 1:
-            continue  # as another word, drawn from all, hardly ever is
+            continue  # replacements, drawn from all words, hardly ever do
         for other in draw.choices(known.tokens[kind], k=TRIES):
             if other.lower() not in there and octaves(i, other) == octaves(i, words[i]):
                 changed = (*words[:i], other, *words[i + 1 :])

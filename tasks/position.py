@@ -8,7 +8,7 @@ from probes.data.sentence import Sentence
 from probes.tasks.task import Example, task
 
 PARTS = ((10, "words 0–9"), (20, "words 10–19"), (float("inf"), "words 20 and on"))
-"""Groups of the breakdown: first index beyond the group, and its name."""
+"""Groups of the breakdown: first index beyond the group, and name."""
 
 
 @task("position", version=1, needs=[], kind="regression", metric="spearman", also=["mae"],

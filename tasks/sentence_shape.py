@@ -10,10 +10,10 @@ from probes.tasks.task import Example, task
 
 LENGTHS = ((4, "1–4"), (8, "5–8"), (12, "9–12"), (16, "13–16"), (20, "17–20"), (25, "21–25"),
            (float("inf"), "26+"))  # fmt: skip
-"""Classes: greatest number of words, and the name."""
+"""Classes: maximum number of words, and name."""
 
 DEEPEST = 8
-"""Trees at least this deep form one class."""
+"""Trees from this depth on form one class."""
 
 
 @task("length", version=1, needs=[], shape="sentence", metric="accuracy", also=["macro_f1"],

@@ -8,7 +8,7 @@ from probes.data.sentence import Sentence, Span
 from probes.tasks.task import Example, task
 
 DISTANCES = ((0, "0"), (2, "1–2"), (6, "3–6"), (float("inf"), "7+"))
-"""Groups of the breakdown by words between predicate and argument: greatest number, and name."""
+"""Groups by number of words between predicate and argument: maximum number, and name."""
 
 
 @task(
@@ -37,7 +37,7 @@ def srl(sentence: Sentence) -> Iterator[Example]:
 
 
 def distance(predicate: Span, argument: Span) -> tuple[str, ...]:
-    """The group by number of words between the two (bins of He et al. 2017); empty on overlap."""
+    """Group by number of words between the two (bins of He et al. 2017); empty on overlap."""
     words = max(predicate[0] - argument[1], argument[0] - predicate[1])
     bins = (name for most, name in DISTANCES if words <= most)
     return () if words < 0 else (f"{next(bins)} words between",)

@@ -18,12 +18,12 @@ from probes.tasks.validation import TaskError, fault, items_of
 Shape = Literal["word", "pair", "span", "span pair", "sentence", "text"]
 Kind = Literal["classification", "multi-label", "regression"]
 TextPooling = Literal["mean", "cls", "last", "max"]
-"""How the vector of a text is made from those of its pieces."""
+"""How the vector of a text is computed from its pieces."""
 Sublayer = Literal["attention", "mlp"]
-"""A part of a block that has an output of its own, which is added to the residual stream."""
+"""A part of a block with an output that is added to the residual stream."""
 
 Group = Literal["surface", "syntax", "morphology", "semantics", "discourse", "other"]
-"""What a task is about; by this name `--tasks` asks for all tasks of a group."""
+"""Linguistic level of a task. `--tasks GROUP` selects all tasks of a group."""
 
 Label = str | float | tuple[str, ...]
 """A class; a number for regression; a tuple of classes for multi-label."""
@@ -41,19 +41,18 @@ class Example:
         span: the words whose vectors the probe sees (their mean if there are several).
         span2: for pairs, the second span; the two means are concatenated.
         type: the key of the control task's random label, e.g. the word type. The majority label of
-            a type is a baseline if it is made of words of the spans, else a reference.
+            a type is a baseline if types consist of words of the spans, otherwise a reference.
         words: words for the encoder to read instead of the sentence's, e.g. lower-cased or
             without context. `span`, `span2`, `hide` and `cue` are then indices into these.
         hide: index of a word that the encoder must not see; `span` must be this word.
-        cue: with `hide`, index of a word without which the label cannot be known. For an encoder
-            that can only read the text up to the hidden word, examples whose cue would be cut off
-            are left out and counted.
+        cue: with `hide`, index of a word that is needed to know the label. If an encoder reads only
+            the text before the hidden word, examples whose cue is cut off are excluded and counted.
         groups: groups of the breakdowns that the example belongs to, e.g. ``1+ attractors``.
-        reference: the label that a simple rule would give. Its score is an upper reference, or a
-            baseline, as the task says (`Task.reference`, `Task.baseline`).
-        cues: what may tell the label without any vectors, e.g. ``equally long``. A classifier that
-            is fitted to the cues of train is a baseline, or an upper reference
-            (`Task.cues_baseline`, `Task.cues_reference`).
+        reference: prediction of a simple rule. The rule's score is an upper reference or a
+            baseline, depending on the task (`Task.reference`, `Task.baseline`).
+        cues: features that may tell the label without vectors, e.g. ``equally long``. A classifier
+            of the cues of train is a baseline or an upper reference (`Task.cues_baseline`,
+            `Task.cues_reference`).
     """
 
     label: Label
@@ -70,13 +69,13 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """A candidate that is left out, and why; runs count these by reason."""
+    """An excluded candidate, with the reason. Runs count these by reason."""
 
     reason: str
 
 
 Rule = Callable[..., Iterable[Example | Excluded]]
-"""What `Task.from_train` returns comes first, if there is such a function, then the sentence."""
+"""Function of a sentence; if there is `Task.from_train`, its result is the first argument."""
 
 FromTrain = Callable[[Sequence[Sentence]], Any]
 
@@ -86,9 +85,9 @@ class Task:
     """A probing task.
 
     Attributes:
-        name: its name for `--tasks`.
-        version: to be raised whenever the same sentence would give other examples, so that
-            stored results of earlier versions are not reused.
+        name: name for `--tasks`.
+        version: raise it whenever a sentence would give other examples, so that results of earlier
+            versions are not reused.
         needs: annotation layers that a sentence must have to give examples.
         shape: what an example consists of.
         kind: kind of the labels.
@@ -96,26 +95,26 @@ class Task:
         also: names of further metrics to report.
         rule: yields the examples of one sentence.
         summary: one line for `--list-tasks`.
-        reference: description of `Example.reference`, if its rule has access to the annotation,
-            so that its score is an upper reference.
-        baseline: description of `Example.reference`, if its rule knows nothing but the words of the
-            spans, so that its score is one of the baselines.
-        cues_baseline: description of `Example.cues`, if these say nothing but what the words of the
-            spans show, so that a classifier of cues alone is one of the baselines.
-        cues_reference: description of `Example.cues` that use the annotation, so that a classifier
-            of cues is an upper reference.
+        reference: description of `Example.reference` if the rule uses the annotation. The rule's
+            score is then an upper reference.
+        baseline: description of `Example.reference` if the rule uses only the words of the spans.
+            The rule's score is then a baseline.
+        cues_baseline: description of `Example.cues` if these use only the words of the spans. A
+            classifier of cues is then a baseline.
+        cues_reference: description of `Example.cues` if these use the annotation. A classifier of
+            cues is then an upper reference.
         window: number of sentences of a document that the rule and the encoder see at once: a
             sentence and those before it (see `probes.data.sentence`).
-        stand_ins: by needed layer, the layer to use in its place if the corpus lacks it.
+        stand_ins: replacements for needed layers that the corpus lacks.
         reading: how a column of the user's data was read, for the line that announces the task.
         ambiguous: whether only types that have several labels in train give examples; the others
-            are left out and counted.
-        pooling: how the vector of a text is made from those of its pieces, see
+            are excluded and counted.
+        pooling: how the vector of a text is computed from its pieces, see
             `probes.extraction.text_vectors`; None for tasks of other shapes.
-        from_train: what the rule has to know of the training sentences, such as frequencies.
+        from_train: computes what the rule must know of the training sentences, such as frequencies.
         site: the part of block b whose output stands for layer b, see
             `probes.extraction.collectors.WordVectors`; None for the layer itself.
-        group: what it is about.
+        group: linguistic level of the task.
     """
 
     name: str
@@ -141,12 +140,12 @@ class Task:
     group: Group = "other"
 
     def at(self, site: Sublayer | None) -> Task:
-        """The same task of vectors that are read elsewhere: ``pos@mlp``, or ``pos`` of layers."""
+        """A copy that reads vectors at another site: ``pos@mlp``, or ``pos`` for layers."""
         name = plain_name(self.name)
         return replace(self, name=f"{name}@{site}" if site else name, site=site)
 
     def missing(self, layers: Collection[str]) -> tuple[str, ...]:
-        """The annotation layers that this task needs and `layers` lacks."""
+        """Annotation layers that the task needs and `layers` lacks."""
         return tuple(layer for layer in self.on(layers).needs if layer not in layers)
 
     def on(self, layers: Collection[str]) -> Task:
@@ -165,11 +164,11 @@ class Task:
         return replace(self, needs=needs, rule=partial(_standing_in, self.rule, used))
 
     def texts(self, sentences: Iterable[Sentence]) -> Iterable[Sentence]:
-        """What the rule is applied to: the sentences themselves, or the window of each."""
+        """Sentences for the rule: those given, or the window of each."""
         return windows(sentences, self.window) if self.window > 1 else sentences
 
     def informed(self, train: Sequence[Sentence]) -> Task:
-        """The task with a rule that knows what it has to of the training sentences.
+        """A copy whose rule has the result of `from_train` for the training sentences.
 
         Raises:
             TaskError: `from_train` failed.
@@ -183,7 +182,7 @@ class Task:
         return replace(self, rule=partial(self.rule, known), from_train=None)
 
     def examples(self, sentence: Sentence) -> list[Example | Excluded]:
-        """The examples of `sentence`; none if it lacks an annotation layer that the task needs.
+        """Examples of `sentence`; none if it lacks an annotation layer that the task needs.
 
         Args:
             sentence: one of the task's `texts`.
@@ -207,7 +206,7 @@ class Task:
         return found
 
     def _yielded(self, sentence: Sentence) -> list[Example | Excluded]:
-        """What the rule yields, with fields checked."""
+        """Output of the rule, with fields checked."""
         found: list[Example | Excluded] = []
         try:
             for item in items_of(self.rule(sentence)):
@@ -255,7 +254,7 @@ class Task:
 
 
 def plain_name(name: str) -> str:
-    """The name of a task wherever its vectors are read: ``pos`` of ``pos@mlp``."""
+    """The name of a task without the site: ``pos`` for ``pos@mlp``."""
     plain, _, site = name.rpartition("@")
     return plain if site in get_args(Sublayer) else name
 
@@ -306,7 +305,7 @@ def task(
     if not isinstance(version, int) or isinstance(version, bool):
         raise UserError(f"Task {name!r}: version={version!r} is not an integer; write version=1.")
     if stand_ins and from_train:
-        raise UserError(f"Task {name!r}: from_train= would not see stand_ins=; leave one out.")
+        raise UserError(f"Task {name!r}: from_train= would not see stand_ins=; remove one of them.")
     needs = tuple(needs)
     for what, given, known in (
         *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),

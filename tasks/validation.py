@@ -1,4 +1,4 @@
-"""Checks of what the rule of a task yields."""
+"""Checks of the examples that the rule of a task yields."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class TaskError(UserError):
-    """The rule of a task failed or yielded something invalid. Other tasks are not affected."""
+    """The rule of a task failed or yielded something invalid; other tasks continue."""
 
 
 def fault(example: Example, kind: Kind) -> str:
-    """What is wrong with the fields of an example; empty if nothing is.
+    """Describe the first invalid field of an example; empty if all are valid.
 
-    Whether spans lie within the sentence is checked by `Task.examples`.
+    `Task.examples` checks that spans lie within the sentence.
     """
     spans = [example.span] if example.span2 is None else [example.span, example.span2]
     for span in spans:
@@ -46,7 +46,7 @@ def fault(example: Example, kind: Kind) -> str:
 
 
 def _label_fault(label: object, kind: Kind) -> str:
-    """What a label of this kind must be; empty if `label` is valid."""
+    """Describe a valid label of this kind; empty if `label` is valid."""
     if kind == "classification":
         sound = _is_index(label) or _are_texts((label,))
         wanted = "a class must be a string or an integer"
@@ -75,7 +75,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def items_of(found: object) -> Iterable[object]:
-    """What a rule returned, if it is iterable.
+    """The return value of a rule, if it is iterable.
 
     Raises:
         TypeError: it is not.
@@ -86,11 +86,11 @@ def items_of(found: object) -> Iterable[object]:
 
 
 def require_consistent(task: Task, examples: Sequence[tuple[Sentence, Example]]) -> None:
-    """Check that examples fit what the task declares.
+    """Check that examples match the task's declaration.
 
     Raises:
         TaskError: a second span is missing or unexpected, a hidden word is not the span, or only
-            some examples hide a word or bring words of their own.
+            some examples hide a word or have their own words.
     """
     pairs = task.shape in ("pair", "span pair")
     _, first = examples[0]
@@ -113,7 +113,7 @@ def require_repeatable(task: Task, sentences: Iterable[Sentence]) -> None:
     """Check that a task yields the same examples of a sentence every time.
 
     Raises:
-        TaskError: it does not, for one of these sentences.
+        TaskError: the examples of one of these sentences differ.
     """
     sentences = list(task.texts(sentences))
     first = [task.examples(sentence) for sentence in sentences]
@@ -123,6 +123,6 @@ def require_repeatable(task: Task, sentences: Iterable[Sentence]) -> None:
         if one != other:
             raise TaskError(
                 f"Task {task.name!r} yielded different examples of sentence {sentence.id!r} when "
-                "run twice; a rule may depend on the sentence alone, not on chance or on earlier "
+                "run twice. A rule may depend only on the sentence, not on chance or on earlier "
                 "sentences. Fix the task."
             )

@@ -1,8 +1,8 @@
-"""Which of some words of middling frequency a sentence contains (WC, Conneau et al. 2018).
+"""Mid-frequency words that sentences contain (WC, Conneau et al. 2018).
 
-Theirs are the words of rank 2,001 to 3,000 of millions of sentences, with a hundred sentences or
-more each; a treebank has as many only of more frequent words. There are no types, since the word
-is its own label: the floor is the majority.
+The paper uses the words of rank 2,001 to 3,000 in millions of sentences, each in a hundred or more.
+In a treebank, only more frequent words are in enough sentences. There are no types, since the word
+is the label; the baseline is the majority.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from probes.data.sentence import Sentence
 from probes.tasks.task import Example, Excluded, task
 
 MOST = 100
-"""Words that are told apart, the most frequent of those that qualify."""
+"""Number of classes: the most frequent words that qualify."""
 
 FEWEST_SENTENCES, LARGEST_SHARE = 10, 0.01
-"""Training sentences that a word is in: at least as many, and at most this share of all."""
+"""Minimum number of training sentences with a word, and maximum share of all."""
 
 
 def mid_frequency(train: Sequence[Sentence]) -> frozenset[str]:
-    """The words, in lower case; of equally frequent ones those that sort first."""
+    """The words, in lower case; ties in frequency go to words that sort first."""
     counts = Counter(word for sentence in train for word in _forms(sentence))
     fitting = [
         (-n, word)
@@ -35,7 +35,7 @@ def mid_frequency(train: Sequence[Sentence]) -> frozenset[str]:
       also=["macro_f1"], from_train=mid_frequency,
       group="surface")  # fmt: skip
 def word_content(known: frozenset[str], sentence: Sentence) -> Iterator[Example | Excluded]:
-    """Which of a hundred words of middling frequency is in a sentence."""
+    """The one of a hundred mid-frequency words that is in a sentence."""
     found = _forms(sentence) & known
     if len(found) == 1:
         yield Example(found.pop(), (0, len(sentence)))

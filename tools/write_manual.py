@@ -1,8 +1,8 @@
-"""Writes build/manual/: the pages of the manual as they lie in the repository, and its reference.
+"""Writes build/manual/: a copy of the repository's pages, and a generated reference.
 
-python tools/write_manual.py            # `make docs` does, and builds the site from them
+    python tools/write_manual.py            # `make docs` runs this and builds the site
 
-Pages keep their places, so that a link leads to the same page here, in the site and on the web.
+Pages keep their paths, so that links work in the repository, in the site and on the web.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ ROOMS = {
     "records": "Records and rows",
     "extraction": "Inside a model",
 }
-"""Sections of the page on `probes`, by where a name is defined."""
+"""Sections of the page on `probes`, by the room that defines a name."""
 
 
 def copy_pages() -> None:
-    """Copy what the manual consists of."""
+    """Copy the pages of the manual."""
     for pattern in PAGES:
         for page in ROOT.glob(pattern):
             copy = MANUAL / page.relative_to(ROOT)
@@ -67,7 +67,7 @@ def copy_pages() -> None:
 
 
 def link_package() -> None:
-    """One package, where a checkout has probes/ and three folders beside it."""
+    """Link probes/ and the three folders beside it into one package."""
     package = ROOT / "build" / "package" / "probes"
     package.mkdir(parents=True)
     for folder in (*(ROOT / "probes").iterdir(), *(ROOT / x for x in ("common", "data", "tasks"))):
@@ -75,7 +75,7 @@ def link_package() -> None:
 
 
 def printed(main: Callable[[Sequence[str]], int], *arguments: str) -> str:
-    """What a command prints, as a block."""
+    """Output of a command, as a block."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
         main(arguments)
@@ -83,7 +83,7 @@ def printed(main: Callable[[Sequence[str]], int], *arguments: str) -> str:
 
 
 def command_line() -> Iterator[str]:
-    """The help of every command, and the lists."""
+    """Yield the help of every command, and the lists."""
     yield "# Command line\n"
     yield "Generated from the parsers.\n"
     yield "## python run_probes.py\n"
@@ -97,32 +97,32 @@ def command_line() -> Iterator[str]:
 
 
 def columns() -> Iterator[str]:
-    """The columns of CSV files that have rows as they are, and every registered number."""
+    """Yield the columns of long CSV files, and a table of all registered numbers."""
     yield "# Columns and quantities\n"
-    yield "Those of `leaderboard.csv` are described [with the leaderboard](../leaderboard.md); the"
-    yield "table below says what the names in a column `metric` mean.\n"
+    yield "For columns of `leaderboard.csv`, see [the leaderboard](../leaderboard.md). The table"
+    yield "below explains the names in a column `metric`.\n"
     for file, names in (("measurements.csv", LONG_COLUMNS), ("behaviour.csv", BEHAVIOUR_COLUMNS)):
         yield f"`{file}` has the columns {', '.join(f'`{name}`' for name in names)}.\n"
     yield "| name | what it is | unit | lies within | better | source |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for registry in (metrics, quantities):
         for name in registry:
-            its = registry.get(name)
-            low, high = its.bounds
+            known = registry.get(name)
+            low, high = known.bounds
             within = f"{low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
             cells = (
                 f"`{name}`",
-                its.label or name.replace("_", " "),
-                "%" if its.percent else its.unit,
+                known.label or name.replace("_", " "),
+                "%" if known.percent else known.unit,
                 within if math.isfinite(low) else "",
-                "lower" if its.lower_is_better else "",
-                its.source,
+                "lower" if known.lower_is_better else "",
+                known.source,
             )
             yield f"| {' | '.join(cells)} |"
 
 
 def names() -> Iterator[str]:
-    """The public names, for mkdocstrings."""
+    """Yield the public names, for mkdocstrings."""
     stub = ast.parse((ROOT / "probes" / "__init__.pyi").read_text("utf-8"))
     rooms: dict[str, list[str]] = {room: [] for room in ROOMS}
     for statement in stub.body:
@@ -138,11 +138,11 @@ def names() -> Iterator[str]:
 
 
 CHOICES: tuple[list[str], ...] = ([], ["--task", "pos"], ["--measurement", "geometry"])
-"""Some figures are of one task's evidence, some of several measurements."""
+"""Options to try: some figures need one task, or one of several measurements."""
 
 
 def drawn(figure: str, folder: Path) -> str | None:
-    """The command that draws a figure of the first corpus that serves it; None if none does."""
+    """The command that drew a figure, from the first corpus that has the data; None if none has."""
     picture = folder / f"{figure}.svg"
     for corpus in sorted({path.name for path in PUBLISHED.glob("*/*/")}):
         places = sorted(PUBLISHED.glob(f"*/{corpus}"))
@@ -160,10 +160,10 @@ def drawn(figure: str, folder: Path) -> str | None:
 
 
 def gallery(folder: Path) -> Iterator[str]:
-    """The lines of the page of figures; the pictures are written into its folder."""
+    """Yield the lines of the page of figures; pictures are written to the page's folder."""
     yield "# Gallery\n"
-    yield "Every figure that these results serve, with the command that draws it from yours. What"
-    yield "each shows: [the report and figures](../report.md#figures).\n"
+    yield "All figures that the published results allow, each with the command to draw it from your"
+    yield "own results. For what they show, see [the report and figures](../report.md#figures).\n"
     missing = []
     for figure in (*figure_names(), TREE):
         if line := drawn(figure, folder):
@@ -171,11 +171,11 @@ def gallery(folder: Path) -> Iterator[str]:
         else:
             missing.append(f"`{figure}`")
     if missing:
-        yield f"Not drawn, since these results lack what they are of: {', '.join(missing)}.\n"
+        yield f"Not drawn, since the published results lack the data: {', '.join(missing)}.\n"
 
 
 def main() -> None:
-    """Write all pages anew."""
+    """Write all pages."""
     os.environ["COLUMNS"] = "90"
     for folder in (MANUAL, ROOT / "build" / "package"):
         shutil.rmtree(folder, ignore_errors=True)

@@ -19,12 +19,12 @@ class Options(Frozen):
 
 
 def missing(task, probe, level) -> str:
-    """Why it is not made for a task and probe family; empty if it is."""
+    """The reason for not measuring a task and probe family; empty if it is measured."""
     return "predictions are numbers" if task.kind == "regression" else ""
 
 
 def extent(request):
-    """How often which layers are measured; `request.scores` says which have scores."""
+    """Number of repetitions by layer. `request.scores` has the layers with scores."""
     return dict.fromkeys(request.layers, 1)
 
 
@@ -39,7 +39,7 @@ def extent(request):
 )
 def of_probes(context: TaskContext):
     """Share of test examples on which probes from two seeds agree."""
-    from probes import Draw  # which imports torch: only where something is computed
+    from probes import Draw  # imports torch, so only here
 
     reported = context.predicted(context.layers)  # (layers, examples)
     fits = context.fits(context.layers, [Draw(seed=context.options.seed)])

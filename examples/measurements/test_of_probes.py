@@ -13,12 +13,12 @@ REPORTED = np.array([[0, 1, 1, 2], [0, 0, 0, 0]])
 OTHER = np.array([[0, 1, 1, 2], [0, 0, 0, 3]])
 
 
-def test_what_is_found_in_hand_written_predictions():
-    its = get_measurement("of_probes")
+def test_agreement_of_hand_written_predictions():
+    measure = get_measurement("of_probes")
     context = SimpleNamespace(
         layers=(0, 2),
-        options=its.options(),
+        options=measure.options(),
         predicted=lambda layers: REPORTED,
         fits=lambda layers, draws: SimpleNamespace(predicted={"test": OTHER[:, None]}),
     )
-    assert {row.layer: row.value for row in its(context)} == {0: 1.0, 2: 0.75}
+    assert {row.layer: row.value for row in measure(context)} == {0: 1.0, 2: 0.75}

@@ -1,4 +1,4 @@
-"""The PropBank role of an argument; its predicate is given."""
+"""PropBank role of an argument, given the predicate."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from probes import Example, Sentence, task
     # The annotation layers that the rule reads: upos, xpos, feats, heads, deprels, chunks, frames,
     # lemmas, mentions, ratings, constituents.
     needs=["frames"],
-    # What an example is made of: word, pair, span, span pair or sentence.
+    # The words of an example: word, pair, span, span pair or sentence.
     shape="span pair",
-    # What is predicted: classification, multi-label or regression.
+    # The kind of label: classification, multi-label or regression.
     kind="classification",
     # The headline metric, by which the best layer is chosen, and further ones.
     metric="accuracy",
     also=["macro_f1"],
 )
 def span_pair_classification(sentence: Sentence) -> Iterator[Example]:
-    """The PropBank role of an argument; its predicate is given."""
+    """PropBank role of an argument, given the predicate."""
     for frame in sentence.frames:
         for role, span in frame.arguments:
             # The probe sees the mean of each span's words.

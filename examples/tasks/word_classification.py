@@ -1,4 +1,4 @@
-"""Whether a word is a noun."""
+"""Noun or another part of speech."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from probes import Example, Sentence, task
     # The annotation layers that the rule reads: upos, xpos, feats, heads, deprels, chunks, frames,
     # lemmas, mentions, ratings, constituents.
     needs=["upos"],
-    # What an example is made of: word, pair, span, span pair or sentence.
+    # The words of an example: word, pair, span, span pair or sentence.
     shape="word",
-    # What is predicted: classification, multi-label or regression.
+    # The kind of label: classification, multi-label or regression.
     kind="classification",
     # The headline metric, by which the best layer is chosen, and further ones.
     metric="accuracy",
     also=["macro_f1"],
 )
 def word_classification(sentence: Sentence) -> Iterator[Example]:
-    """Whether a word is a noun."""
+    """Noun or another part of speech."""
     for i, tag in enumerate(sentence.upos):
         label = "noun" if tag == "NOUN" else "other"
         # The probe sees the words [i, i + 1); the control task has one random label per type.

@@ -53,7 +53,7 @@ class Candidate:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What a reader has to know about the result."""
+        """Remarks on the result."""
         of = {
             "random twin": self.random,
             "not above the floor": self.floored,
@@ -162,7 +162,7 @@ def _board(corpus: str, probe: str, kind: str, site: str, candidates: Sequence[C
 
 
 def _preference(result: Result) -> tuple[Any, ...]:
-    """What this version would compute comes first, then whole corpora, then no projection."""
+    """Sort key: results of this version first, then whole corpora, then no projection."""
     name = result.task.name
     return (
         not result.older,

@@ -1,4 +1,4 @@
-"""What a board is made of: results whose numbers follow from their sums, and what is left off.
+"""Submissions to a board: results whose numbers follow from their sums, and those left off.
 
 Nobody is believed: every record is read strictly, its key and file name have to follow from what it
 says, and its scores, intervals and tests from what is stored beside it

@@ -37,16 +37,16 @@ def run_probes(
     """Probe one or more models.
 
     Args:
-        model: a name as `--model` takes it, or several; or a model of transformers in memory, with
-            its tokenizer, as two arguments or as a pair.
-        tokenizer: that of a model in memory.
-        name: what tables call a model in memory.
+        model: one or several names, as for `--model`; or a transformers model in memory with its
+            tokenizer, as two arguments or as a pair.
+        tokenizer: tokenizer of a model in memory.
+        name: name of a model in memory in tables.
         quiet: show warnings only.
         verbose: show details.
-        **settings: the flags of `run_probes.py`, such as ``corpus="sample"``, ``tasks="pos,depth"``
-            or ``tasks=("pos", "depth")``, ``seeds=3``; a corpus may also be a `probes.Corpus`, a
-            list of `probes.Sentence`, a data frame of pandas with the columns of a labelled table,
-            or a list of texts with their labels: ``[("a text", "its label"), …]``.
+        **settings: flags of `run_probes.py`, such as ``corpus="sample"``, ``tasks="pos,depth"`` or
+            ``tasks=("pos", "depth")``, ``seeds=3``. A corpus may also be a `probes.Corpus`, a list
+            of `probes.Sentence`, a pandas data frame with the columns of a labelled table, or a
+            list of texts with labels: ``[("a text", "a label"), …]``.
 
     Returns:
         the results, which are also written to the folder `output`.
@@ -77,15 +77,15 @@ def run_probes(
         models = models_of(model, tokenizer, name, config)
         if corpus is None:
             source = find_corpus(*config.tested, **config.corpus_request)
-        # Of a model in memory, the type is its own.
+        # A model in memory keeps its type.
         return run_corpora(models[0].config, source, models)
 
 
 def models_of(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> list[LazyModel]:
-    """The models of a run, with the random twins of those that are named.
+    """The models of a run, with random twins of models given by name.
 
     Raises:
-        UserError: they are neither names nor a model and its tokenizer.
+        UserError: they are neither names nor a model with its tokenizer.
     """
     names = [model] if isinstance(model, (str, os.PathLike)) else model
     if isinstance(names, (list, tuple)) and all(isinstance(n, (str, os.PathLike)) for n in names):
@@ -109,11 +109,11 @@ def _refuse_workers(config: RunConfig, what: str) -> None:
 
 
 def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> LazyModel:
-    """A model and its tokenizer as a model to probe, whose settings have its dtype."""
+    """A model in memory as a model to probe; the settings get its dtype."""
     _refuse_workers(config, "a model")
     if not hasattr(model, "config") or not hasattr(model, "dtype"):
         raise UserError(
-            f"run_probes() takes a name, several names, or a model of transformers with its "
+            f"run_probes() takes a name, several names, or a transformers model with its "
             f"tokenizer, not a {type(model).__name__}."
         )
     if not callable(tokenizer):
@@ -126,8 +126,8 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
         "quantized" in type(part).__module__ for part in parts
     ):
         raise UserError(
-            f"run_probes(): the {type(model).__name__} is quantised, and its vectors are not those "
-            "of the model; load it without quantization."
+            f"run_probes(): the {type(model).__name__} is quantised, so its vectors differ from "
+            "those of the model; load it without quantization."
         )
     dtype = str(model.dtype).removeprefix("torch.")
     if config.dtype not in ("auto", dtype):
@@ -147,22 +147,22 @@ def surprisal(
     by: Literal["token", "word"] = "token",
     **settings: Any,
 ) -> pd.DataFrame:
-    """How surprising each token, or word, of some texts is to a language model.
+    """Surprisal of each token, or word, of some texts under a language model.
 
     Args:
-        model: a name as `--model` takes it, or a model of transformers in memory with its head.
-        texts: as they are written.
-        tokenizer: that of a model in memory.
-        by: a row for each token, or for each word between spaces, with the sums over its tokens.
-            Words that share a token have one row.
-        **settings: of `probes.run_probes`, such as ``device``, ``revision``, ``language``.
+        model: a name as for `--model`, or a transformers model in memory with its head.
+        texts: texts as written.
+        tokenizer: tokenizer of a model in memory.
+        by: "token", or "word" for sums over the tokens of words between spaces. Words that share a
+            token have one row.
+        **settings: see `probes.run_probes`, such as ``device``, ``revision``, ``language``.
 
     Returns:
-        a frame with the number of the text and of the word in it, the token or word, and in nats:
-        ``surprisal``, −log p, of a masked model with this token alone masked (Salazar et al. 2020);
-        ``within_word``, where the later tokens of its word are masked, too (Kauf & Ivanova 2023).
-        Of a model that reads from left to right both are the same. A first token that nothing
-        precedes, not even a start token, has none.
+        a frame with the number of the text, the number of the word in it, the token or word, and in
+        nats: ``surprisal``, −log p, for a masked model with only this token masked (Salazar et al.
+        2020); ``within_word``, with later tokens of the word masked as well (Kauf & Ivanova 2023).
+        Both are equal if the model reads left to right. A first token without a start token before
+        it has no value.
 
     Raises:
         UserError: the model has no language-model head, or a text is empty.
@@ -174,10 +174,10 @@ def surprisal(
     from probes.extraction.views import Text, view_over
 
     if isinstance(texts, str) or not all(isinstance(x, str) and x.strip() for x in texts):
-        raise UserError("surprisal(): texts is a list of texts that are not empty.")
+        raise UserError("surprisal(): give texts as a list of texts that are not empty.")
     config = validate({"twins": 0, **settings})
-    (its,) = for_language(models_of(model, tokenizer, None, config), config.language)
-    encoder = its.language_model
+    (lazy,) = for_language(models_of(model, tokenizer, None, config), config.language)
+    encoder = lazy.language_model
     words = [tuple(re.findall(r"\s*\S+(?:\s+$)?", text)) for text in texts]
     view = view_over((Text(each, (0, len(each)), written=True) for each in words), "written")
     of_text: dict[Text, list[tuple[Any, ...]]] = {}

@@ -1,4 +1,4 @@
-"""Checks a task on a corpus, without a model: examples, leakage, annotation that its rule reads."""
+"""Checks a task on a corpus without a model: examples, leakage, and annotation that it reads."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from probes.tasks.task import Example, Task
 from probes.tasks.validation import TaskError, require_repeatable
 
 IMBALANCED = 0.9
-"""Share of the most frequent label above which accuracy says little."""
+"""Warn that accuracy says little above this share of the most frequent label."""
 
 GIVEN_AWAY = 0.995
-"""Share of test examples with the usual label of their type above which context adds nothing."""
+"""Warn above this share of test examples with the most frequent label of their type."""
 
 LEAKED = 0.01
-"""Share of test examples that occur in train above which there is a warning."""
+"""Warn above this share of test examples that occur in train."""
 
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What `check` reports about a task on a corpus.
+    """The report of `check` about a task on a corpus.
 
     Attributes:
-        read: the annotation layers that its rule reads.
-        seconds: time that the rule takes per sentence.
-        baselines, references: test scores of predictions that use no vectors; see
+        read: annotation layers that the rule reads.
+        seconds: time of the rule per sentence.
+        baselines, references: test scores of predictions without vectors; see
             `probes.examples.scoring`.
-        errors: what must be corrected.
-        warnings: what a reader of its scores should know.
+        errors: mistakes that must be corrected.
+        warnings: remarks for readers of the scores.
     """
 
     task: Task
@@ -113,7 +113,7 @@ def layers_read(task: Task, corpus: Corpus) -> frozenset[str]:
 
     class Watched(Sentence):
         def __getattribute__(self, name: str) -> Any:
-            # dataclasses.replace() reads every field to copy it; that is not the rule reading it.
+            # Ignore dataclasses.replace(), which reads every field to copy it.
             if name in LAYERS and sys._getframe(1).f_globals.get("__name__") != "dataclasses":
                 read.add(name)
             return super().__getattribute__(name)
@@ -133,8 +133,8 @@ def _errors(report: TaskReport) -> Iterator[str]:
     if undeclared := sorted(report.read - set(task.needs)):
         layers = ", ".join(undeclared)
         yield (
-            f"the rule reads {layers}, which needs= does not list; on a corpus without it the rule "
-            f"would give other examples, or fail; write needs={[*task.needs, *undeclared]}"
+            f"the rule reads {layers}, which needs= does not list; without it the rule would fail "
+            f"or give other examples; write needs={[*task.needs, *undeclared]}"
         )
 
 
@@ -155,9 +155,9 @@ def _warnings(report: TaskReport) -> Iterator[str]:
             names = ", ".join(map(repr, missing[:5])) + ", …" * (len(missing) > 5)
             n = len(examples.unseen(split))
             have = counted(n, f"{split} example has a label", f"{split} examples have a label")
-            yield f"{have} that no probe can predict, as it does not occur in train: {names}"
+            yield f"{have} that does not occur in train, so no probe can predict it: {names}"
     if leaks.in_train and leaks.in_train / leaks.n_test >= LEAKED:
-        # A task with words of its own shows the encoder the same words for different sentences.
+        # A task with its own words may show the encoder the same words for different sentences.
         remedy = (
             "see the scores of its group of unseen types"
             if examples.view == "own"
@@ -174,8 +174,8 @@ def _warnings(report: TaskReport) -> Iterator[str]:
     if leaks.contradictory:
         have = counted(leaks.contradictory, "example has", "examples have")
         yield (
-            f"{have} the same words and spans as another one but a different label; no probe can "
-            "get both right"
+            f"{have} the same words and spans as another but a different label; no probe can get "
+            "both right"
         )
     if leaks.by_type is not None and leaks.by_type >= GIVEN_AWAY:
         yield (
@@ -183,12 +183,12 @@ def _warnings(report: TaskReport) -> Iterator[str]:
             "in train have its most frequent training label; a probe needs no context for that"
         )
     if not has_types(examples):
-        yield "some examples have no type=; there can be no control task and no selectivity"
+        yield "some examples have no type=, so there is no control task and no selectivity"
     test = examples.splits["test"]
     clusters = test.partition.of_sentence[test.sentence]
     if len(set(clusters.tolist())) < FEWEST:
         yield (
-            f"fewer than {FEWEST} test {test.partition.clusters} have examples; there can be no "
+            f"fewer than {FEWEST} test {test.partition.clusters} have examples, so there are no "
             "intervals"
         )
 
@@ -201,19 +201,18 @@ def number_range(examples: tuple[Example, ...]) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Leakage:
-    """Counts of what gives the labels of a task away.
+    """Counts of examples whose labels can be guessed.
 
     Attributes:
-        n_test: test examples.
-        in_train: test examples that also occur in train: the same words as the encoder reads
-            them, the same spans, the same label.
-        types: distinct types in train.
+        n_test: number of test examples.
+        in_train: test examples that also occur in train, with the same words as read by the
+            encoder, the same spans and the same label.
+        types: number of types in train.
         seen: share of test examples whose type occurs in train; None if examples have no types.
         by_type: share of these with the most frequent training label of their type; None if there
             are none, and for regression.
         repeated: examples that duplicate an earlier one of the same sentence.
-        contradictory: examples that differ from an earlier one of the same sentence only in their
-            label.
+        contradictory: examples that differ from an earlier one of the same sentence only in label.
     """
 
     n_test: int
@@ -226,7 +225,7 @@ class Leakage:
 
 
 def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
-    """Look for leakage between train and test, and for duplicates within every split."""
+    """Count leakage between train and test, and duplicates within splits."""
     repeated = contradictory = 0
     inputs: dict[str, list[tuple[Any, Any]]] = {}
     for split, part in examples.splits.items():
@@ -264,5 +263,5 @@ def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
 
 
 def _label(example: Example) -> Any:
-    """The label as it is compared: the order of several labels does not matter."""
+    """The label for comparison; the order of several labels does not matter."""
     return label_set(example.label) if isinstance(example.label, tuple) else example.label

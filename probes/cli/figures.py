@@ -1,4 +1,4 @@
-"""Figures by their names: of the one group of results, or of the records of one measurement."""
+"""Figures by name, from one group of results or from the records of one measurement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIGURES = ("heatmap", "expected-layers", "curves", "steps", "pareto")
 
 
 def figure_names() -> list[str]:
-    """The names of all figures of results and records."""
+    """The names of all figures."""
     every = (*corpus_measurements(), *probe_measurements())
     return [*FIGURES, *dict.fromkeys(name for each in every for name in each.figure_names)]
 
@@ -44,14 +44,14 @@ def figure(
     measurement: str = "",
     task: str = "",
 ) -> Chart:
-    """The figure of a name. Models that are not in it are named in messages.
+    """The figure called `kind`. Messages name the models that are left out.
 
     Args:
-        results, others: results, and records of measurements of a corpus, by their paths.
-        where: what error messages call these.
-        probe: the family of a figure of scores.
-        measurement: whose figure it is; may be empty if only one of those that have it was made.
-        task: of evidence, whose; may be empty if there is one.
+        results, others: results, and records of corpus measurements, by path.
+        where: name of these in error messages.
+        probe: probe family, for a figure of scores.
+        measurement: measurement of the figure; may be empty if only one was made.
+        task: task, for evidence; may be empty if there is only one.
 
     Raises:
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
@@ -80,7 +80,7 @@ def figure(
 
 
 def _drawn(given: Measurement, name: str, found: Findings, look: Look) -> Drawn:
-    """The chart of a view; what a plug-in raises is an error for the user."""
+    """The chart of a view; errors of plug-ins become messages for the user."""
     from probes.boards.score_charts import Drawn
 
     view = next(x for x in given.views if not isinstance(x, Pivot) and x.name == name)
@@ -115,8 +115,8 @@ def _of_task(
         )
     tasks = list(dict.fromkeys(r.task.name for r in having.values()))
     if len(tasks) > 1:
-        raise UserError(f"{name} is of one task: give --task {' or '.join(tasks)}.")
-    _one_group(having, where, family)  # what cannot stand together is refused
+        raise UserError(f"{name} shows one task: give --task {' or '.join(tasks)}.")
+    _one_group(having, where, family)  # refuse results that cannot be compared
     labels = model_labels(having)
     return findings_of(evidence, {labels[model_key(r)]: r for r in having.values()}, {})
 
@@ -139,8 +139,8 @@ def _of_corpus(
     measured = sorted({record.measurement for record in of_these.values()}, key=having.index)
     if len(measured) > 1:
         raise UserError(
-            f"{name} is a figure of {listed(measured, 'and')}: say whose with --measurement, such "
-            f"as --measurement {measured[0]}."
+            f"{name} is a figure of {listed(measured, 'and')}: choose one, such as --measurement "
+            f"{measured[0]}."
         )
     labels = model_labels({**results, **others})
     groups, left_out = corpus_groups(of_corpora(of_these), labels)
@@ -153,8 +153,8 @@ def _of_corpus(
     if len(groups) > 1:
         titles = "; ".join(f"{each.measurement.name}: {each.title}" for each in groups)
         raise UserError(
-            f"{where}: these records cannot stand in one figure ({titles}); name the folders of "
-            "one corpus, such as results/*/ewt."
+            f"{where}: these records cannot be compared in one figure ({titles}); name the folders "
+            "of one corpus, such as results/*/ewt."
         )
     (found,) = groups
     return found.measurement, findings_of(found.measurement, found.records, found.paths)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FittedProbe(NamedTuple):
-    """The probe of one layer, and the scores that it was fitted for."""
+    """The probe of one layer, with its scores."""
 
     result: Result
     layer: int
@@ -32,7 +32,7 @@ class FittedProbe(NamedTuple):
 
     @property
     def card(self) -> dict[str, str]:
-        """What is known of the probe, as text; what is not is empty."""
+        """Facts about the probe as text; empty if unknown."""
         result, layer = self.result, self.layer
         task, model, corpus = result.task, result.model, result.corpus
         low, high = result.interval(layer) or (None, None)
@@ -68,7 +68,7 @@ class FittedProbe(NamedTuple):
 def find_probe(
     place: Path, task: str, layer: int, family: str, model: str | None, cache: Path | None
 ) -> FittedProbe:
-    """See `read_probe`; without torch."""
+    """Find the probe for `read_probe`, without torch."""
     found = {place: read_result(place)} if place.is_file() else results_below([place])
     if model is not None:
         found = _of(found, place, "model", model, lambda result: result.model.name)
@@ -77,7 +77,7 @@ def find_probe(
     found = _of(found, place, "task", task, lambda result: result.task.name)
     found = _of(found, place, "probe family", family, lambda result: result.probe.family)
     if family not in FOLDABLE:
-        raise UserError(f"{place}: {family} is a plug-in's; name one of {', '.join(FOLDABLE)}.")
+        raise UserError(f"{place}: {family} is a plug-in; name one of {', '.join(FOLDABLE)}.")
     if len(found) > 1:
         paths = ", ".join(map(str, found))
         raise UserError(f"{place}: several results of {task} · {family}; name one of {paths}.")
@@ -121,22 +121,22 @@ def read_probe(
 ) -> LayerProbe:
     """The fitted probe behind a stored score: the first fit of a layer.
 
-    Its `predict` takes the mean vectors of the layer over the words of each example's span, a
-    word's vector being that of its subwords (`--pooling`); of a task on two spans, the first one's
-    followed by the second one's. They are neither standardised nor projected (``--project``): that
-    is part of the probe. Shape (n, hidden size), or (n, 2 × hidden size).
+    `predict` takes mean vectors of the layer over the words of each example's span, where a word's
+    vector is pooled from subwords (`--pooling`). For a task on two spans, the two means are
+    concatenated. Do not standardise or project them (``--project``); the probe does. Shape
+    (n, hidden size), or (n, 2 × hidden size).
 
     Args:
-        folder: of the results of a model and corpus, such as ``results/M/ewt``; or a file of
-            scores in it (.json).
+        folder: results of a model and corpus, such as ``results/M/ewt``, or a file of scores in it
+            (.json).
         family: "linear" or "mlp".
-        model: whose, if there are several in the folder.
-        cache_dir: the cache of the run; by default the one that the run has noted beside its
-            results, or that which runs use.
+        model: name of the model, if the folder has several.
+        cache_dir: the cache of the run; by default the one noted beside the results, or else the
+            usual one.
 
     Raises:
-        UserError: there is no such result, there are several, or the parameters are not, or no
-            longer, in the cache; the message has the command that fits them again.
+        UserError: there is no such result, there are several, or the parameters are not in the
+            cache; the message has the command that fits them again.
     """
     import numpy as np
 

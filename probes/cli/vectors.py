@@ -1,4 +1,4 @@
-"""`probes.Vectors`: probes on arrays, from wherever they come."""
+"""`probes.Vectors`: probes on the user's own arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from probes.run.settings import takes_settings, validate
 from probes.statistics.partition import FEWEST
 
 TYPES = "types of examples"
-"""The layer of a sentence that has the types of examples."""
+"""The annotation layer with the types of examples."""
 
 _FROM_VECTORS = (
     *("corpus", "tasks", "task_from", "layers", "limit", "drop_overlap", "split_by"),
@@ -39,20 +39,20 @@ class Vectors:
     """Examples as arrays: their vectors at one or more layers, and their labels.
 
     Args:
-        layers: the vectors by layer. Each (examples, dimensions).
-        labels: one for each example: a class (text, integer or truth value); a float, whole or not,
-            for regression; or a set of classes.
-        groups: what must not be divided among splits, and what is resampled for intervals: the
-            document, the person. With fewer than 20 groups in test, examples are resampled instead,
-            which a warning says. By default examples are on their own.
-        splits: "train", "dev" or "test" for each example; otherwise a tenth of the groups is drawn
-            for dev and for test.
-        types: what a control task's random label hangs on, such as the word; without it there are
-            no control tasks.
-        name: what tables call the model that the vectors are of.
-        task: what tables call the labels.
-        corpus: what tables call the examples.
-        seed: by which splits are drawn.
+        layers: vectors by layer. Each (examples, dimensions).
+        labels: label of each example: a class (text, integer or truth value), a float for
+            regression, or a set of classes.
+        groups: group of each example, such as the document or person. Groups are not divided among
+            splits, and are resampled for intervals. With fewer than 20 groups in test, examples are
+            resampled instead, with a warning. By default each example is a group.
+        splits: "train", "dev" or "test" for each example; by default a random tenth of the groups
+            each is dev and test.
+        types: type of each example, such as the word, which gets a random label in the control
+            task; without types there is no control task.
+        name: name of the model in tables.
+        task: name of the labels in tables.
+        corpus: name of the examples in tables.
+        seed: seed for drawing splits.
 
     Raises:
         UserError: the arrays do not fit together, or a value cannot be used.
@@ -74,8 +74,8 @@ class Vectors:
         self.name, self.task, self.corpus = name, task, corpus
         if not (isinstance(layers, Mapping) and layers):
             raise UserError(
-                "Vectors: no layers; give them as {layer: array}, such as {0: x}; for an array or "
-                "list x of layers, dict(enumerate(x))."
+                "Vectors: no layers; give {layer: array}, such as {0: x}, or dict(enumerate(x)) "
+                "for a list x of layers."
             )
         self.layers = {_number(layer): _array(layer, given) for layer, given in layers.items()}
         found = list(labels)
@@ -92,7 +92,7 @@ class Vectors:
         train = {x for x, s in zip(self.labels, self.splits, strict=True) if s == "train"}
         if self.kind == "classification" and len(train) == 1:
             raise UserError(
-                f"Vectors: one class only in train, {train.pop()!r}; give examples of other "
+                f"Vectors: train has only the class {train.pop()!r}; give examples of other "
                 "classes, or other splits=."
             )
         if self.grouped:
@@ -108,7 +108,7 @@ class Vectors:
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
-        """What stands for each example where a text has words: its number."""
+        """A text of one word for each example: its number."""
         return [(f"{i}",) for i in range(len(self))]
 
     def source(self) -> Source:
@@ -132,10 +132,10 @@ class Vectors:
 def probe(
     vectors: Vectors, *more: object, quiet: bool = False, verbose: bool = False, **settings: Any
 ) -> Results:
-    """Probe given vectors, with the same evidence as those of a model.
+    """Probe given vectors, with the same evidence as for a model.
 
     Args:
-        settings: as of `probes.run_probes`, except those that choose a model or a corpus.
+        settings: see `probes.run_probes`, except settings that choose a model or a corpus.
 
     Raises:
         UserError: something that the caller can correct.
@@ -144,7 +144,7 @@ def probe(
         raise UserError("probe(): takes probes.Vectors; write probe(Vectors({0: x}, y)).")
     for name in _FROM_VECTORS:
         if name in settings:
-            raise UserError(f"{name}=: follows from the vectors; leave it out.")
+            raise UserError(f"{name}=: the vectors determine it; leave it out.")
     config = validate({**settings, "layers": tuple(sorted(vectors.layers))})
     if config.workers > 1 or config.engine == "ray":
         raise UserError("workers= or engine=: vectors are in memory; leave it out.")
@@ -161,7 +161,7 @@ def _number(layer: object) -> int:
     """The number of a layer.
 
     Raises:
-        UserError: it is none.
+        UserError: it is not a whole number from 0.
     """
     if isinstance(layer, (int, np.integer)) and not isinstance(layer, bool) and layer >= 0:
         return int(layer)
@@ -172,19 +172,19 @@ def _array(layer: object, given: ArrayLike) -> NDArray[Any]:
     """The vectors of a layer.
 
     Raises:
-        UserError: they are no array of finite numbers with two axes.
+        UserError: it is not an array of finite numbers with two axes.
     """
-    if str(getattr(given, "dtype", "")) == "torch.bfloat16":  # which numpy does not know
+    if str(getattr(given, "dtype", "")) == "torch.bfloat16":  # unknown to numpy
         given = given.float()  # type: ignore[union-attr]
     try:
         array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         why = " ".join(str(error).split())[:100]
-        raise UserError(f"Vectors: layer {layer} is no array of numbers ({why}).") from error
+        raise UserError(f"Vectors: layer {layer} is not an array of numbers ({why}).") from error
     if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
         raise UserError(
-            f"Vectors: layer {layer} is {array.dtype} of the shape {array.shape}; give numbers of "
-            "the shape (examples, dimensions)."
+            f"Vectors: layer {layer} is {array.dtype} of shape {array.shape}; give numbers of "
+            "shape (examples, dimensions)."
         )
     with np.errstate(over="ignore"):
         finite = np.isfinite(array.astype(np.float32)).all(axis=1)
@@ -209,7 +209,7 @@ def _splits(given: Iterable[Any], n: int) -> list[str]:
         if split not in SPLITS:
             raise UserError(f"Vectors: splits[{i}] is {split!r}. {did_you_mean(split, SPLITS)}")
     if missing := [split for split in SPLITS if split not in splits]:
-        raise UserError(f"Vectors: no example is in {missing[0]}; leave splits= out to draw them.")
+        raise UserError(f"Vectors: {missing[0]} has no examples; omit splits= to draw splits.")
     return splits
 
 
@@ -221,7 +221,7 @@ def _drawn(groups: Sequence[str], seed: int) -> list[str]:
     """
     names = list(dict.fromkeys(groups))
     if len(names) < len(SPLITS):
-        raise UserError(f"Vectors: {len(names)} groups, which cannot be divided; give splits=.")
+        raise UserError(f"Vectors: {len(names)} groups are too few to draw splits; give splits=.")
     order = np.random.default_rng(seed).permutation(len(names))
     n = max(1, round(len(names) / 10))
     drawn = ["test"] * n + ["dev"] * n + ["train"] * (len(names) - 2 * n)
@@ -230,26 +230,25 @@ def _drawn(groups: Sequence[str], seed: int) -> list[str]:
 
 
 def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
-    """Warn of groups that are divided among splits, and of too few in test."""
+    """Warn of groups divided among splits, and of too few groups in test."""
     places = set(zip(groups, splits, strict=True))
     of_group = Counter(group for group, _ in places)
     if divided := sum(n > 1 for n in of_group.values()):
         progress.warn(
-            f"Vectors: {counted(divided, 'group is', 'groups are')} divided among splits, so that "
-            "test examples are related to training examples; leave splits= out, or give all "
-            "examples of a group one split"
+            f"Vectors: {counted(divided, 'group is', 'groups are')} divided among splits, so test "
+            "examples are related to training examples; omit splits=, or give each group one split"
         )
     n_test = sum(split == "test" for _, split in places)
     if n_test < FEWEST:
         progress.warn(
             f"Vectors: {counted(n_test, 'group')} in test; with fewer than {FEWEST}, intervals "
-            "resample examples, and are too short where those of a group are alike; give more "
+            "resample examples, and are too short if examples of a group are alike; give more "
             "groups, or put more of them in test by splits="
         )
 
 
 def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
-    """What is to be predicted, and the labels as tasks have them.
+    """The kind of labels, and the labels in the form of tasks.
 
     Raises:
         UserError: a label is missing, or of another kind than the first one.
@@ -263,7 +262,7 @@ def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
     if any(fractions):
         _require_all("a number", [isinstance(x, (int, float)) and x == x for x in plain], plain)
         if all(float(x).is_integer() for x in plain):
-            progress.warn("Vectors: labels are floats: regression; give integers for classes")
+            progress.warn("Vectors: float labels mean regression; give integers for classes")
         return "regression", list(map(float, plain))
     _require_all("a class", [isinstance(x, (str, int)) and x != "" for x in plain], plain)
     return "classification", list(map(str, plain))
@@ -272,4 +271,4 @@ def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
 def _require_all(what: str, fit: Sequence[bool], labels: Sequence[Any]) -> None:
     if not all(fit):
         i = fit.index(False)
-        raise UserError(f"Vectors: labels[{i}] is {labels[i]!r}, not {what} as others are.")
+        raise UserError(f"Vectors: labels[{i}] is {labels[i]!r}, not {what} like the others.")

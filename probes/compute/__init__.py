@@ -1,1 +1,1 @@
-"""Devices, precision, memory and transfers: the little that everything on tensors needs."""
+"""Devices, precision, memory and transfers between host and GPU."""

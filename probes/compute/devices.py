@@ -1,4 +1,4 @@
-"""Devices and number formats by name, and the precision of products."""
+"""Devices and number formats by name, and the precision of matrix products."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     import torch
 
 DType = Literal["float32", "bfloat16", "float16"]
-"""The type of the forward pass."""
+"""dtype of the forward pass."""
 
 MAP = "map"
-"""The device that means: spread the layers over all devices there are."""
+"""Spread the layers over all available devices."""
 
 KINDS = ("auto", "cpu", "cuda", "mps", MAP)
 
 
 def require_device_name(device: str) -> None:
-    """Check the spelling of a device, without torch.
+    """Check the name of a device, without importing torch.
 
     Raises:
-        ValueError: it is none of those that a run can use.
+        ValueError: a run cannot use such a device.
     """
     kind, colon, number = device.partition(":")
     if kind not in KINDS or (colon and not (kind == "cuda" and re.fullmatch("[0-9]{1,3}", number))):
@@ -45,7 +45,7 @@ def pick_device(device: str) -> torch.device:
     """The torch device called `device`; "auto" prefers CUDA, then MPS, then the CPU.
 
     Raises:
-        UserError: there is no such device here.
+        UserError: this machine has no such device.
     """
     import torch
 
@@ -71,7 +71,7 @@ def pick_device(device: str) -> torch.device:
 
 
 def uses_cuda(device: str) -> bool:
-    """Whether a run on `device` computes on a CUDA GPU; torch is asked about "auto" and "map"."""
+    """Whether a run on `device` uses a CUDA GPU. Imports torch for "auto" and "map"."""
     if device not in ("auto", MAP):
         return device.startswith("cuda")
     import torch
@@ -81,11 +81,10 @@ def uses_cuda(device: str) -> bool:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Compute float32 products in full precision, whatever the process has set.
+    """Compute float32 products in full precision, whatever precision the process has set.
 
     Raises:
-        UserError: the precision was set by torch's newer switches, which cannot be mixed with
-            those used here.
+        UserError: the process used torch's newer switches, which cannot be mixed with these.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""How much memory is free, copies between host and GPU, and errors when memory runs out."""
+"""Free memory, copies between host and GPU, and errors when memory runs out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from probes.common.errors import UserError, out_of_memory
 
 _SHARE = 0.25
-"""The share of free memory that training may take if no budget is given."""
+"""Share of free memory that training may take by default."""
 
 
 def default_budget(device: torch.device) -> int:
@@ -41,15 +41,15 @@ _LIMITS = {
     "cgroup2": (("memory.max", "memory.high"), "memory.current", "inactive_file"),
     "cgroup": (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"),
 }
-"""By file system: the files of a group that limit memory, the one that counts it, and the line of
-`memory.stat` that counts the cached files in it, which are dropped when memory is needed."""
+"""By file system: files with a control group's memory limits, file with the group's usage, and the
+line of `memory.stat` that counts cached files, which the kernel drops when memory is needed."""
 
 
 def free_in_groups(root: Path = Path("/")) -> list[int]:
     """Bytes left by each limit on this process's control group and on the groups around it.
 
-    Version 1 and 2, which a host may have side by side. A container sees its own group, or one
-    around it, as the top of what is mounted.
+    A host may have version 1 and 2 side by side. In a container, the mounted root is its own group
+    or one around it.
 
     Args:
         root: where `/proc` and `/sys` are.
@@ -83,7 +83,7 @@ def free_in_groups(root: Path = Path("/")) -> list[int]:
 
 
 def _left(group: Path, limits: Sequence[str], usage: str, droppable: str) -> list[int]:
-    """Bytes left by each limit on one group; empty for a group without any."""
+    """Bytes left by each limit on one group; empty if it has no limit."""
 
     def numbers(name: str) -> list[list[str]]:
         try:
@@ -98,7 +98,7 @@ def _left(group: Path, limits: Sequence[str], usage: str, droppable: str) -> lis
 
 
 def _kilobytes(path: str, name: str) -> list[int]:
-    """The number of bytes in the line ``name: 123 kB`` of a file; empty if there is none."""
+    """Bytes from the line ``name: 123 kB`` of a file; empty if there is no such line."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:
@@ -108,11 +108,11 @@ def _kilobytes(path: str, name: str) -> list[int]:
 
 @contextmanager
 def explain_out_of_memory(what: str, advice: str) -> Iterator[None]:
-    """Turn a lack of memory inside the block into an error that says what to do.
+    """Turn an out-of-memory error inside the block into one that says what to do.
 
     Args:
-        what: what the memory was needed for ("fitting pos with linear probes").
-        advice: what the user can do, as a sentence after a semicolon.
+        what: the operation that needs the memory ("fitting pos with linear probes").
+        advice: a remedy for the user, as a sentence after a semicolon.
 
     Raises:
         UserError: the block ran out of memory.
@@ -134,17 +134,17 @@ def host_empty(*shape: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a host tensor to `device`; it must not be written to afterwards."""
+    """Copy a host tensor to `device`. The tensor must not be written to afterwards."""
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 class ToHost:
-    """Tensors of one device that are copied to the host while a GPU continues to compute.
+    """Copies tensors of one device to the host while the GPU continues to compute.
 
-    Nothing is read before `wait` returns. (On the way to a GPU torch itself sees to it that a
-    pinned block is not reused before the copy from it is done.)
+    The copies may be read after `wait`. (For copies to a GPU, torch itself keeps a pinned block
+    from being reused too early.)
     """
 
     def __init__(self, *tensors: Tensor) -> None:
@@ -161,10 +161,10 @@ class ToHost:
                 )
                 self._arrived = stream.record_event()
             for tensor in tensors:
-                # Its memory must not be reused before it has been read.
+                # Keeps the memory from being reused before it has been read.
                 tensor.record_stream(stream)
         elif device.type != "cpu":
-            # Metal must not be called from the thread that waits.
+            # The waiting thread must not call Metal.
             self._tensors = tuple(tensor.cpu() for tensor in tensors)
 
     def wait(self) -> tuple[Tensor, ...]:

@@ -1,1 +1,1 @@
-"""From tasks, a corpus and a tokenizer to what a measurement can use."""
+"""Examples of tasks over a corpus, and scores of their predictions."""

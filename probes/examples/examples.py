@@ -42,7 +42,7 @@ class NotServedError(UserError):
     """A corpus has the annotation that a task or measurement needs, but not the examples.
 
     Attributes:
-        by_limit: whether the whole corpus, without `--limit`, would have them.
+        by_limit: whether the corpus would have them without `--limit`.
     """
 
     by_limit = False
@@ -53,11 +53,11 @@ class Split:
     """The examples of one split, in corpus order.
 
     Attributes:
-        examples: what the task yielded, without examples that the view cuts away.
+        examples: the task's examples, without those that the view cuts away.
         texts: the text in which each example is read.
         sentence: number of each example's sentence in the split. Shape (n,).
-        excluded: number of candidates left out, by reason.
-        partition: what is resampled of the split.
+        excluded: number of excluded candidates, by reason.
+        partition: clusters of the split, for resampling.
     """
 
     examples: tuple[Example, ...]
@@ -73,12 +73,12 @@ class Split:
 
     @cached_property
     def second_spans(self) -> Ints:
-        """The same for the second span of examples of pairs. Shape (n, 2)."""
+        """First and end word of each example's second span, for pairs. Shape (n, 2)."""
         return np.array([example.span2 for example in self.examples], dtype=np.int64)
 
     @cached_property
     def shown(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """The words of each example's span and second span, none if its word is hidden."""
+        """The words of each example's span and second span; empty if the word is hidden."""
         found = []
         for example, text in zip(self.examples, self.texts, strict=True):
             spans = (example.span, example.span2) if example.hide is None else (None, None)
@@ -89,14 +89,14 @@ class Split:
     @cached_property
     def text_numbers(self) -> tuple[list[Text], Ints]:
         """The distinct texts, and the index of each example's text among them (n,)."""
-        # By identity: comparing long texts is slow, and the examples of a sentence share one.
+        # Texts are compared by identity: it is faster, and examples of a sentence share one text.
         place = {id(text): text for text in self.texts}
         number = {key: i for i, key in enumerate(place)}
         numbers = np.array([number[id(text)] for text in self.texts], dtype=np.int64)
         return list(place.values()), numbers
 
     def group(self, name: str) -> NDArray[np.bool_]:
-        """Which examples belong to the breakdown called `name`. Shape (n,)."""
+        """True for examples of the breakdown called `name`. Shape (n,)."""
         return np.array([name in example.groups for example in self.examples], dtype=bool)
 
 
@@ -106,8 +106,8 @@ class Examples:
 
     Attributes:
         classes: labels of the training split, sorted; empty for regression.
-        label_sets: for multi-label, the sets of labels that occur in any split, sorted; a target is
-            then the index of a set.
+        label_sets: for multi-label, the label sets of all splits, sorted; targets are indices of
+            sets.
     """
 
     task: Task
@@ -117,7 +117,7 @@ class Examples:
     label_sets: tuple[tuple[str, ...], ...] = ()
 
     def targets(self, split: str) -> NDArray[Any]:
-        """Class indices, -1 for a label that train lacks; or numbers (float64). Shape (n,).
+        """Class indices (-1 if train lacks the label) or numbers (float64). Shape (n,).
 
         For multi-label, indices into `label_sets`.
         """
@@ -137,7 +137,7 @@ class Examples:
         return self.encode(labels)
 
     def unseen(self, split: str) -> tuple[str, ...]:
-        """Labels of `split` that train lacks, once for each example that has them, in order."""
+        """Label of each example of `split` whose label train lacks, in order."""
         if not self.classes:
             return ()
         labels = (label for e in self.splits[split].examples for label in self._names(e))
@@ -150,9 +150,9 @@ class Examples:
 
     @cached_property
     def members(self) -> NDArray[np.bool_] | None:
-        """Which labels each set holds: first `classes`, then `unseen_anywhere`.
+        """Labels in each set, first `classes`, then `unseen_anywhere`. Shape (sets, labels).
 
-        Shape (sets, labels); None if the task is not multi-label.
+        None if the task is not multi-label.
         """
         if self.task.kind != "multi-label":
             return None
@@ -164,20 +164,20 @@ class Examples:
         return label_set(example.label) if several else (str(example.label),)
 
     def predictions(self, labels: Sequence[Any]) -> NDArray[Any]:
-        """Labels in the form of predictions; a label that train lacks equals no gold label.
+        """Encode labels as predictions; a label that train lacks equals no gold label.
 
         Shape (n,), or for multi-label (n, bytes), see `probes.statistics.gold.Gold`.
         """
         if self.task.kind == "multi-label":
             return np.packbits(membership(labels, self.classes), axis=-1)
         if self.task.kind == "regression":
-            # An example without a value makes the score undefined.
+            # NaN, for an example without a value, makes the score undefined.
             return np.array([np.nan if x == "" else x for x in labels], dtype=np.float64)
         codes = self.encode(list(labels))
         return np.where(codes < 0, -2, codes)
 
     def encode(self, labels: list[Any]) -> Ints:
-        """Class indices of `labels`; -1 for one that train lacks. Shape (n,)."""
+        """Class indices of `labels`; -1 if train lacks the label. Shape (n,)."""
         return np.array([self._code.get(str(label), -1) for label in labels], dtype=np.int64)
 
     @cached_property
@@ -186,15 +186,15 @@ class Examples:
 
     @cached_property
     def words_shown(self) -> bool:
-        """Whether every test example shows a probe words of its own."""
+        """Whether the probe is shown words in every test example."""
         return all(one for one, _ in self.splits["test"].shown)
 
     @cached_property
     def types_shown(self) -> bool:
-        """Whether the types of test examples are made of words that a probe is shown, in any case.
+        """Whether types of test examples consist of words that the probe is shown, ignoring case.
 
-        A type that is not, such as another word's form or a lemma, takes the annotation to know; so
-        does one of the words of a whole sentence, such as its main verb.
+        Other types need the annotation: a lemma, the form of another word, or one word of a
+        sentence, such as the main verb.
         """
         test = self.splits["test"]
         if self.task.shape == "sentence":
@@ -227,8 +227,8 @@ class Examples:
 
     @property
     def n_spans(self) -> int:
-        """The number of spans that an example's vectors come from."""
-        # If a word is hidden, a single word is kept.
+        """Number of spans per example that vectors are read from."""
+        # Views that hide a word keep a single word.
         hidden = self.view in ("masked", "cut")
         return 2 if self.task.shape in ("pair", "span pair") and not hidden else 1
 
@@ -253,8 +253,8 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         hiding: the view for examples that hide a word, "masked" or "cut".
 
     Raises:
-        NotServedError: a split has no examples, train has a single label, or dev none of train's.
-        TaskError: its rule failed, or its examples do not fit what the task declares.
+        NotServedError: a split has no examples, train has one label only, or dev has none of them.
+        TaskError: the rule failed, or the examples contradict the task's declaration.
     """
     informed = task.informed(corpus.splits["train"])
     if tasks.origin(task.name) is not None:
@@ -323,14 +323,14 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         (only,) = known
         raise NotServedError(
             f"Task {task.name!r}: every training example of {corpus.name!r} has the label "
-            f"{', '.join(only)!r}, so that there is nothing to tell apart; {remedy}"
+            f"{', '.join(only)!r}, so there is nothing to tell apart; {remedy}"
         )
     classes = tuple(sorted({label for labels in known for label in labels}))
     if task.kind == "classification":
         if not any((str(e.label),) in known for e in splits["dev"].examples):
             raise NotServedError(
                 f"Task {task.name!r}: no dev example of {corpus.name!r} has a label that occurs in "
-                f"train, so that no layer can be chosen; {remedy}"
+                f"train, so no layer can be chosen; {remedy}"
             )
         return Examples(task, view, splits, classes)
     every = known.union(label_set(e.label) for part in splits.values() for e in part.examples)
@@ -338,17 +338,17 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
 
 
 def _ambiguous_types(task: Task, corpus: Corpus) -> set[str]:
-    """The types that have several labels in train."""
+    """Types that have several labels in train."""
     labels: dict[str, set[Label]] = defaultdict(set)
     for sentence in corpus.splits["train"]:
         for item in task.examples(sentence):
             if isinstance(item, Example):
                 labels[item.type].add(item.label)
-    return {its for its, found in labels.items() if len(found) > 1}
+    return {type_ for type_, found in labels.items() if len(found) > 1}
 
 
 def _marked_as_seen(test: Split, train: Split) -> Split:
-    """The split with two more breakdowns: examples whose type occurs in train, and the others."""
+    """Add two breakdowns to the test split: examples whose type occurs in train, and the others."""
     types = {example.type for example in train.examples}
     marked = (
         replace(e, groups=(*e.groups, SEEN if e.type in types else UNSEEN)) if e.type else e
@@ -363,7 +363,7 @@ def label_set(label: Any) -> tuple[str, ...]:
 
 
 def membership(sets: Sequence[Collection[str]], names: Sequence[str]) -> NDArray[np.bool_]:
-    """Which of `names` each of `sets` holds; other labels are ignored. Shape (sets, names)."""
+    """True where a set holds a name; other labels are ignored. Shape (sets, names)."""
     place = {name: column for column, name in enumerate(names)}
     found = np.zeros((len(sets), len(names)), dtype=bool)
     for row, labels in enumerate(sets):

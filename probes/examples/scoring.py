@@ -26,21 +26,21 @@ from probes.tasks.task import PUNCTUATION, Kind, Task
 
 Array = NDArray[Any]
 Keys = dict[str, Callable[[Split], list[str]]]
-"""By the name of a rule, what each example of a split is looked up by."""
+"""Functions that give a lookup key for each example of a split, by the name of the rule."""
 
 _BY_EXAMPLE: dict[Kind, str] = {
     "classification": "accuracy",
     "multi-label": "exact_match",
     "regression": "mae",
 }
-"""Means over examples, for breakdowns of any size."""
+"""Metrics of breakdowns: means over examples, which suit groups of any size."""
 
 
 class Scorer:
     """Scores predictions of one task on one split.
 
     Attributes:
-        groups: the breakdowns that have an example here, each as a mask of shape (n,).
+        groups: masks of the breakdowns that have examples in this split. Each (n,).
     """
 
     def __init__(self, examples: Examples, split: str) -> None:
@@ -62,7 +62,7 @@ class Scorer:
         self.groups = {name: keep for name, keep in masks.items() if keep.any()}
 
     def scores(self, predicted: Array) -> list[Scores]:
-        """Every metric of every cell of `predicted`. Shape (cells, n) or (cells, n, bytes)."""
+        """All metrics of each cell of `predicted`. Shape (cells, n) or (cells, n, bytes)."""
         columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
         return [
             {name: number(column[row]) for name, column in columns.items()}
@@ -70,7 +70,7 @@ class Scorer:
         ]
 
     def group_scores(self, predicted: Array) -> list[Scores]:
-        """The group metric within every breakdown, of every cell of `predicted`."""
+        """The group metric in each breakdown, for each cell of `predicted`."""
         rows: list[Scores] = [{} for _ in predicted]
         for name, keep in self.groups.items():
             values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
@@ -79,16 +79,16 @@ class Scorer:
         return rows
 
     def label_scores(self, predicted: Array) -> dict[str, LabelScore]:
-        """Scores of one cell by label; by type of chunk where labels are BIO tags of chunks."""
+        """Scores of one cell by label, or by chunk type if labels are BIO tags of chunks."""
         return by_label(self.gold, predicted, chunks=self.names[0] == "span_f1")
 
 
 def control_metric(kind: Kind, metric: str) -> str:
     """The metric by which a task is compared with its control task.
 
-    Accuracy for classification, since random tags do not form chunks, and no random class matters
-    more than another; but balanced accuracy where probes are trained for it: their class weights
-    cost them accuracy. Multi-label tasks and regressions keep their headline metric.
+    Accuracy for classification: random tags form no chunks, and all random classes matter alike.
+    But if probes are trained for balanced accuracy, it stays: their class weights cost accuracy.
+    Multi-label tasks and regressions keep their headline metric.
     """
     return "accuracy" if kind == "classification" and metric != "balanced_accuracy" else metric
 
@@ -96,14 +96,14 @@ def control_metric(kind: Kind, metric: str) -> str:
 def control_labels(examples: Examples, split: str, seeds: Sequence[int]) -> Array:
     """The control task's labels, in the form of `Examples.targets`. Shape (seeds, n).
 
-    A type's label depends only on the seed, the type and the distribution of labels in train.
+    The label of a type depends only on the seed, the type, and the label distribution of train.
     """
     places = {
         name: index
         for index, name in enumerate(sorted({e.type for e in examples.splits[split].examples}))
     }
     of_example = np.array([places[e.type] for e in examples.splits[split].examples])
-    # The label at a random place of the sorted training labels: as probable as it is frequent.
+    # A random element of the sorted training labels: labels are as probable as they are frequent.
     train = np.sort(examples.targets("train"))
     drawn = [[train[int(_uniform(seed, name) * len(train))] for name in places] for seed in seeds]
     return np.array(drawn, dtype=train.dtype)[:, of_example]
@@ -116,32 +116,33 @@ def _uniform(seed: int, name: str) -> float:
 
 
 def has_types(examples: Examples) -> bool:
-    """Whether every example has a type, which control labels depend on."""
+    """Whether every example has a type, as control labels need."""
     return all(e.type for part in examples.splits.values() for e in part.examples)
 
 
 def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
-    """Scores of the predictions that use no vectors; see `baseline_predictions`."""
+    """Scores of `baseline_predictions`, which use no vectors."""
     return rule_scores(baseline_predictions(examples, train_labels), test)
 
 
 def baseline_predictions(
     examples: Examples, train_labels: Array, chosen: Ints | None = None
 ) -> dict[str, Predictions]:
-    """Test predictions (n, …) that use no vectors, and nothing that a probe is not shown.
+    """Test predictions (n, …) from the words that a probe is shown, without vectors.
 
-    "majority": the most frequent training label, or the training mean; "type majority": the same
-    among the training examples of an example's type, backing off to the former for a type that
-    train lacks. Where the type is not made of words that the probe is shown, "word majority" takes
-    the place of the latter: the same by the words of the first span and the first of the second, if
-    there are any that are shown. Ties go to the label that sorts first. For multi-label tasks,
-    every label that more than half of the examples have, which is what a probe that knows
-    frequencies alone predicts: the most frequent set is often the empty one, whose F1 is 0.
+    - "majority": the most frequent training label, or the training mean.
+    - "type majority": the majority among training examples of the same type; plain majority for
+      types that train lacks. Used if types consist of words that the probe is shown.
+    - "word majority": otherwise, the majority for the same words (those of the first span and the
+      first word of the second), if the probe is shown any.
+    - the rule and the classifier of cues that a task gives as baselines.
 
-    Also the rule, and the classifier of cues, that a task gives as baselines, if any.
+    Ties go to the label that sorts first. For multi-label tasks, the majority is every label that
+    more than half of the examples have, as predicted by a probe that knows only frequencies. (The
+    most frequent set is often empty and has an F1 of 0.)
 
     Args:
-        chosen: the training examples, by their places; all, once each, if not given.
+        chosen: indices of training examples; by default all, once each.
     """
     if chosen is None:
         chosen = np.arange(len(train_labels))
@@ -161,8 +162,8 @@ def baseline_predictions(
 def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
     """Scores of rules that know more than a probe is shown.
 
-    The rule and the classifier of cues that a task gives as upper references, if any; and the type
-    majority if it is none of the `baselines`.
+    These are the rule and the classifier of cues that a task gives as upper references, and the
+    type majority if it is not among the `baselines`.
     """
     found: dict[str, Predictions] = {}
     every = np.arange(len(train_labels))
@@ -176,27 +177,27 @@ def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[st
 
 
 def rule_scores(rules: Mapping[str, Predictions], test: Scorer) -> dict[str, Scores]:
-    """Scores of rules; None for one that predicts no number for some example."""
+    """Scores of rules; None for a rule without a prediction for some example."""
     found = {}
     for name, said in rules.items():
         (scores,) = test.scores(said[None])
-        # Rank correlations would treat a missing number as a number.
+        # Rank correlations would rank NaN like a number.
         found[name] = dict.fromkeys(scores) if is_silent(said) else scores
     return found
 
 
 def is_silent(said: Predictions) -> bool:
-    """Whether a rule predicts no number for some example."""
+    """Whether a rule lacks a prediction for some example."""
     return said.dtype.kind == "f" and bool(np.isnan(said).any())
 
 
 def _rule(examples: Examples) -> Predictions:
-    """The predictions that `Example.reference` gives."""
+    """Predictions from `Example.reference`."""
     return examples.predictions([e.reference for e in examples.splits["test"].examples])
 
 
 def _fitted_to_cues(examples: Examples, train_labels: Array, chosen: Ints) -> Predictions:
-    """The predictions of a logistic regression on the cues of the chosen training examples."""
+    """Predictions of a logistic regression on the cues of the chosen training examples."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
 
@@ -224,7 +225,7 @@ def _words(part: Split) -> list[str]:
 def _majorities(
     examples: Examples, train_labels: Array, keys: Keys, chosen: Ints
 ) -> dict[str, Predictions]:
-    """The most frequent label of each key, by the name of what gives keys to a split."""
+    """Predict the most frequent label of each example's key, for each kind of key."""
     found, train_labels = {}, train_labels[chosen]
     for rule, keys_of in keys.items():
         every = keys_of(examples.splits["train"])
@@ -239,10 +240,7 @@ def _majorities(
 
 
 def _typical(examples: Examples, labels: Array, group: Array) -> Array:
-    """The best prediction for each of groups 0 to G − 1 from its labels alone. Shape (G, …).
-
-    Of equally frequent classes, the first.
-    """
+    """Best constant prediction for each group 0 to G − 1; ties go to the first class. (G, …)."""
     size = np.bincount(group)
     typical: Array
     if examples.members is not None:
@@ -261,7 +259,7 @@ def _typical(examples: Examples, labels: Array, group: Array) -> Array:
 
 
 def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
-    """Counts of the task's examples in the corpus, for the record."""
+    """Count the task's examples in the corpus, for the record."""
     unseen = examples.unseen("test")
     return ExampleCounts(
         n={split: len(part.examples) for split, part in examples.splits.items()},
@@ -278,15 +276,15 @@ def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
 
 
 def number(value: float) -> float | None:
-    """None for a score that is undefined."""
+    """The score, or None if it is undefined."""
     return None if np.isnan(value) else float(value)
 
 
 def require_metrics(task: Task) -> None:
-    """Check that every metric a task names exists and scores tasks of its kind.
+    """Check that every metric a task names exists and scores tasks of this kind.
 
     Raises:
-        UserError: one does not, or a best layer cannot be chosen by the headline metric.
+        UserError: one does not, or the headline metric cannot choose a best layer.
     """
     fitting = sorted(name for name in metrics if task.kind in metrics.get(name).kinds)
     for name in (task.metric, *task.also):
@@ -301,7 +299,7 @@ def require_metrics(task: Task) -> None:
     if lower_is_better(task.metric):
         raise UserError(
             f"Task {task.name!r}: {task.metric!r} cannot be the headline metric, since lower "
-            "values are better; list it in also=, and set metric= to another one."
+            "values are better. List it in also=, and set metric= to another one."
         )
 
 
@@ -311,10 +309,10 @@ ONE_PIECE, SEVERAL_PIECES = "word of one piece", "word of several pieces"
 def marked_by_pieces(
     examples: Examples, split_words: Callable[[Sequence[Text]], list[Pieces]]
 ) -> Examples:
-    """The examples with two more breakdowns of test: words of one subword, and of several.
+    """Add two breakdowns of test examples: words of one subword, and of several.
 
-    Only for tasks whose examples are words that the encoder sees: spans have several words, and
-    a hidden word has no pieces.
+    Only if examples are words that the encoder sees: spans have several words, and hidden words
+    have no pieces.
     """
     if examples.task.shape != "word" or examples.view not in ("plain", "own"):
         return examples
@@ -336,7 +334,7 @@ def by_label(gold: Gold, predicted: Predictions, *, chunks: bool) -> dict[str, L
 
     Args:
         predicted: class indices. Shape (n,).
-        chunks: labels are BIO tags; score whole chunks by type.
+        chunks: whether labels are BIO tags; then whole chunks are scored by type.
     """
     if not gold.classes:
         return {}

@@ -1,7 +1,6 @@
-"""Subwords and words: which pieces (subwords) each word has.
+"""Alignment of words with their pieces (subwords), by the tokenizer's own word ids.
 
-The tokenizer's own word ids decide. Texts are tokenised without special tokens, which the
-encoder puts around each window.
+Texts are tokenised without special tokens; the encoder puts those around each window.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from probes.common.errors import UserError
 from probes.extraction.views import Text
 
 _NONCHARACTER = "\uffff"
-"""Prefix of the names of special tokens; no text contains it, since Unicode assigns it to none."""
+"""Prefix for the names of special tokens. Unicode assigns it to no character."""
 
 _LIST, _WORDS_AT_ONCE = 32, 1 << 14
-"""Words per text given to the tokenizer, and words per call. Its result for a text takes many
-times the memory of the ids, until it is dropped."""
+"""Words per text given to the tokenizer, and words per call. Until it is dropped, the tokenizer's
+result for a text takes many times the memory of the ids."""
 
 _TEXTS_AT_ONCE = 64
 """Written texts per call."""
 
 _ROOM = 64 << 20
-"""Bytes that must be free before a call: out of memory, the tokenizer aborts the process."""
+"""Bytes that must be free before a call: a tokenizer that runs out of memory aborts the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +38,12 @@ class Pieces:
     Attributes:
         ids: token ids, without special tokens. Shape (pieces,).
         bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
-        unknown: number of words that hold the unknown token, which a word without a piece becomes,
-            of those whose vectors are kept; a stretch of a written text counts if half of its
-            pieces are unknown.
-        second: the first piece of the second of two segments; None for a text of one segment.
-        between: ids of the special tokens before it.
-        token_words: of a written text, the word that each piece belongs to as the tokenizer splits
-            words, numbered from 0. Shape (pieces,).
+        unknown: number of kept words that contain the unknown token, which also replaces words
+            without a piece. A stretch of a written text counts if half of its pieces are unknown.
+        second: first piece of the second segment; None for a text of one segment.
+        between: ids of the special tokens before the second segment.
+        token_words: for a written text, the number of each piece's word, by the tokenizer's own
+            words. Shape (pieces,).
     """
 
     ids: Ints
@@ -57,17 +55,17 @@ class Pieces:
 
     @property
     def length(self) -> int:
-        """Tokens of the whole text, without the special ones around it."""
+        """Number of tokens without the special ones around the text."""
         return len(self.ids) + len(self.between)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenTypes:
-    """Token types as a tokenizer gives them.
+    """Token types, as the tokenizer assigns them.
 
     Attributes:
-        one: those of the special tokens before a text, of the text, and of those after it.
-        two: those before two segments, of the first, between them, of the second, and after it.
+        one: types before a text, in it, and after it.
+        two: types before two segments, in the first, between them, in the second, and after it.
     """
 
     one: tuple[list[int], int, list[int]] = ([], 0, [])
@@ -75,15 +73,15 @@ class TokenTypes:
 
     @property
     def highest(self) -> int:
-        """The largest of them."""
+        """The largest token type."""
         (before, text, after), (start, first, between, second, end) = self.one, self.two
         return max([*before, text, *after, *start, first, *between, second, *end])
 
     def of(self, length: int, second: int) -> Ints:
-        """Those of a window, special tokens included. Shape (length,).
+        """Types of a window of `length` tokens, special ones included. Shape (length,).
 
         Args:
-            second: where the first piece of a second segment is; 0 if there is none.
+            second: position of a second segment's first piece; 0 if there is none.
         """
         before, text, after = self.one
         types = np.full(length, text, dtype=np.int64)
@@ -100,22 +98,21 @@ class TokenTypes:
 class WordTokenizer:
     """A fast tokenizer for texts that are already split into words.
 
-    Each word is split as it would be in running text after a space, even the first word of a
-    text, so that a word has the same pieces everywhere. Truncation, padding and dropout of merges
-    set in the tokenizer's file are switched off, and words that look like special tokens
-    (``[SEP]``, ``</s>``) are treated as text. The tokenizer that is passed in is not changed. A
-    written text is split as one, with no space before it.
+    Every word, even the first, is split as in running text after a space, so that a word has the
+    same pieces everywhere. A written text is split as a whole, with no space before it. Truncation,
+    padding and dropout of merges are switched off. Words that look like special tokens (``[SEP]``,
+    ``</s>``) are treated as text. The given tokenizer is not changed.
 
     Attributes:
         prefix, suffix: ids of the special tokens around a text.
-        between: ids of the special tokens between two segments; None if the tokenizer puts others
-            around two segments than around one.
+        between: ids of the special tokens between two segments; None if the special tokens around
+            two segments differ from those around one.
         types: token types of texts and of pairs.
         mask_id: id of the mask token; None if there is none.
-        start_id: id of the token that stands for the start of a text where a decoder's tokenizer
-            puts none before it: the one for the beginning, or else for the end; None without both.
+        start_id: id of a start token for decoders whose tokenizer adds none: the beginning-of-text
+            token, or else the end-of-text token; None without both.
         highest_id: the largest id that a text can yield, special tokens included.
-        dropout: the share of merges that the tokenizer leaves out at random, which is switched off.
+        dropout: share of merges that the tokenizer would skip at random.
 
     Raises:
         UserError: the tokenizer is not a fast one, or splits single words differently from running
@@ -144,20 +141,19 @@ class WordTokenizer:
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split texts into subwords; each distinct word is tokenised once.
 
-        Either all or none of the texts are written ones.
+        Either all texts are written ones, or none is.
 
         Raises:
-            UserError: a word yields no subword and the tokenizer has no unknown token, the
-                tokenizer's word ids do not assign its subwords to the words in order, or it puts
-                other special tokens around two segments than around one.
+            UserError: a word yields no subword and there is no unknown token; or word ids are out
+                of order; or special tokens around two segments differ from those around one.
             MemoryError: too little memory is free.
         """
         if texts and texts[0].written:
             return self._written(texts)
         if self.between is None and any(text.second is not None for text in texts):
             raise UserError(
-                "This tokenizer puts other special tokens around a pair of texts than around a "
-                "single one; texts of two segments are not supported with it."
+                "This tokenizer puts different special tokens around a pair of texts and a single "
+                "text, so texts of two segments are not supported."
             )
         index: dict[str, int] = {}
         flat = [index.setdefault(word, len(index)) for text in texts for word in text.words]
@@ -176,7 +172,7 @@ class WordTokenizer:
             odd = list(index)[words[missing.argmax()]]
             raise UserError(
                 f"The word {odd!r} yields no subword, and this tokenizer has "
-                "no unknown token to replace it; remove the word from the corpus."
+                "no unknown token to replace it. Remove the word from the corpus."
             )
         holds = counts == 0
         holds[np.repeat(np.arange(len(counts)), counts)[ids == self._unk_id]] = True
@@ -191,11 +187,11 @@ class WordTokenizer:
         ids = ids[np.repeat(first[words] - bounds[:-1], counts[words]) + np.arange(bounds[-1])]
         found = []
         for text, start, end in zip(texts, starts, ends, strict=True):
-            its = bounds[start : end + 1] - bounds[start]
+            own = bounds[start : end + 1] - bounds[start]
             kept = slice(start + text.keep[0], start + text.keep[1])
-            pieces = Pieces(ids[bounds[start] : bounds[end]], its, int(unknown[kept].sum()))
+            pieces = Pieces(ids[bounds[start] : bounds[end]], own, int(unknown[kept].sum()))
             if text.second is not None:
-                second, between = int(its[text.second]), tuple(self.between or ())
+                second, between = int(own[text.second]), tuple(self.between or ())
                 pieces = replace(pieces, second=second, between=between)
             found.append(pieces)
         return found
@@ -219,11 +215,11 @@ class WordTokenizer:
                 self([Text(tuple(words), (0, len(words)))])
 
     def _written(self, texts: Sequence[Text]) -> list[Pieces]:
-        """Texts as they were written; a piece is of the stretch that its first letter is in.
+        """Split written texts; a piece belongs to the stretch of its first letter.
 
         Raises:
-            UserError: a text yields no subword, and there is no unknown token; or its subwords are
-                out of order.
+            UserError: a text yields no subword, and there is no unknown token; or subwords are out
+                of order.
         """
         found = []
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
@@ -235,7 +231,7 @@ class WordTokenizer:
                 if not encoding.ids and self._unk_id is None:
                     raise UserError(
                         f"The text {whole[:40]!r} yields no subword, and this tokenizer has no "
-                        "unknown token to replace it; remove the text from the corpus."
+                        "unknown token to replace it. Remove the text from the corpus."
                     )
                 owner = stretch_of_pieces(encoding.offsets, text.words)
                 if not encoding.ids:
@@ -254,7 +250,7 @@ class WordTokenizer:
         for first in range(0, len(words), _WORDS_AT_ONCE):
             part = words[first : first + _WORDS_AT_ONCE]
             lists = [part[i : i + _LIST] for i in range(0, len(part), _LIST)]
-            np.empty(_ROOM, dtype=np.uint8)  # reserves addresses only; fails if there are none
+            np.empty(_ROOM, dtype=np.uint8)  # only reserves addresses; fails if there are none
             encodings = self._backend.encode_batch(
                 [[self._space + word for word in given] for given in lists],
                 is_pretokenized=True,
@@ -267,10 +263,10 @@ class WordTokenizer:
         return np.concatenate(ids), np.concatenate(counts)
 
     def _word_prefix(self) -> str:
-        """What must precede each word so that its pieces are those it has in running text.
+        """Text to put before single words, so that they are split as in running text.
 
-        Byte-level and SentencePiece vocabularies mark a word by the space before it, and
-        tokenizers differ in whether they add that space to single words.
+        Byte-level and SentencePiece vocabularies mark a word by the space before it. Tokenizers
+        differ in whether they add that space to single words.
         """
 
         def ids(words: list[str] | str) -> list[int]:
@@ -278,16 +274,15 @@ class WordTokenizer:
             found = self._backend.encode(words, is_pretokenized=split, add_special_tokens=False)
             return list(found.ids)
 
-        # The first word is left out: running text has no space before it.
+        # Skip the first word, which has no space before it.
         text = ids("we saw the birds")
         for space in ("", " "):
             words = [space + word for word in ("we", "saw", "the", "birds")]
             if ids(words)[len(ids(words[:1])) :] == text[len(ids("we")) :]:
                 return space
         raise UserError(
-            "This tokenizer splits single words differently from running text, with or without a "
-            "space before each, so that word vectors would not be the model's own; it is not "
-            "supported."
+            "This tokenizer is not supported: with or without a space before it, a single word is "
+            "split differently from running text, so word vectors would not be the model's own."
         )
 
     def _special_tokens(self, post_processor: Any) -> tuple[list[int], list[int]]:
@@ -300,12 +295,12 @@ class WordTokenizer:
             if full[start : start + len(bare.ids)] == bare.ids:
                 return full[:start], full[start + len(bare.ids) :]
         raise UserError(
-            "This tokenizer changes a text's subwords when it adds special tokens; it is not "
-            "supported."
+            "This tokenizer is not supported: it changes a text's subwords when it adds special "
+            "tokens."
         )
 
     def _two_segments(self, post_processor: Any) -> tuple[list[int] | None, TokenTypes]:
-        """See `between` and `types`."""
+        """The values of `between` and `types`."""
         if post_processor is None:
             return [], TokenTypes()
         one, other = (self._backend.encode(text, add_special_tokens=False) for text in ("the", "a"))
@@ -324,10 +319,10 @@ class WordTokenizer:
 
 
 def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:
-    """A copy that treats everything as text, and the largest id that text can yield.
+    """A copy of the tokenizer that treats everything as text, and the largest id it can yield.
 
     Special tokens get names that no text contains. `encode_special_tokens` is not enough: a
-    Unigram vocabulary lists ``</s>`` among its pieces and still finds it in text.
+    Unigram vocabulary has ``</s>`` among its pieces and still finds it in text.
     """
     spec = json.loads(backend.to_str())
     spec.update(truncation=None, padding=None, post_processor=None)
@@ -352,7 +347,7 @@ def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:
 
 
 def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints:
-    """The word that each piece belongs to. Shape (pieces,).
+    """Number of each piece's word. Shape (pieces,).
 
     Raises:
         UserError: a piece belongs to no word, or the words' pieces are out of order.
@@ -370,10 +365,10 @@ def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints
 
 
 def stretch_of_pieces(offsets: Sequence[tuple[int, int]], stretches: Sequence[str]) -> Ints:
-    """The stretch that each piece's first letter is in. Shape (pieces,).
+    """Number of the stretch that contains each piece's first letter. Shape (pieces,).
 
     Args:
-        offsets: where each piece begins and ends in the text.
+        offsets: start and end of each piece in the text.
         stretches: the parts of the text; empty ones have no piece.
 
     Raises:
@@ -382,7 +377,7 @@ def stretch_of_pieces(offsets: Sequence[tuple[int, int]], stretches: Sequence[st
     text = "".join(stretches)
     if len(stretches) == 1:
         return np.zeros(len(offsets), dtype=np.int64)
-    # Of each character, the place of the next that is no space.
+    # For each character, the position of the next one that is not a space.
     letter = np.where([char.isspace() for char in text], len(text), np.arange(len(text)))
     letter = np.append(np.minimum.accumulate(letter[::-1])[::-1], len(text))
     starts = letter[np.array([start for start, _ in offsets], dtype=np.int64)]

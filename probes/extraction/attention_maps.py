@@ -1,9 +1,8 @@
-"""Attention maps: collectors see them one block after the other, and none is kept.
+"""Attention maps, handed to collectors block by block and not kept.
 
-Most architectures of transformers let a function take the place of their attention
-(`AttentionInterface`), so that scores are computed once and the maps of one block are in memory.
-Some compute attention in ways of their own; of these the maps that they return themselves are
-read, which are those of all blocks at once.
+Most transformers architectures let us replace their attention function (`AttentionInterface`).
+Scores are then computed once, and memory holds the maps of one block. Other architectures have
+attention of their own; we read the maps that they return, which are those of all blocks at once.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from probes.extraction.collectors import Collector
 from probes.extraction.inspection import TRANSFORMERS_ERRORS, quiet_transformers
 
 Way = Literal["in the model", "returned by the model"]
-"""Where maps are read."""
+"""How maps are read."""
 
 Take = Callable[[int, torch.Tensor, torch.Tensor], None]
 """See `AttentionCollector.take`."""
 
 Change = Callable[[int, torch.Tensor, torch.Tensor], torch.Tensor]
-"""Of what `Take` is given, the maps that the block uses."""
+"""Function of the arguments of `Take` that returns the maps for the block to use."""
 
 _NAME = "probes_attention"
 
 observed: list[Any] = []
-"""The models whose maps are being taken."""
+"""Models whose maps are being read."""
 
 _seeing: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = []
-"""What sees and changes the maps of the pass that is running, one after the other."""
+"""Functions that see and change the maps of the running pass, in turn."""
 
 
 class AttentionCollector(Collector):
@@ -42,29 +41,28 @@ class AttentionCollector(Collector):
 
     @abstractmethod
     def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """Take what is kept of one block's maps.
+        """Collect from one block's maps.
 
         Args:
-            block: counted from 1.
-            maps: how much each token (row) attends to each (column); rows of tokens sum to 1, and
-                columns of padding are 0. Shape (windows, heads, length, length), float32.
-            visible: whether each token may attend to each. Shape
-                (windows, length, length).
+            block: number of the block, from 1.
+            maps: attention of each token (row) to each (column), float32; rows of tokens sum to 1,
+                and columns of padding are 0. Shape (windows, heads, length, length).
+            visible: True where a token may attend to another. Shape (windows, length, length).
         """
 
     def add(self, windows: Any, output: Any) -> None:
-        """Nothing is kept but what `take` keeps."""
+        """Keep nothing of the output; `take` has the maps."""
 
 
 def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) -> Way:
-    """How the attention maps of a model can be read.
+    """Find out how the attention maps of a model can be read.
 
     Args:
-        forward: a pass over one text without padding; returns the states of the last layer.
+        forward: runs a pass over one text without padding; returns the states of the last layer.
 
     Raises:
-        UserError: in no way, since there is no map for each block whose rows sum to 1, or attention
-            is computed with something that is not known here.
+        UserError: no way gives each block a map whose rows sum to 1, or attention has an unknown
+            argument.
     """
     for way in ("in the model", "returned by the model"):
         sums: list[torch.Tensor] = []
@@ -73,7 +71,7 @@ def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) 
             sums.append(maps.sum(-1))  # noqa: B023
 
         try:
-            with _implementation(model, "eager"):  # in few bits, other kernels round differently
+            with _implementation(model, "eager"):  # other kernels round 16-bit numbers differently
                 own = forward()
             with maps_taken(model, way, take):
                 found = forward()
@@ -90,8 +88,8 @@ def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) 
 
 def _not_observed(model: Any) -> UserError:
     return UserError(
-        f"{type(model).__name__} computes attention in its own way, which cannot be observed; this "
-        "architecture is not supported for measurements of attention."
+        f"{type(model).__name__} computes attention in its own way, which cannot be observed, so "
+        "measurements of attention do not support this architecture."
     )
 
 
@@ -100,7 +98,7 @@ def maps_taken(model: Any, way: Way, take: Take) -> Iterator[None]:
     """Hand the maps of every forward pass of `model` to `take`.
 
     Raises:
-        UserError: in the block, if a map has not a row and a column for each token.
+        UserError: inside the block, if a map lacks a row or column for some token.
     """
 
     def take_square(block: int, maps: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
@@ -119,9 +117,9 @@ def maps_taken(model: Any, way: Way, take: Take) -> Iterator[None]:
 
 @contextmanager
 def maps_changed(model: Any, change: Change) -> Iterator[None]:
-    """Compute attention here, with masks as for "eager" and the maps that `change` returns.
+    """Compute attention here, with the masks of "eager" and the maps that `change` returns.
 
-    What is entered last sees them last.
+    Of nested contexts, the innermost one sees the maps last.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
@@ -166,14 +164,14 @@ def attention(
     position_bias: torch.Tensor | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Scaled dot-product attention, of as many heads as there are queries.
+    """Scaled dot-product attention, with one map per query head.
 
     Args:
         query, key, value: shape (windows, heads, length, size of a head); several query heads may
             share a key head.
-        attention_mask: added to scores; the least number of its type where nothing is seen. Shape
+        attention_mask: added to scores; the lowest number of the dtype hides a token. Shape
             (windows, 1, length, length).
-        softcap: greatest absolute value of a score.
+        softcap: maximum absolute value of a score.
         position_bias: added to scores.
 
     Returns:
@@ -230,7 +228,7 @@ def _returned(model: Any, take: Change) -> Iterator[None]:
 @contextmanager
 def _implementation(model: Any, name: str) -> Iterator[None]:
     before = model.config._attn_implementation
-    with quiet_transformers():  # about models that ignore it
+    with quiet_transformers():  # it warns of models that ignore the setting
         model.set_attn_implementation(name)
     try:
         yield

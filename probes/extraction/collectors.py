@@ -1,4 +1,4 @@
-"""What is kept of a model's forward passes: the protocol, and the collector of word vectors."""
+"""Collectors keep part of a model's forward passes: the protocol, and word vectors."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from probes.records.header import ModelRecord
 from probes.tasks.task import Sublayer
 
 Storage = Literal["float16", "float32"]
-"""The type in which vectors are stored."""
+"""dtype of stored vectors."""
 
 _FP16_MAX = torch.finfo(torch.float16).max
 
 
 class Reader(NamedTuple):
-    """What a collector may know of the model that reads.
+    """Properties of the model that a collector may use.
 
     Attributes:
-        causal: whether it reads from left to right.
-        mask_id: id of the mask token; None if it has none.
+        causal: whether the model reads from left to right.
+        mask_id: id of the mask token; None if there is none.
         n_prefix, n_suffix: special tokens before and after the pieces of a window.
         split: splits texts into pieces.
     """
@@ -47,24 +47,22 @@ class Reader(NamedTuple):
 class Collector(ABC):
     """Keeps part of what a model computes, one shard after the other.
 
-    Every collector has forward passes of its own, so that what one asks of the model (such as
-    attention computed in another way) does not change what another one finds. Those that need
-    attention maps are subclasses of `probes.extraction.attention_maps.AttentionCollector`.
+    Every collector has its own forward passes, so that its requirements (such as a different
+    attention function) do not affect other collectors. Collectors of attention maps are subclasses
+    of `probes.extraction.attention_maps.AttentionCollector`.
 
     Attributes:
-        name, version: parts of the key of what is stored.
+        name, version: parts of the key of stored results.
         model_arguments: arguments for the model's `forward`, such as ``output_hidden_states``.
-        pooling: which pieces stand for a word in `PaddedWindows`; all of them with "mean".
-        reads_logits: whether the language-model head is applied, at the positions that `positions`
-            names; the output of the forward pass then has ``logits`` of shape (positions, tokens
-            of the vocabulary).
-        after_start: whether a decoder reads a token for the start of a text before it where its
-            tokenizer puts none there.
+        pooling: the pieces that stand for a word in `PaddedWindows`; "mean" for all pieces.
+        reads_logits: whether the language-model head is applied at `positions`; the output of the
+            forward pass then has ``logits`` of shape (positions, vocabulary).
+        after_start: whether decoders without a start token read one before each text.
         applies_head: whether the collector itself applies the head to states, with `head`.
-        reads_gradients: whether it goes back from what a pass gives.
-        head: of states (n, hidden size) of a layer, the logits (n, vocabulary); see
+        reads_gradients: whether the collector runs backward passes.
+        head: function from a layer's states (n, hidden size) to logits (n, vocabulary); see
             `probes.extraction.lm_head.Lens`.
-        inside: the parts of blocks, by the block's number, whose outputs `see` is given.
+        inside: block numbers and parts of blocks whose outputs are handed to `see`.
     """
 
     name: ClassVar[str]
@@ -80,80 +78,77 @@ class Collector(ABC):
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """Settings that change what is found; part of the key."""
+        """Settings that affect the results; part of the key."""
         return {}
 
     @property
     def annotation(self) -> str:
-        """Fingerprint of the annotation that is read; part of the key, empty if none is read."""
+        """Fingerprint of the annotation that the collector reads, if any; part of the key."""
         return ""
 
     @property
     @abstractmethod
     def parts(self) -> tuple[str, ...]:
-        """Names of the arrays to be collected. A store may have some of them already."""
+        """Names of the arrays to collect. A store may have some of them already."""
 
     def only(self, parts: Sequence[str]) -> Collector:
-        """The same collector for some of its parts."""
+        """A collector of some of the parts."""
         assert tuple(parts) == self.parts, "this collector's parts are collected together"
         return self
 
     @abstractmethod
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """What a shard will take on disk, headers left aside."""
+        """Bytes of a shard on disk, without file headers."""
 
     @abstractmethod
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """Begin a shard, or begin it again.
+        """Begin or restart a shard.
 
         Args:
-            pieces: its texts as subwords.
+            pieces: the shard's texts as subwords.
         """
 
     def copies(self, windows: Sequence[Window], reader: Reader) -> Sequence[Window]:
-        """What the model reads of some windows: these themselves, or changed copies of them.
-
-        Those of one text come one after the other.
-        """
+        """Windows for the model to read: those given, or changed copies, text by text."""
         return windows
 
     def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
-        """Learn what the next forward pass will read."""
+        """Prepare for the next forward pass, over `windows`."""
 
     def see(self, block: int, part: Sublayer, states: torch.Tensor) -> None:
-        """Take what is kept of one of `inside`, during the pass. (windows, length, hidden size)."""
+        """Collect from one output of `inside` (windows, length, hidden size), during the pass."""
         raise NotImplementedError
 
     def positions(self, windows: PaddedWindows) -> torch.Tensor:
-        """Where the language-model head is applied: indices into (windows × length), flattened."""
+        """Positions for the language-model head: indices into the flattened (windows, length)."""
         raise NotImplementedError
 
     def around(self, model: Any, windows: PaddedWindows) -> AbstractContextManager[None]:
-        """Entered for each forward pass and for `add`, such as to look into the model.
+        """A context for each forward pass and `add`, in which hooks may be set.
 
         Args:
-            model: without its head.
+            model: the model without its head.
         """
         return nullcontext()
 
     @abstractmethod
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Take what is kept from one forward pass."""
+        """Collect from the output of one forward pass."""
 
     @abstractmethod
     def finish(self) -> dict[str, torch.Tensor]:
-        """What was found of the shard, by part."""
+        """Collected arrays of the shard, by part."""
 
 
 class CollectorError(UserError):
-    """A collector of a plug-in does not keep to the protocol."""
+    """A plug-in's collector violates the protocol."""
 
 
 class NotFiniteError(Exception):
     """A vector is not finite, so that the whole encoding is useless.
 
     Attributes:
-        layer, row: where, rows counted within the shard.
+        layer, row: position of the vector; rows are counted within the shard.
     """
 
     def __init__(self, layer: int, row: int) -> None:
@@ -166,10 +161,10 @@ class OutOfRangeError(Exception):
 
 
 def layer_states(output: Any) -> list[torch.Tensor]:
-    """The states of layers 0 to L, each of shape (windows, length, hidden size).
+    """States of layers 0 to L, each of shape (windows, length, hidden size).
 
-    Layer L is always `last_hidden_state`: some models list it in `hidden_states` without their
-    final norm.
+    Layer L is always `last_hidden_state`, since the last of `hidden_states` lacks the final norm in
+    some models.
     """
     return [*output.hidden_states[:-1], output.last_hidden_state]
 
@@ -181,16 +176,15 @@ class WordVectors(Collector):
     """Collects the vectors of some layers, one per kept word, in the order of the shard's rows.
 
     Args:
-        layers: which layers.
-        pooling: how a word's vector is made from those of its pieces.
-        storage: the type in which they are stored.
-        sites: where they are read: None for the layer itself; or a part of block b, as layer b.
-            Read is what the part's last linear map gives, bias included: before any norm or
-            scaling that comes after it, and before it is added to the residual stream. Layer 0
-            has no parts.
+        layers: the layers to collect.
+        pooling: how a word's vector is computed from its pieces.
+        storage: dtype of stored vectors.
+        sites: None for the layer itself, or a part of block b, stored as layer b. The output of
+            the part's last linear map is read, bias included, before any norm or scaling and
+            before it is added to the residual stream. Layer 0 has no parts.
 
     Attributes:
-        kept: which layer is read at which site.
+        kept: the pairs of layer and site that are read.
     """
 
     name = "word vectors"
@@ -212,51 +206,51 @@ class WordVectors(Collector):
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """See `Collector`. Sites are parts, so that one may be added to a store."""
+        """Pooling and dtype. Sites are parts, so that a site may be added to a store."""
         return {"pooling": self.pooling, "storage": self.storage}
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """See `Collector`."""
+        """One part for each layer and site."""
         return tuple(layer_part(*each) for each in self.kept)
 
     @property
     def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
-        """See `Collector`."""
+        """The block and part of each site."""
         return [(layer, site) for layer, site in self.kept if site]
 
     def only(self, parts: Sequence[str]) -> WordVectors:
-        """See `Collector`."""
+        """A collector of some layers and sites."""
         found = copy(self)
         found.kept = tuple(each for each in self.kept if layer_part(*each) in parts)
         return found
 
     def in_float32(self) -> WordVectors:
-        """The same collector, storing fp32."""
+        """A copy of the collector with float32 storage."""
         found = copy(self)
         found.storage = "float32"
         return found
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """See `Collector`."""
+        """Bytes of the vectors of a shard."""
         item: int = getattr(torch, self.storage).itemsize
         return len(self.kept) * shard.n_rows * model.hidden_size * item
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard without vectors."""
         self._n_rows, self._vectors, self._peaks = shard.n_rows, {}, {}
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """See `Collector`."""
+        """Keep the windows for `see`."""
         self._windows = windows
 
     def see(self, block: int, part: Sublayer, states: torch.Tensor) -> None:
-        """See `Collector`."""
+        """Pool the output of a part of a block."""
         assert self._windows is not None, "a pass is running"
         self._pool(self._windows, (block, part), states)
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Pool each word's pieces; a word's pieces may come in several passes.
+        """Pool each word's pieces, which may come in several passes.
 
         Each layer stays on the device that computed it.
         """
@@ -275,7 +269,7 @@ class WordVectors(Collector):
             self._vectors[kept] = flat.new_zeros(self._n_rows, flat.shape[-1])
             self._peaks[kept] = flat.new_zeros(())
         found = self._vectors[kept]
-        # Faster on CPUs than `index_add_`; no word occurs twice in a pass.
+        # No word occurs twice in a pass, and this is faster than `index_add_` on CPUs.
         found.index_copy_(0, word, pooled.add_(found.index_select(0, word)))
         low, high = torch.aminmax(pooled)
         self._peaks[kept] = torch.maximum(self._peaks[kept], torch.maximum(-low, high))
@@ -294,14 +288,14 @@ class WordVectors(Collector):
 
 
 def to_store(layer: int, vectors: torch.Tensor, peak: float, storage: Storage) -> torch.Tensor:
-    """A layer's vectors in the type in which they are stored. Shape (rows, hidden size).
+    """Convert a layer's vectors to the storage dtype. Shape (rows, hidden size).
 
     Args:
-        peak: the largest absolute value, not finite if any value is not.
+        peak: the largest absolute value; not finite if any value is not.
 
     Raises:
         NotFiniteError: a value is not finite.
-        OutOfRangeError: one is too large for the storage type.
+        OutOfRangeError: a value is too large for the storage dtype.
     """
     if not math.isfinite(peak):
         odd = ~vectors.isfinite()

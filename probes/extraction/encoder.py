@@ -1,8 +1,8 @@
 """A frozen pretrained model: texts in, the word vectors of every layer out.
 
-Layer 0 is the input of the first block (embeddings, with position embeddings and norm where
-the model adds them there); layer L is `last_hidden_state`, which comes after the final norm in
-architectures that have one. docs/architectures.md has the table.
+Layer 0 is the input of the first block: embeddings, after position embeddings and norm if the model
+has them there. Layer L is `last_hidden_state`, after the final norm if there is one.
+docs/architectures.md has a table of architectures.
 """
 
 from __future__ import annotations
@@ -46,29 +46,28 @@ class Encoder:
     """A model in evaluation mode, with its tokenizer.
 
     Args:
-        model: a transformers encoder, decoder, or encoder–decoder (of which the encoder is used);
-            a language-model head is applied only for collectors that ask for it. It is put into
-            evaluation mode and moved to `device`, and otherwise not changed.
-        tokenizer: the fast tokenizer that belongs to it.
-        name: its name in tables.
-        revision: its commit on the hub, or version.
-        digest: of its weights, configuration and tokenizer; computed if empty.
-        device: where it runs; "auto" takes CUDA or MPS if there is one. A model that is
-            spread over several devices already is not moved.
-        random_seed: the seed of its initialisation, if its weights are random.
-        configuration: digest of its configuration and tokenizer; see `ModelSource`.
-        unused: names of weights of its files that it does not use.
-        language: the one that all texts are taken to be in, if it was chosen.
+        model: a transformers encoder, decoder, or encoder–decoder (only the encoder is used). It
+            is put into evaluation mode and moved to `device`. Its language-model head is applied
+            only for collectors that need it.
+        tokenizer: the model's tokenizer, which must be a fast one.
+        name: name of the model in tables.
+        revision: commit on the hub, or version.
+        digest: digest of weights, configuration and tokenizer; computed if empty.
+        device: device of the model; "auto" takes CUDA or MPS if there is one. A model that is
+            already spread over several devices is not moved.
+        random_seed: seed of the initialisation, if weights are random.
+        configuration: digest of configuration and tokenizer; see `ModelSource`.
+        unused: names of weights in the files that the model does not use.
+        language: the language that was chosen for all texts, if any.
 
     Attributes:
-        device: the device of its inputs.
-        capacity: subwords that fit into its window with the special tokens.
+        device: the device of inputs.
+        capacity: number of subwords that fit into a window with the special tokens.
         specials: number of special tokens around each window.
-        pad_id: the token that fills windows up.
-        way_to_read_attention: how its maps are read; None until they are.
-        pieces: which tokens of the pass that is running are pieces of words.
-        notes: what its records say of it beside its description: that code from its own folder
-            ran in it, that weights were not used.
+        pad_id: the token that pads windows.
+        way_to_read_attention: how attention maps are read; None before the first time.
+        pieces: True for tokens of the running pass that are pieces of words.
+        notes: remarks for records, such as remote code that ran or weights that were not used.
 
     Raises:
         UserError: the tokenizer does not fit the model, or the model does not give one
@@ -76,10 +75,10 @@ class Encoder:
     """
 
     reads_text = True
-    """Given vectors do not; see `probes.extraction.vector_files`."""
+    """False for given vectors; see `probes.extraction.vector_files`."""
 
     content = ""
-    """Of given vectors, a digest."""
+    """Digest of given vectors."""
 
     def __init__(
         self,
@@ -114,23 +113,23 @@ class Encoder:
             self.notes["language of all texts"] = language or default
             if not language:
                 progress.warn(
-                    f"--model {name}: it reads text in one of several languages at a time, here "
-                    f"{default}; for text in another one, give --language CODE (of a model in "
-                    "memory, set its config.default_language or its tokenizer's src_lang)"
+                    f"--model {name}: it reads text in one language at a time, here {default}. "
+                    "For another language, give --language CODE (for a model in memory, set its "
+                    "config.default_language or its tokenizer's src_lang)"
                 )
         if self.words.dropout:
             self.notes["dropout of the tokenizer, switched off"] = f"{self.words.dropout:g}"
             progress.warn(
-                f"--model {name}: its tokenizer leaves out {100 * self.words.dropout:g} % of its "
-                "merges at random (model.dropout in tokenizer.json); switched off"
+                f"--model {name}: switched off the tokenizer's dropout, which skips "
+                f"{100 * self.words.dropout:g} % of merges (model.dropout in tokenizer.json)"
             )
         types = self.words.types
         self._types = types if takes_token_types(self.model, types.highest) else None
         rows = embeddings.weight.shape[0]
         if self.words.highest_id >= rows:
             raise UserError(
-                f"--model {name}: its tokenizer yields ids up to {self.words.highest_id}, but it "
-                f"has only {rows} embeddings; use the tokenizer that belongs to the model."
+                f"--model {name}: its tokenizer yields ids up to {self.words.highest_id}, but the "
+                f"model has only {rows} embeddings. Use the model's own tokenizer."
             )
         config = self.model.config.get_text_config()
         pads = (getattr(config, "pad_token_id", None), tokenizer.pad_token_id)
@@ -141,7 +140,7 @@ class Encoder:
         self.capacity = window - self.specials
         if self.capacity < 2:
             raise UserError(
-                f"--model {name}: its window of {window} tokens leaves no room for text; check "
+                f"--model {name}: its window of {window} tokens leaves no room for text. Check "
                 "max_position_embeddings in config.json and model_max_length in "
                 "tokenizer_config.json."
             )
@@ -174,9 +173,9 @@ class Encoder:
     def _try_out(self, name: str, n_embeddings: int) -> tuple[int, int, bool]:
         """Find the number of layers, the hidden size, and whether the model is causal.
 
-        One small pass over three texts. The first two differ in the padding token alone, which
-        must not change their vectors. In the third the last word differs: if the vectors before
-        it stay the same, the model is causal.
+        Reads three texts in one pass. The first two differ only in padding, which must not change
+        their vectors. The third differs in the last word; if the vectors before it stay the same,
+        the model is causal.
         """
         token = n_embeddings // 2
         inner = [token] * min(self.capacity - 1, 8)
@@ -191,21 +190,20 @@ class Encoder:
         expected = (*ids.shape, states[-1].shape[-1])
         if shapes != {expected}:
             raise UserError(
-                f"--model {name}: its layers give {sorted(shapes)} for {ids.shape[1]} tokens, not "
-                "one vector of one size per token and layer; this architecture is not supported."
+                f"--model {name}: this architecture is not supported. For {ids.shape[1]} tokens, "
+                f"its layers give {sorted(shapes)} instead of one vector per token."
             )
         one, other = (states[-1][row, :-1].float() for row in (0, 1))
         if (one - other).norm() > 1e-2 * one.norm():
             raise UserError(
-                f"--model {name}: padding changes its vectors, so that they would depend on the "
-                "other texts of a batch; this architecture is not supported."
+                f"--model {name}: this architecture is not supported: padding changes its vectors, "
+                "so they would depend on the other texts of a batch."
             )
         causal = declared_causal(self.model)
         if n_before:
             before, changed = (states[-1][row, :n_before].float() for row in (1, 2))
             apart = (before - changed).norm(dim=1)
-            # Models that declare themselves causal may round differently, as mixtures of experts in
-            # bfloat16 do.
+            # Causal models may round differently, such as mixtures of experts in bfloat16.
             rounding = 2 * torch.finfo(states[-1].dtype).eps if causal else 0
             causal = bool((apart <= max(1e-4, rounding) * before.norm(dim=1)).all())
         return len(states) - 1, expected[-1], causal
@@ -229,14 +227,14 @@ class Encoder:
 
     @property
     def has_head(self) -> bool:
-        """Whether it has a language-model head, so that tokens have probabilities."""
+        """Whether the model has a language-model head, which gives tokens probabilities."""
         return self._language_model is not None
 
     def require(self, site: Sublayer) -> None:
         """Check that word vectors can be read at a site.
 
         Raises:
-            UserError: it is not found in the model.
+            UserError: the model lacks this site.
         """
         try:
             sites_of(self.model).require(Site(site, 1))
@@ -252,16 +250,16 @@ class Encoder:
     ) -> dict[str, torch.Tensor]:
         """Run a shard's texts through the model, and return what `collector` keeps.
 
-        If memory runs out, the shard is begun again with smaller passes; which texts share a batch
-        does not change.
+        If memory runs out, the shard is restarted with smaller passes. Texts that share a batch
+        still do.
 
         Args:
             pieces: the texts as subwords; see `split`.
             batch_tokens: tokens of a batch, padding included; a longer text takes several passes.
 
         Raises:
-            UserError: there is not enough memory for a single window, or the model does not let
-                attention be computed in another way or has no language-model head.
+            UserError: there is too little memory for a single window, or the model lacks a
+                language-model head or attention maps that the collector needs.
             NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
         batches = plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
@@ -301,18 +299,18 @@ class Encoder:
                     if len(here) <= 1:
                         raise UserError(
                             f"--model {self.info.name}: not enough memory on {self.device} for "
-                            f"{sum(here)} tokens at once; use --dtype bfloat16, another "
-                            "--device, or free some memory. What has been encoded is kept: run "
-                            "the same command again to continue."
+                            f"{sum(here)} tokens at once. Use --dtype bfloat16 or another "
+                            "--device, or free some memory. Finished work is kept: run the same "
+                            "command again to continue."
                         ) from error
-                # Outside the handler: there the error would keep tensors alive.
+                # Outside the handler, where the error would keep tensors alive.
                 self._read_less_at_once(len(here) * max(here))
 
     def _lens(self) -> Lens:
         """The language-model head, for the states of any layer.
 
         Raises:
-            UserError: it cannot be found out what comes between the last block and the head.
+            UserError: the modules between the last block and the head are not found.
         """
         if self._language_model is None:
             raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
@@ -324,10 +322,10 @@ class Encoder:
         return self._read_with
 
     def _way_to_read(self, windows: PaddedWindows) -> Way:
-        """How attention maps can be read; tried once on a window.
+        """Find out how attention maps can be read; tried once on a window.
 
         Raises:
-            UserError: in no way.
+            UserError: they cannot be read.
         """
         if self.way_to_read_attention is None:
             try:
@@ -350,7 +348,7 @@ class Encoder:
         )
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
-        """One forward pass, as far as the language-model head if the collector reads logits."""
+        """One forward pass, with the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
         if not collector.reads_logits:
             gradients = collector.reads_gradients
@@ -369,7 +367,7 @@ class Encoder:
         return output
 
     def _prefix(self, collector: Collector) -> Sequence[int]:
-        """Ids of the tokens before each window: for scores, a decoder's start token as well."""
+        """Ids of the tokens before each window; for scores, including a decoder's start token."""
         start = () if self.words.start_id is None else (self.words.start_id,)
         needs_start = collector.after_start and self.info.causal and not self.words.prefix
         return start if needs_start else self.words.prefix

@@ -1,4 +1,4 @@
-"""Collectors of what heads give: their outputs on average, and gradients at a gate on each."""
+"""Collectors of heads: their mean outputs, and gradients at a gate on each head."""
 
 from __future__ import annotations
 
@@ -24,33 +24,32 @@ FOUND = "found"
 
 
 class _OfHeads(Collector):
-    """Has one part, which is not meant to be stored."""
+    """A collector of one part, which is not stored."""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """See `Collector`."""
         return (FOUND,)
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """See `Collector`."""
         return 0
 
 
 class HeadOutputs(_OfHeads):
-    """Sums what each head gives to the linear map after them, over the pieces of kept words.
+    """Collects the sum of each head's outputs over the pieces of kept words.
 
-    Shape (blocks, heads, size of a head + 1): the last number is that of pieces.
+    Outputs are what the linear map after the heads reads. Shape (blocks, heads, size of a head +
+    1); the last number counts the pieces.
     """
 
     name = "outputs of heads"
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin without sums."""
         self._sums: dict[int, torch.Tensor] = {}
 
     @contextmanager
     def around(self, model: Any, windows: PaddedWindows) -> Iterator[None]:
-        """See `Collector`."""
+        """Add up the outputs of heads during a pass."""
 
         def take(block: int) -> Change:
             def change(heads: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
@@ -67,26 +66,26 @@ class HeadOutputs(_OfHeads):
             yield
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """See `Collector`."""
+        """Keep nothing of the output; `around` has the sums."""
 
     def finish(self) -> dict[str, torch.Tensor]:
-        """See `Collector`."""
+        """The sums of all blocks."""
         return {FOUND: torch.stack([self._sums[block] for block in sorted(self._sums)])}
 
 
 @contextmanager
 def gated(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
-    """Multiply the output of each head by a gate of its own in each text.
+    """Multiply each head's output in each text by a gate.
 
     Args:
-        model: of transformers, with or without its head.
-        n_texts: how many texts each pass reads.
+        model: a transformers model, with or without its head.
+        n_texts: number of texts per pass.
 
     Yields:
-        the gates, all 1, which a gradient can be taken at. Shape (texts, blocks, heads).
+        the gates, all 1, for taking gradients. Shape (texts, blocks, heads).
 
     Raises:
-        UserError: the outputs of its heads cannot be changed.
+        UserError: the outputs of the model's heads cannot be changed.
     """
     base = base_model(model)
     sites = sites_of(base)
@@ -105,15 +104,15 @@ def gated(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
 def head_gradients(
     model: Any, inputs: dict[str, torch.Tensor], losses: Callable[[Any], torch.Tensor]
 ) -> torch.Tensor:
-    """The gradient of each text's loss at the gates of all heads, from one pass there and back.
+    """Gradient of each text's loss at the gates of all heads, from one forward and backward pass.
 
     Args:
         model: see `gated`.
-        inputs: of its forward pass, for one or several texts.
-        losses: of the output of the pass, the loss of each text. Shape (texts,).
+        inputs: arguments of the forward pass for one or several texts.
+        losses: computes the loss of each text (texts,) from the output of the pass.
 
     Returns:
-        shape (texts, blocks, heads); Michel et al. take the mean of its absolute values over texts.
+        shape (texts, blocks, heads). Michel et al. average the absolute values over texts.
 
     Raises:
         UserError: see `gated`.
@@ -124,16 +123,12 @@ def head_gradients(
 
 
 class _Gradients(_OfHeads):
-    """Of each text, the gradients of losses at a gate on the output of each head; see `gated`.
-
-    Shape (texts, losses, blocks, heads).
-    """
+    """Gradients of each text's losses at the gates of `gated`. (texts, losses, blocks, heads)."""
 
     reads_gradients: ClassVar[bool] = True
 
     @contextmanager
     def around(self, model: Any, windows: PaddedWindows) -> Iterator[None]:
-        """See `Collector`."""
         with gated(model, len(windows.text)) as self._gates:
             yield
 
@@ -141,7 +136,7 @@ class _Gradients(_OfHeads):
         self._found, self._shape = torch.zeros(0), (n_texts, n_losses)
 
     def _take(self, windows: PaddedWindows, output: torch.Tensor, errors: torch.Tensor) -> None:
-        """Go back from an output of the pass, given the gradients of losses there."""
+        """Propagate the gradients of losses back from an output of the pass."""
         if not len(self._found):
             self._found = torch.zeros(*self._shape, *self._gates.shape[1:])
         for loss, error in enumerate(errors):
@@ -151,17 +146,16 @@ class _Gradients(_OfHeads):
             self._found[:, loss].index_add_(0, windows.text, found.float().cpu())
 
     def finish(self) -> dict[str, torch.Tensor]:
-        """See `Collector`."""
         return {FOUND: self._found}
 
 
 class ProbeGradients(_Gradients):
-    """The same of losses of probes of the last layer, from one pass there and one back for each.
+    """Collects gradients of the losses of probes on the last layer, with a backward pass for each.
 
     Args:
-        errors: by text, the gradients of losses at the vectors of its kept words; so a word may be
-            cut in two by windows. Each (losses, words, hidden size).
-        pooling: how a word's vector is made from those of its pieces.
+        errors: for each text, the gradients of losses at the vectors of kept words (which windows
+            may cut in two). Each (losses, words, hidden size).
+        pooling: how a word's vector is computed from its pieces.
     """
 
     name = "gradients of probes"
@@ -170,12 +164,12 @@ class ProbeGradients(_Gradients):
         self._of_text, self.pooling = errors, pooling
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard with the errors of these texts."""
         self._errors = torch.cat([self._of_text[text] for text in shard.texts], 1)
         self._begin(len(shard.texts), len(self._errors))
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """See `Collector`."""
+        """Propagate the errors back from the words' pieces."""
         states = output.last_hidden_state
         counts = windows.offset.diff(append=torch.tensor([len(windows.position)]))
         words = windows.word.repeat_interleave(counts)
@@ -190,7 +184,7 @@ class SurprisalGradients(_Gradients, LossOfWords):
     name = "gradients of surprisal"
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard without gradients."""
         LossOfWords.start(self, shard, pieces)
         self._begin(len(shard.texts), 1)
         self._text = torch.arange(len(shard.texts)).repeat_interleave(
@@ -199,7 +193,7 @@ class SurprisalGradients(_Gradients, LossOfWords):
         self._n = torch.zeros(len(shard.texts))
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """See `Collector`."""
+        """Propagate the summed surprisal back."""
         logits = output.logits.float()
         targets = to_device(self._ids[windows.word], logits.device)
         loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
@@ -207,5 +201,5 @@ class SurprisalGradients(_Gradients, LossOfWords):
         self._n += self._text[windows.word].bincount(minlength=len(self._n))
 
     def finish(self) -> dict[str, torch.Tensor]:
-        """See `Collector`."""
+        """Gradients of the mean surprisal of each text."""
         return {FOUND: self._found / self._n.clamp(min=1)[:, None, None, None]}

@@ -1,4 +1,4 @@
-"""What the encoder needs to know of a model in memory: its base, window, device, digest."""
+"""Properties of a model in memory that the encoder needs: base, window, device, digest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from probes.compute.devices import MAP, pick_device
 from probes.extraction.model_files import READ_ANEW
 
 DEFAULT_WINDOW = 512
-"""Tokens, where neither the model nor its tokenizer sets a bound."""
+"""Window in tokens if neither the model nor the tokenizer sets one."""
 
 TRANSFORMERS_ERRORS = (
     OSError,
@@ -34,15 +34,15 @@ TRANSFORMERS_ERRORS = (
     SafetensorError,
     StrictDataclassError,
 )
-"""What transformers may raise if a model's files are damaged or contradict each other."""
+"""Errors that transformers may raise if a model's files are damaged or inconsistent."""
 
 
 @contextmanager
 def first_use(name: str) -> Iterator[None]:
-    """Turn whatever fails in a model's first use into an error about the model.
+    """Turn any failure in a model's first use into an error about the model.
 
     Raises:
-        UserError: something failed, and not for lack of memory.
+        UserError: something failed other than memory.
     """
     try:
         yield
@@ -56,7 +56,7 @@ def first_use(name: str) -> Iterator[None]:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence what transformers logs and its progress bars; problems are reported by us."""
+    """Silence the logs and progress bars of transformers; we report problems ourselves."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -77,19 +77,19 @@ def one_line(error: Exception) -> str:
 
 
 def base_model(model: Any) -> Any:
-    """The part of `model` whose states are probed, which is also the part that its head calls.
+    """The part of `model` whose states are probed; the model's head calls the same part.
 
-    It has no language-model or other head. Of an encoder–decoder it is the encoder.
+    It has no language-model or other head. For an encoder–decoder, it is the encoder.
     """
     base = model.base_model
     if base is model and model.get_output_embeddings() is not None:
-        # Llama 4 names a part as its base that is not there.
+        # Llama 4 names a base that does not exist.
         parts = [part for part in model.children() if hasattr(part, "base_model_prefix")]
         base = parts[0] if len(parts) == 1 else model
-    # The configuration does not tell: an encoder saved alone is marked as no encoder–decoder.
+    # Do not ask the configuration: an encoder saved alone is not marked as an encoder–decoder.
     if "decoder_input_ids" in inspect.signature(base.forward).parameters:
         return base.get_encoder()
-    # OPT, and decoders of BART and its relatives: heads call the decoder, past its wrapper.
+    # In OPT and decoders of the BART family, heads call the decoder directly, not its wrapper.
     decoder = getattr(base, "decoder", None)
     if hasattr(decoder, "base_model_prefix") and _n_weights(decoder) == _n_weights(base):
         return decoder
@@ -104,7 +104,7 @@ def input_embeddings(model: Any, name: str) -> Any:
     """The module with a vector for each token.
 
     Raises:
-        UserError: there is none, since the model reads images, sound or characters.
+        UserError: there is none, as in models of images, sound or characters.
     """
     try:
         found = model.get_input_embeddings()
@@ -120,7 +120,7 @@ def input_embeddings(model: Any, name: str) -> Any:
 
 
 def runs_remote_code(model: Any, tokenizer: Any) -> bool:
-    """Whether a class of either comes from the model's folder and not from transformers.
+    """Whether the model or tokenizer has a class from the model's folder.
 
     transformers copies the code of such a folder into a package called transformers_modules.
     """
@@ -131,18 +131,18 @@ def runs_remote_code(model: Any, tokenizer: Any) -> bool:
 def declared_causal(model: Any) -> bool:
     """Whether an attention module of `model` declares that no token sees a later one.
 
-    Not all causal models do: Bloom and GPT build their own masks, Mamba has no attention.
+    Some causal models do not: Bloom and GPT build their own masks, and Mamba has no attention.
     """
     return any(getattr(module, "is_causal", False) for module in model.modules())
 
 
 def place(model: Any, part: Any, device: str) -> torch.device:
-    """Move `part` of `model` to `device` and return the device of its inputs.
+    """Move `part` of `model` to `device`, and return the device of the inputs.
 
-    A model that is spread over devices already is not moved.
+    A model that is already spread over devices is not moved.
 
     Raises:
-        UserError: there is no such device on this machine.
+        UserError: this machine has no such device.
     """
     if device != MAP and getattr(model, "hf_device_map", None) is None:
         part.to(pick_device(device))
@@ -154,38 +154,38 @@ def place(model: Any, part: Any, device: str) -> torch.device:
 
 
 def usable_window(model: Any, tokenizer: Any) -> int:
-    """How many tokens, special ones included, the model can read at once.
+    """Number of tokens, special ones included, that the model can read at once.
 
-    The smallest of `max_position_embeddings`, the rows of its position table that are not
-    reserved, and the tokenizer's own limit. RoBERTa and its relatives count positions from the
-    padding index on: 514 rows hold 512 tokens. T5 has relative positions and no bound of its own.
+    The minimum of `max_position_embeddings`, the usable rows of the position table, and the
+    tokenizer's limit. The RoBERTa family counts positions from the padding index, so that 514 rows
+    hold 512 tokens. T5 has relative positions and sets no limit.
     """
     configured = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     rows = [
-        # The rows up to that of the padding token stand for no position.
+        # Rows up to the padding index stand for no position.
         table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         for name, table in model.named_modules()
         if name.rpartition(".")[2] == "position_embeddings"
         and isinstance(table, torch.nn.Embedding)
     ]
     limits = [configured, tokenizer.model_max_length, *rows]
-    # Tokenizers without a limit have a huge number there.
+    # Tokenizers without a limit have a huge number here.
     sane = [int(limit) for limit in limits if limit is not None and 0 < limit < 10**7]
     return min(sane, default=DEFAULT_WINDOW)
 
 
 def language_switch(model: Any, tokenizer: Any) -> str:
-    """The language that a model takes every text to be in; empty if it has no such switch.
+    """The language that a model assumes for every text; empty for models without such a switch.
 
-    X-MOD has adapters for each language. Tokenizers of mBART and its relatives mark each text with
-    a language.
+    X-MOD has an adapter for each language. Tokenizers of the mBART family mark each text with a
+    language.
     """
     adapters = getattr(model.config, "default_language", None)
     return str(adapters or getattr(tokenizer, "src_lang", None) or "")
 
 
 def switch_language(model: Any, tokenizer: Any, language: str) -> None:
-    """Set the language that all texts are taken to be in; see `language_switch`."""
+    """Set the language that the model assumes for all texts; see `language_switch`."""
     if getattr(model.config, "default_language", None):
         model.set_default_language(language)
     else:
@@ -193,17 +193,17 @@ def switch_language(model: Any, tokenizer: Any, language: str) -> None:
 
 
 def accepted_arguments(model: Any) -> dict[str, bool]:
-    """Arguments that avoid needless work, as far as the model's `forward` has them."""
+    """Arguments that avoid needless work, if the model's `forward` has them."""
     return (
         {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
     )
 
 
 def takes_token_types(model: Any, highest: int) -> bool:
-    """Whether `model` tells tokens of types up to `highest` from each other.
+    """Whether `model` distinguishes token types up to `highest`.
 
-    RoBERTa takes token types and has only one; GPT-2 takes them and adds the vector of that word.
-    XLNet compares the types of two tokens, and has no table of them.
+    RoBERTa takes token types but has only one. GPT-2 takes them but adds the vector of a word.
+    XLNet compares the types of two tokens without a table of types.
     """
     config = model.config.get_text_config()
     n_types = getattr(config, "type_vocab_size", None) or 0
@@ -215,18 +215,18 @@ def digest_of_loaded(model: Any, tokenizer: Any) -> str:
     """SHA-256 of the weights, configuration and tokenizer of a model in memory.
 
     Raises:
-        UserError: some of its weights are offloaded and not in memory.
+        UserError: some weights are offloaded and not in memory.
     """
     digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
     digest.update(model.config.to_json_string().encode())
     digest.update(READ_ANEW.get(model.config.model_type, "").encode())
-    # What the tokenizer object adds to its backend: special tokens, limit.
+    # The tokenizer object adds special tokens and a limit to its backend.
     special = (tokenizer.special_tokens_map, tokenizer.model_max_length)
     digest.update(repr(special).encode())
     for name, tensor in sorted(model.state_dict().items()):
         if tensor.is_meta:
             raise UserError(
-                f"{name} is offloaded to disk, so that the model has no digest; give the model by "
+                f"{name} is offloaded to disk, so the model has no digest. Give the model by "
                 f"name, with --device {MAP}."
             )
         digest.update(name.encode())

@@ -1,4 +1,4 @@
-"""Changes of a forward pass, as values: a head disabled, a block skipped, a subspace erased."""
+"""Interventions in a forward pass: disable a head, skip a block, erase a subspace."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from probes.extraction.prefixes import Prefixes
 from probes.extraction.sites import Change, Site, changed, sites_of
 
 How = Literal["uniform", "zero", "mean"]
-"""Attention becomes 1/n over the n tokens that a token may attend to (Kovaleva et al. 2019); the
-output of the head becomes 0, or a given mean."""
+"""`uniform`: attention becomes 1/n over the n visible tokens (Kovaleva et al. 2019). `zero` and
+`mean`: the output of the head becomes 0, or a given mean."""
 
 Positions = Literal["all", "pieces"]
-"""All tokens of a text, or only the pieces of its words, not the special tokens."""
+"""All tokens of a text, or only the pieces of words, without special tokens."""
 
 
 @dataclass(frozen=True, eq=False)
 class Intervention(ABC):
-    """A change of every forward pass at one site. Equal if the fingerprint is.
+    """A change of every forward pass at one site. Equal fingerprints make equal interventions.
 
     Attributes:
         revision: part of the fingerprint.
-        positions: which tokens are changed.
+        positions: the tokens that are changed.
     """
 
     revision: ClassVar[int] = 1
@@ -43,15 +43,15 @@ class Intervention(ABC):
     @property
     @abstractmethod
     def site(self) -> Site:
-        """Where it is."""
+        """The site that is changed."""
 
     @abstractmethod
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """What is to be at the site; see `probes.extraction.sites.Change`."""
+        """New value at the site; see `probes.extraction.sites.Change`."""
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the class, its revision and all settings but functions."""
+        """SHA-256 of the class, the revision and all settings except functions."""
         settings = {each.name: getattr(self, each.name) for each in fields(self)}
         content = [type(self).__name__, self.revision, settings]
         text = json.dumps(content, sort_keys=True, default=_plain)
@@ -87,11 +87,9 @@ class _Disable(Intervention):
 
     @property
     def site(self) -> Site:
-        """See `Intervention`."""
         return Site("maps" if self.how == "uniform" else "heads", self.layer, self.head)
 
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """See `Intervention`."""
         if self.how == "uniform":
             uniform = (other / other.sum(-1, keepdim=True).clamp(min=1)).to(states.dtype)
             uniform = uniform[:, None] if self.head is None else uniform
@@ -113,9 +111,9 @@ class DisableHead(_Disable):
 
     Attributes:
         layer, head: the block and the head, counted from 1.
-        how: see `How`. An output that is set is what the linear map after the heads reads; its
-            bias stays.
-        mean: with ``how="mean"``. Shape (size of a head,).
+        how: see `How`. "zero" and "mean" replace the input of the linear map after the heads; the
+            bias of that map stays.
+        mean: for ``how="mean"``. Shape (size of a head,).
     """
 
     layer: int
@@ -126,7 +124,7 @@ class DisableHead(_Disable):
 
 @dataclass(frozen=True, eq=False)
 class DisableAttention(_Disable):
-    """Disable all heads of a block; see `DisableHead`. `mean` has shape (heads, size of a head)."""
+    """Disable all heads of a block; see `DisableHead`. `mean` is (heads, size of a head)."""
 
     layer: int
     how: How = "uniform"
@@ -136,40 +134,40 @@ class DisableAttention(_Disable):
 
 @dataclass(frozen=True, eq=False)
 class OwnAttention(Intervention):
-    """Change nothing, but compute attention as passes with uniform heads do: their baseline.
+    """Change nothing, but compute attention with our function; a baseline for uniform heads.
 
-    These let our own function compute attention, which rounds differently from torch's.
+    Passes with uniform heads use our function, which rounds differently from torch's.
     """
 
     site = Site("maps", 1)
 
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """See `Intervention`."""
+        """The states, unchanged."""
         return states
 
 
 @dataclass(frozen=True, eq=False)
 class SkipBlock(Intervention):
-    """Let a block, counted from 1, hand on what it is given."""
+    """Replace a block, counted from 1, by the identity."""
 
     layer: int
 
     @property
     def site(self) -> Site:
-        """See `Intervention`."""
+        """The block."""
         return Site("block", self.layer)
 
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """See `Intervention`."""
+        """The input of the block."""
         return other.to(states.device)
 
 
 @dataclass(frozen=True, eq=False)
 class Erase(Intervention):
-    """Take a subspace away from a layer: x − (x − mean) · left · right.
+    """Remove a subspace from a layer: x − (x − mean) · left · right.
 
     Attributes:
-        layer: 0 to L; L after the final norm.
+        layer: 0 to L; L is after the final norm.
         mean: shape (hidden size,).
         left: shape (hidden size, rank).
         right: shape (rank, hidden size).
@@ -183,11 +181,11 @@ class Erase(Intervention):
 
     @property
     def site(self) -> Site:
-        """See `Intervention`."""
+        """The layer."""
         return Site("layer", self.layer)
 
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """See `Intervention`."""
+        """States without the subspace."""
         wide = states.to(torch.promote_types(states.dtype, torch.float32))
         mean, left, right = (
             torch.as_tensor(x).to(wide) for x in (self.mean, self.left, self.right)
@@ -197,12 +195,12 @@ class Erase(Intervention):
 
 @dataclass(frozen=True, eq=False)
 class Custom(Intervention):
-    """A change of one's own.
+    """A user-defined change.
 
     Attributes:
-        label, version: what the fingerprint knows of `function`; raise the version with it.
+        label, version: stand for `function` in the fingerprint; raise the version when it changes.
         at: the site.
-        function: of what is there, what is to be there; a tensor of the same shape.
+        function: maps the tensor at the site to its replacement, of the same shape.
     """
 
     label: str
@@ -213,39 +211,39 @@ class Custom(Intervention):
 
     @property
     def site(self) -> Site:
-        """See `Intervention`."""
+        """The given site."""
         return self.at
 
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """See `Intervention`."""
+        """Result of `function`; checks that the shape stays."""
         found = self.function(states)
         if found.shape != states.shape:
             raise UserError(
-                f"Custom {self.label!r}: its function makes {tuple(found.shape)} of "
-                f"{tuple(states.shape)}; return a tensor of the same shape."
+                f"Custom {self.label!r}: the function turned {tuple(states.shape)} into "
+                f"{tuple(found.shape)}; return a tensor of the same shape."
             )
         return found
 
 
 active: WeakKeyDictionary[Any, list[list[str]]] = WeakKeyDictionary()
-"""Fingerprints of the interventions that are on, by the model without its head."""
+"""Fingerprints of active interventions, by the model without its head."""
 
 
 @contextmanager
 def intervened(
     model: Any, interventions: Sequence[Intervention], prefixes: Prefixes | None = None
 ) -> Iterator[None]:
-    """Let all forward passes of a model be changed; without interventions, they are as they were.
+    """Change all forward passes of a model inside a ``with`` block.
 
-    Those at one site act in the order given; if one such block is inside another, the inner one
-    acts first, but on attention maps last.
+    Interventions at one site act in the given order. Of nested contexts, the inner one acts first,
+    but last on attention maps.
 
     Args:
-        model: an `Encoder`, or a model of transformers with or without its head.
+        model: an `Encoder`, or a transformers model with or without its head.
         prefixes: see `Prefixes`; blocks below all changes are computed once.
 
     Raises:
-        UserError: the model does not have a site, or cannot tell pieces from special tokens.
+        UserError: the model lacks a site, or cannot tell pieces from special tokens.
     """
     encoder = model if isinstance(model, Encoder) else None
     base = encoder.model if encoder else base_model(model)
@@ -266,9 +264,9 @@ def intervened(
                 raise
             raise UserError(f"--model {encoder.info.name}: {error}") from error
         if encoder:
-            encoder.way_to_read_attention = sites.way  # which a changed pass might not show
+            encoder.way_to_read_attention = sites.way  # a changed pass might not show it
         if prefixes:
-            after = ("layer", "block")  # which change what a block returned
+            after = ("layer", "block")  # these change a block's output
             below = [each.site.layer - (each.site.kind not in after) for each in interventions]
             n_blocks = min([*below, len(sites.blocks)])
             stack.enter_context(prefixes.used(n_blocks, lambda: _active(base, mine)))
@@ -298,7 +296,7 @@ def _of_pieces(intervention: Intervention, encoder: Encoder | None) -> Change:
 
 
 def intervene(model: Any, *interventions: Intervention) -> AbstractContextManager[None]:
-    """Change all forward passes of a model of transformers in a ``with`` block.
+    """Change all forward passes of a transformers model in a ``with`` block.
 
     ::
 
@@ -307,16 +305,15 @@ def intervene(model: Any, *interventions: Intervention) -> AbstractContextManage
         with intervene(model, DisableHead(3, 9), SkipBlock(5)):
             changed = model(**inputs)
 
-    What a model's architecture does not allow is refused in one line. Interventions are
-    `DisableHead`, `DisableAttention`, `SkipBlock`, `Erase` and `Custom`. Where attention becomes
-    uniform, our own function computes that of all blocks, which rounds differently: compare with
-    passes under `OwnAttention`, which changes nothing else.
+    Interventions are `DisableHead`, `DisableAttention`, `SkipBlock`, `Erase` and `Custom`. If
+    attention becomes uniform, our own function computes the attention of all blocks and rounds
+    differently from torch's. Compare with passes under `OwnAttention`, which changes nothing else.
 
     Args:
-        model: of any class, with a head or without; of an encoder–decoder, the encoder is changed.
-        *interventions: those at one site act in the order given.
+        model: any class, with or without a head; for an encoder–decoder, the encoder is changed.
+        *interventions: those at one site act in the given order.
 
     Raises:
-        UserError: the model does not have a site.
+        UserError: the model's architecture lacks a site.
     """
     return intervened(model, interventions)

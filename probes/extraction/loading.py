@@ -1,4 +1,4 @@
-"""How a model is loaded: its files become an `Encoder`."""
+"""Loading of models: files become an `Encoder`."""
 
 from __future__ import annotations
 
@@ -42,15 +42,14 @@ def load_encoder(
 
     Args:
         device: a torch device, "auto", or "map" to spread the layers over all devices.
-        dtype: the type in which it computes.
-        trust_remote_code: run code from the model's own folder if it needs any.
-        lm_head: load its language-model head too, for collectors that read logits.
+        dtype: dtype of the forward pass.
+        trust_remote_code: run code from the model's own folder if needed.
+        lm_head: also load the language-model head, for collectors that read logits.
 
     Raises:
-        UserError: transformers cannot load it, its files lack weights that it needs, it is not
-            a model whose word vectors can be taken (see `Encoder`), or its files changed since
-            they were digested.
-        NoHeadError: it has no language-model head, or none whose weights are in its files.
+        UserError: transformers cannot load the model, the files lack weights or changed since they
+            were digested, or `Encoder` does not support the model.
+        NoHeadError: the files have no language-model head.
     """
     loaded = load_model(source, device, dtype, trust_remote_code, lm_head)
     source.require_unchanged()
@@ -60,10 +59,10 @@ def load_encoder(
 def plan_encoder(
     source: ModelSource, *, device: str = "auto", dtype: DType = "float32", trust_remote_code: bool
 ) -> PlannedEncoder:
-    """The model that `source` points at, without its weights; see `load_encoder`.
+    """The model that `source` points at, without weights; see `load_encoder`.
 
     Raises:
-        UserError: transformers cannot build it.
+        UserError: transformers cannot build the model.
     """
     loaded = load_model(source, device, dtype, trust_remote_code, planned=True)
     return _encoder(PlannedEncoder, source, device, *loaded)
@@ -95,16 +94,15 @@ def load_model(
     *,
     planned: bool = False,
 ) -> tuple[Any, Any, list[str]]:
-    """The transformers model and tokenizer that `source` points at, and weights it does not use.
+    """Load the transformers model and tokenizer that `source` points at; also names unused weights.
 
     Args:
         lm_head: whether to load the language-model head too.
-        planned: whether to build it on torch's device "meta", which holds no numbers.
+        planned: whether to build the model on torch's device "meta", without numbers.
 
     Raises:
-        UserError: transformers cannot load it or does not implement what config.json asks for, its
-            files lack weights that it needs, or its layers are to be spread over devices and
-            accelerate is missing.
+        UserError: transformers cannot load the model or does not implement config.json, the files
+            lack weights, or layers should be spread over devices and accelerate is missing.
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -142,18 +140,18 @@ def load_model(
                     device_map="auto" if device == MAP else None,
                     **options,
                 )
-                # A model that returns tuples would not name the states of its layers.
+                # A tuple would not name the states of layers.
                 model.config.return_dict = True
     except NoHeadError as error:
         raise NoHeadError(f"--model {source.name}: {error}.") from error
     except Exception as error:
-        # `tokenizers` raises a plain Exception for a file that it cannot read.
+        # `tokenizers` raises a plain Exception for an unreadable file.
         if type(error) is not Exception and not isinstance(error, TRANSFORMERS_ERRORS):
             raise
         if "trust_remote_code" in str(error):
             raise UserError(
-                f"--model {source.name}: needs code of its own, which would run on this machine; "
-                f"read it in {source.folder}, and if you trust it add --trust-remote-code."
+                f"--model {source.name}: needs its own code, which would run on this machine. "
+                f"Read it in {source.folder}; if you trust it, add --trust-remote-code."
             ) from error
         raise UserError(
             f"--model {source.name}: transformers cannot load it: {one_line(error)}"
@@ -164,7 +162,7 @@ def load_model(
         switch_language(part, tokenizer, source.language)
     weights = {key: id(w) for key, w in model.named_parameters(remove_duplicate=False)}
     if getattr(model, "pooler", None) is not None:
-        # BigBird's is a plain Linear, whose output goes on through an activation.
+        # BigBird's pooler is a plain Linear, whose output passes through an activation.
         model.pooler = None if isinstance(model.pooler, torch.nn.Linear) else _NoPooler()
     _require_shapes(source.name, sorted(loading.get("mismatched_keys", ())))
     missing = loading.get("missing_keys", ())
@@ -175,8 +173,8 @@ def load_model(
     if unused:
         progress.warn(
             f"--model {source.name}: its files hold {counted(len(unused), 'weight')} of the "
-            f"encoder, or of prompts before it, for which {type(part).__name__} has no place as "
-            f"config.json describes it (first: {unused[0]}); not used"
+            f"encoder, or of prompts before it, that {type(part).__name__} with this config.json "
+            f"does not use (first: {unused[0]})"
         )
     return model, tokenizer, unused
 
@@ -185,9 +183,9 @@ def _require_shapes(name: str, mismatched: Sequence[tuple[str, Any, Any]]) -> No
     if mismatched:
         weight, stored, wanted = mismatched[0]
         raise UserError(
-            f"--model {name}: {len(mismatched)} weights have another shape in its files than "
-            f"config.json asks for (first: {weight}, {list(stored)} instead of {list(wanted)}); "
-            "correct config.json."
+            f"--model {name}: {len(mismatched)} weights in its files have another shape than "
+            f"config.json says (first: {weight}, {list(stored)} instead of {list(wanted)}). "
+            "Correct config.json."
         )
 
 
@@ -197,30 +195,30 @@ def _require_head(name: str, missing: Iterable[str], weights: dict[str, int], mo
         _require_weights(name, missing, weights, model)
     except UserError as error:
         raise NoHeadError(
-            f"--model {name}: its files have no weights of a language-model head, without which it "
-            "gives tokens no probabilities."
+            f"--model {name}: its files have no weights of a language-model head, so it cannot "
+            "score tokens. Use a checkpoint that has one."
         ) from error
 
 
 def _require_weights(name: str, missing: Iterable[str], weights: dict[str, int], part: Any) -> None:
-    """Refuse a model of which `part` needs weights that its files lack.
+    """Refuse a model whose files lack weights that `part` needs.
 
     Args:
-        weights: Python's id of each parameter of the model, so that none is kept alive.
+        weights: Python's id of each parameter of the model (references would keep them alive).
     """
     used = {id(weight) for weight in part.parameters()}
     needed = sorted(key for key in missing if key not in weights or weights[key] in used)
     if needed:
         raise UserError(
             f"--model {name}: {len(needed)} weights are not in its files and would be random "
-            f"(first: {needed[0]}); use complete weights, or {RANDOM}{name} for a random twin."
+            f"(first: {needed[0]}). Use complete weights, or {RANDOM}{name} for a random twin."
         )
 
 
 class _NoPooler(torch.nn.Module):
-    """Replaces a pooler, which would be computed in every pass and gives no word vector.
+    """Replaces a pooler, which would cost time in every pass and gives no word vector.
 
-    Not None: SqueezeBERT and LayoutLM call theirs without checking whether there is one.
+    It is a module because SqueezeBERT and LayoutLM call their pooler without a check for None.
     """
 
     def forward(self, *args: Any, **kwargs: Any) -> None:
@@ -236,20 +234,19 @@ def _spread(model: Any) -> Any:
 
 
 class PlannedEncoder(Encoder):
-    """A model on torch's device "meta": with shapes, but no numbers, so that it cannot read texts.
+    """A model on torch's device "meta". It has shapes but no numbers, so it cannot read texts.
 
-    What `Encoder` finds in a small pass is taken from the configuration.
+    Properties that `Encoder` finds in a small pass come from the configuration.
 
     Attributes:
-        device: the one that it would run on; of "map", whose devices depend on the weights, the
-            CPU.
+        device: the device that the model would run on; the CPU for "map".
     """
 
     def _place(self, model: Any, device: str) -> torch.device:
         return torch.device("cpu") if device == MAP else torch.device(pick_device(device))
 
     def require(self, site: Sublayer) -> None:
-        """Nothing is known of its sites."""
+        """Check nothing; the sites are not known yet."""
 
     def _try_out(self, name: str, n_embeddings: int) -> tuple[int, int, bool]:
         config = self.model.config.get_text_config()

@@ -1,4 +1,4 @@
-"""How a model's files are found: on the hub, in a folder or in a package. No torch here."""
+"""Finds a model's files on the hub, in a folder or in a package. Does not import torch."""
 
 from __future__ import annotations
 
@@ -71,25 +71,24 @@ class ModelSource:
     """The files of a model that is not loaded yet.
 
     Attributes:
-        name: its name in tables.
-        folder: the folder of its files.
-        revision: commit on the hub; for a package or a local folder, the start of its digest.
-        slug: name of its results folder; that of a local folder contains its digest, since many
+        name: name of the model in tables.
+        folder: the folder with the files.
+        revision: commit on the hub; for a package or a local folder, the start of the digest.
+        slug: name of the results folder. For local folders it contains the digest, since many
             folders are called `checkpoint-500`.
         seed: seed of the weights of a random twin; None for pretrained weights.
-        digest: SHA-256 of everything that determines its vectors: configuration, tokenizer,
-            and weights (for a random twin, the seed and the libraries that draw them).
-        configuration: SHA-256 of configuration and tokenizer alone, which a model shares with its
-            random twins; empty for a model in memory.
+        digest: SHA-256 of everything that determines vectors: configuration, tokenizer and
+            weights (for a random twin, the seed and the libraries that draw weights).
+        configuration: SHA-256 of configuration and tokenizer, which random twins share; empty for
+            a model in memory.
         files: the files that the digest covers.
-        stamps: their names, sizes and modification times, taken before the digest.
-        hub_id: its id on the hub, without a revision; empty for other models.
-        weightless: whether it has no weights, though it is no random twin: it can be planned.
-        languages: of a model that reads text in one language at a time, those that it has, its
-            default first; empty for other models.
-        language: the one that was chosen; empty for the default.
-        maybe_causal: whether it may read from left to right, as far as is known before it is
-            loaded.
+        stamps: names, sizes and modification times of the files, taken before the digest.
+        hub_id: id on the hub, without a revision; empty for other models.
+        weightless: whether a pretrained model lacks weights, so that it can only be planned.
+        languages: languages of a model that reads one language at a time, with the default first;
+            empty for other models.
+        language: the chosen language; empty for the default.
+        maybe_causal: whether the model may read from left to right, as known before loading.
     """
 
     name: str
@@ -108,10 +107,10 @@ class ModelSource:
     language: str = ""
 
     def in_language(self, code: str) -> ModelSource | None:
-        """The same model for text in a language; None if it does not have the language.
+        """A copy for text in a language; None if the model does not have it.
 
         Args:
-            code: as the model writes it (``de_DE``), or its beginning (``de``).
+            code: the model's code of the language (``de_DE``), or the beginning (``de``).
         """
         found = [x for x in self.languages if x == code or x.startswith(f"{code}_")]
         if len(set(found)) != 1:
@@ -125,19 +124,19 @@ class ModelSource:
         """Check that the files have not changed since the digest was computed.
 
         Raises:
-            UserError: they have, so that vectors would be stored under a wrong digest.
+            UserError: they have changed, so vectors would be stored under a wrong digest.
         """
         if _stamps(self.files) != self.stamps:
             raise UserError(
-                f"--model {self.name}: the files in {self.folder} changed while they were read; "
-                "run again when nothing writes there."
+                f"--model {self.name}: the files in {self.folder} changed while they were read. "
+                "Run the command again."
             )
 
     def is_twin_of(self, other: ModelSource) -> bool:
-        """Whether this is `other`'s architecture with random weights.
+        """Whether self is `other`'s architecture with random weights.
 
-        Models of one configuration and tokenizer share their twins, and so do all revisions of a
-        model on the hub.
+        Models with the same configuration and tokenizer share twins. So do all revisions of a model
+        on the hub.
         """
         return (
             self.seed is not None
@@ -158,14 +157,15 @@ def find_model(
     Args:
         name: a folder, a packaged model, or a hub id, which may be followed by ``@`` and a branch,
             tag or commit; prefixed `random:` for a random twin, or `random-1:`, `random-2:`, …
-            for further ones. A twin is called after the model alone: it has nothing of a
-            revision but configuration and tokenizer.
+            for further ones. The name of a twin has no revision, since a twin shares only
+            configuration and tokenizer.
         revision: branch, tag or commit on the hub, if the name has none.
         offline: search only the local hub cache.
-        planned: do without weights that are not there.
+        planned: accept a model without weights.
 
     Raises:
-        UserError: it cannot be found, its weights are not safetensors, or two revisions are given.
+        UserError: the model is not found, its weights are not safetensors, or there are two
+            revisions.
     """
     twin = RANDOM_NAME.fullmatch(name)
     seed = int(twin["seed"] or 0) if twin else None
@@ -186,8 +186,7 @@ def find_model(
         hub_id, own = id_and_revision(plain)
         if own and revision is not None:
             raise UserError(
-                f"--revision {revision}: --model {name} names a revision itself; leave one of them "
-                "out."
+                f"--revision {revision}: --model {name} already names a revision; give only one."
             )
         asked = f" --revision {revision}" if revision else ""
         folder, found = snapshot(
@@ -241,18 +240,18 @@ _BIDIRECTIONAL = """
 """
 """Families that read in both directions unless their configuration says `is_decoder`.
 
-A family that is not listed has keys of causal models, whatever it turns out to be.
+All other families have the keys of causal models.
 """
 
 
 _LANGUAGE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]+)?)(?:__)?")
-"""Tokens of languages: ``de_DE`` of mBART, ``deu_Latn`` of NLLB, ``__de__`` of M2M100."""
+"""Language tokens: ``de_DE`` (mBART), ``deu_Latn`` (NLLB), ``__de__`` (M2M100)."""
 
 
 def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The languages that a model can be switched to, its default first; see `ModelSource`."""
+    """Languages that a model can be switched to, with the default first; see `ModelSource`."""
     default, known = config.get("default_language"), config.get("languages")
-    if not default:  # X-MOD has adapters; tokenizers of decoders put a token before the text
+    if not default:  # not X-MOD, but perhaps a tokenizer that puts a language token before texts
         default = read_json(folder / "tokenizer_config.json").get("src_lang")
         tokens = read_json(folder / "tokenizer.json").get("added_tokens") if default else ()
         names = (str(token.get("content")) for token in tokens or () if isinstance(token, dict))
@@ -263,7 +262,7 @@ def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _meant(name: str) -> str:
-    """A hint at the local model with the most similar name; empty if none is similar."""
+    """Suggest the local model with the most similar name; empty if none is similar."""
     near = nearest(name, [*PACKAGED, *cached("model")])
     return f"Did you mean {near!r}? " if near is not None and near != name else ""
 
@@ -297,17 +296,17 @@ def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -
 
 
 def _require_whole_model(name: str, folder: Path) -> None:
-    """Check that a folder has a configuration and a tokenizer, and is not part of a model.
+    """Check that a folder holds a whole model with configuration and tokenizer.
 
     Raises:
-        UserError: it is an adapter, or lacks either of them; says where they may be.
+        UserError: it holds an adapter, or lacks a file; the message says where that may be.
     """
     if (folder / _ADAPTER).is_file():
         about = read_json(folder / _ADAPTER)
         base = about.get("base_model_name_or_path") or about.get("model_name")
         raise UserError(
             f"--model {name}: {folder} holds an adapter{f' of {base}' if base else ''}, which is "
-            "only part of a model; load that model with its adapter, merge them (with peft: "
+            "only part of a model. Load that model with its adapter, merge them (with peft: "
             "merge_and_unload), save the whole model with its tokenizer, and give its folder."
         )
     if not (folder / "config.json").is_file():
@@ -320,8 +319,8 @@ def _require_whole_model(name: str, folder: Path) -> None:
         raise _lacking("config.json", name, folder)
     if not _vocabulary(folder):
         raise UserError(
-            f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary); "
-            "save the model's tokenizer there. Models of bytes or characters (ByT5, CANINE) have "
+            f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary). "
+            "Save the model's tokenizer there. Models of bytes or characters (ByT5, CANINE) have "
             "no subwords and are not supported."
         )
     if not (folder / "tokenizer.json").is_file():
@@ -338,11 +337,11 @@ def _vocabulary(folder: Path) -> list[Path]:
 
 
 def _libraries(folder: Path) -> tuple[str, ...]:
-    """Packages that transformers needs to make a fast tokenizer of a vocabulary."""
+    """Packages that transformers needs to make a fast tokenizer from a vocabulary."""
     for path in folder.glob("*.model"):
         with path.open("rb") as file:
-            # A SentencePiece model begins with a field of its protocol buffer, a table of tiktoken
-            # with a token in base 64.
+            # A SentencePiece model begins with a protocol-buffer field, a tiktoken table with a
+            # base64 token.
             return ("sentencepiece", "protobuf") if file.read(1) == b"\n" else ("tiktoken",)
     return ()
 
@@ -355,7 +354,7 @@ def _installed(distribution: str) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; empty if there is none: transformers will say what is wrong with it."""
+    """The JSON object in a file; empty if invalid, since transformers will say what is wrong."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -367,7 +366,7 @@ _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
 def stored_layers(folder: Path) -> int | None:
-    """The number of blocks of a model in a folder; None if its configuration names it otherwise."""
+    """Number of blocks of a model in a folder; None if the configuration has no such key."""
     config = read_json(folder / "config.json")
     parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
     found = [part[name] for part in parts for name in _LAYERS if name in part]
@@ -375,7 +374,7 @@ def stored_layers(folder: Path) -> int | None:
 
 
 def weight_files(name: str, folder: Path) -> tuple[str, ...]:
-    """The files that transformers reads weights from, with the index that lists them.
+    """Files from which transformers reads weights, with their index if there is one.
 
     Raises:
         UserError: there are none, or one of them is not a safetensors file in this folder.
@@ -409,22 +408,22 @@ def weight_files(name: str, folder: Path) -> tuple[str, ...]:
 
 
 def _lacking(file: str, name: str, folder: Path) -> UserError:
-    """The error about a folder without a file, by what it holds instead."""
+    """Error for a folder without `file`; the message depends on what the folder holds instead."""
     if _in_formats(folder, _PICKLED):
         return UserError(
             f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
-            "not loaded; convert them to safetensors with save_pretrained()."
+            "not loaded. Convert them to safetensors with save_pretrained()."
         )
     if others := _in_formats(folder, *_UNREAD):
         return UserError(
-            f"--model {name}: {folder} holds weights in another format only ({others[0]}); convert "
-            f"them to {_WHOLE} with transformers, or take the model as it was published."
+            f"--model {name}: {folder} holds weights only in another format ({others[0]}). Convert "
+            f"them to {_WHOLE} with transformers, or use the model as it was published."
         )
     return UserError(f"--model {name}: {folder} holds no {file}. {_WAYS_OUT}")
 
 
 def _in_formats(folder: Path, *patterns: str) -> list[str]:
-    """The names of a folder's files that match a pattern."""
+    """Names of a folder's files that match a pattern."""
     return sorted(path.name for pattern in patterns for path in folder.glob(pattern))
 
 
@@ -444,7 +443,7 @@ READ_ANEW = {
     "xlnet": "with the token types of its tokenizer",
     "opt": "at the decoder, which its language-model head calls",
 }
-"""Families that have been read otherwise: part of the digest of their models."""
+"""Families that earlier versions read differently; the note is part of a model's digest."""
 
 
 def _digest(checksums: Mapping[str, str], seed: int | None, family: object) -> str:
@@ -453,7 +452,7 @@ def _digest(checksums: Mapping[str, str], seed: int | None, family: object) -> s
         content["read"] = READ_ANEW[family]
     if seed is not None:
         content["random weights, seed"] = str(seed)
-        # Weights are drawn on the CPU: builds of one version for other devices draw the same.
+        # Weights are drawn on the CPU, so the build's suffix for a device does not matter.
         for library in ("torch", "transformers"):
             content[f"random weights, {library}"] = version(library).partition("+")[0]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

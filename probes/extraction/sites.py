@@ -1,7 +1,7 @@
-"""Where a forward pass can be read and changed: found in the module tree, verified on a short text.
+"""Sites where a forward pass can be read and changed, for any architecture.
 
-No architecture is known by name. What is not found, or does not hold, is refused when it is
-asked for.
+Sites are found in the module tree and verified on a short text. A site that is not found, or fails
+the check, is refused when it is requested.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Tensor = torch.Tensor
 Kind = Literal["layer", "block", "attention", "mlp", "heads", "maps"]
 
 Change = Callable[[Tensor, Tensor], Tensor]
-"""From what is at a site, and what else the change may need (of a block its input, of maps whether
-each token may attend to each), what is to be there."""
+"""Function from the tensor at a site and a second one to the replacement. The second is the input
+of a block, or for maps, True where a token may attend to another."""
 
 
 class Site(NamedTuple):
     """A place in a model.
 
     Attributes:
-        kind: ``layer``: the states of a layer (of layer L after the final norm). Of a block:
-            ``block``, its output; ``attention`` and ``mlp``, what their last linear maps give;
-            ``heads``, what each head gives to that of attention, of shape (texts, length, heads,
-            size of a head); ``maps``, its attention maps, (texts, heads, length, length).
-        layer: of layer 0 to L, or block 1 to L.
-        head: that of heads or maps, counted from 1; None for all.
+        kind: ``layer``: states of a layer (layer L after the final norm). ``block``: output of a
+            block. ``attention``, ``mlp``: output of the last linear map of this part of a block.
+            ``heads``: each head's input to attention's last linear map, of shape (texts, length,
+            heads, size of a head). ``maps``: attention maps (texts, heads, length, length).
+        layer: layer 0 to L, or block 1 to L.
+        head: head of ``heads`` or ``maps``, counted from 1; None for all.
     """
 
     kind: Kind
@@ -51,7 +51,7 @@ class Call(NamedTuple):
     """A call of a module in a pass. ALBERT calls one block L times.
 
     Attributes:
-        number: how many calls of it come before.
+        number: number of earlier calls of the module.
     """
 
     module: Any
@@ -60,20 +60,19 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """The places of one model without its head.
+    """The sites of a model without its head.
 
     Attributes:
-        architecture: the name of its class.
-        blocks: their calls.
-        layers: the calls that give layers 0 to L: of layer 0, None if the input of block 1 is to be
-            changed; of others, None if nothing is known.
-        transposed: whether states are of shape (length, texts, hidden size) between blocks.
-        way: how attention maps are read; None if they cannot.
-        calls: those of the kinds of sites inside blocks, by block: linear maps, and the dropouts
-            that maps pass. Where our own attention can take the place of the model's, maps have
-            none.
-        refused: the reason, for each kind of site that is missing.
-        n_heads: of each block.
+        architecture: the name of the model's class.
+        blocks: the calls of blocks.
+        layers: the calls that return layers 0 to L. None for layer 0 means to change the input of
+            block 1; None for another layer means that its call is unknown.
+        transposed: whether states are (length, texts, hidden size) between blocks.
+        way: how attention maps are read; None if they cannot be read.
+        calls: for each kind of site inside blocks, one call per block: linear maps, or the dropouts
+            of maps. Maps have none where our own attention can replace the model's.
+        refused: reason for each missing kind of site.
+        n_heads: number of heads per block.
     """
 
     architecture: str
@@ -86,10 +85,10 @@ class Sites:
     n_heads: int = 0
 
     def require(self, site: Site) -> None:
-        """Check that a site is there.
+        """Check that a site exists.
 
         Raises:
-            UserError: it is not.
+            UserError: it does not.
         """
         kind, layer, head = site
         why = self.refused.get(kind, "")
@@ -104,19 +103,19 @@ class Sites:
 
     @property
     def norm(self) -> Any:
-        """What comes between the last block and layer L; None for nothing."""
+        """The module between the last block and layer L, if any."""
         last = self.layers[-1]
         return None if last is None or last == self.blocks[-1] else last.module
 
 
 class Hooks:
-    """Hooks in a model that act in its passes alone, and are removed together.
+    """Hooks that act only during passes of a model, and are removed together.
 
     Args:
-        model: without its head.
-        transposed: see `Sites`; changes are given (texts, length, hidden size).
-        first: whether each comes before those that are there, such as the hooks by which
-            transformers keeps the states of layers; or after them.
+        model: the model without its head.
+        transposed: see `Sites`; changes always get (texts, length, hidden size).
+        first: whether hooks run before existing ones, such as those with which transformers keeps
+            the states of layers; otherwise after them.
     """
 
     def __init__(self, model: Any, transposed: bool = False, *, first: bool = True) -> None:
@@ -142,7 +141,7 @@ class Hooks:
         self._running = False
 
     def _due(self, hook: int, call: Call) -> bool:
-        """Whether a hook is called for the call that it is meant for."""
+        """Whether a hook has reached its call."""
         self._seen[hook] += 1
         return self._running and self._seen[hook] == call.number + 1
 
@@ -150,7 +149,7 @@ class Hooks:
         return states.transpose(0, 1) if self.transposed and states.ndim == 3 else states
 
     def after(self, call: Call, change: Change) -> None:
-        """Let a call return what `change` makes of its output, given its input."""
+        """Replace the output of a call by `change(output, input)`."""
         number = len(self._handles)
 
         def hook(_: Any, args: Any, kwargs: Any, output: Any) -> Any:
@@ -165,7 +164,7 @@ class Hooks:
         self._handles.append(hooked)
 
     def before(self, call: Call, change: Callable[[Tensor], Tensor]) -> None:
-        """Let a call read what `change` makes of its input, the first tensor that it is given."""
+        """Replace the input of a call, its first tensor, by `change(input)`."""
         number = len(self._handles)
 
         def hook(_: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -182,9 +181,9 @@ class Hooks:
 
 @contextmanager
 def changed(model: Any, sites: Sites, changes: Sequence[tuple[Site, Change]]) -> Iterator[None]:
-    """Make changes in every pass of `model`, those at one site in the order given.
+    """Make changes in every pass of `model`; those at one site act in the given order.
 
-    Changes of maps let our own attention take the place of the model's where it can.
+    To change maps, our own attention replaces the model's where possible.
 
     Raises:
         UserError: a site is missing.
@@ -224,10 +223,10 @@ def outputs_seen(
     parts: Sequence[tuple[int, Sublayer]],
     see: Callable[[int, Sublayer, Tensor], None],
 ) -> Iterator[None]:
-    """Hand outputs inside blocks to `see` in every pass of `model`, as changes leave them.
+    """Hand outputs inside blocks to `see` in every pass of `model`, after any changes.
 
     Args:
-        parts: with the number of the block of each.
+        parts: block numbers and parts.
 
     Raises:
         UserError: a site is missing.
@@ -256,7 +255,7 @@ def _hook(hooks: Hooks, sites: Sites, site: Site, change: Change) -> None:
         return _of_head(head, 2, change)(heads, heads).flatten(-2)
 
     def change_dropped(maps: Tensor, _: Tensor) -> Tensor:
-        # No map is 0 where a token is seen, as far as its type can tell.
+        # Maps are positive where a token is visible, unless they underflow.
         return _of_head(head, 1, change)(maps, (maps > 0).any(1))
 
     if kind == "layer" and (call := sites.layers[layer]):
@@ -273,7 +272,7 @@ def _hook(hooks: Hooks, sites: Sites, site: Site, change: Change) -> None:
 
 
 def _of_head(head: int | None, axis: int, change: Change) -> Change:
-    """The change of one head among all."""
+    """Restrict a change to one head."""
     if head is None:
         return change
 
@@ -290,10 +289,10 @@ _SITES: WeakKeyDictionary[Any, tuple[list[int], Sites]] = WeakKeyDictionary()
 
 
 def sites_of(base: Any) -> Sites:
-    """The sites of a model without its head; found once, by a few passes over a short text.
+    """The sites of a model without its head, found by a few passes over a short text and cached.
 
     Raises:
-        UserError: its blocks are not found, or it cannot be run.
+        UserError: the blocks are not found, or the model cannot be run.
     """
     tree = [id(module) for module in base.modules()]
     if base not in _SITES or _SITES[base][0] != tree:
@@ -313,7 +312,7 @@ def sites_of(base: Any) -> Sites:
 
 
 def short_states(base: Any) -> list[Tensor]:
-    """The states of all layers of a model without its head, for one short text."""
+    """States of all layers of a model without its head, for one short text."""
     return layer_states(base(**short_text(base), output_hidden_states=True))
 
 
@@ -321,7 +320,7 @@ def short_text(base: Any) -> dict[str, Any]:
     """Arguments of a forward pass over one short text."""
     table = base.get_input_embeddings().weight
     rows = getattr(base.config.get_text_config(), "max_position_embeddings", None) or 0
-    # RoBERTa and its relatives have two rows for no token, XLNet has a bound of -1.
+    # The RoBERTa family has two rows for no position, and XLNet has a limit of -1.
     ids = torch.arange(min(8, rows - 2) if rows > 2 else 8, device=table.device)[None]
     ids = (ids + len(table) // 2) % len(table)
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids), **accepted_arguments(base)}
@@ -329,7 +328,7 @@ def short_text(base: Any) -> dict[str, Any]:
 
 @dataclass
 class _Event:
-    """A call, with its place among the events, and theirs that begin while it runs."""
+    """A call; `place` and `end` enclose the events that begin while it runs."""
 
     call: Call
     given: list[Tensor]
@@ -347,7 +346,7 @@ _InBlock = tuple[Kind, int | None, Change]
 
 
 class _Missing(Exception):  # noqa: N818
-    """What is looked for is not there."""
+    """Attention has an unexpected form."""
 
 
 class _Finder:
@@ -359,18 +358,18 @@ class _Finder:
     def sites(self) -> Sites:
         with _traced(self.model) as events:
             states = short_states(self.model)
-        its = self._trunk(events, states)
+        sites = self._trunk(events, states)
         try:
-            way = way_to_read(self.model, lambda: short_states(self.model)[-1], len(its.blocks))
-            its = self._with_mlps(self._with_heads(replace(its, way=way), events))
+            way = way_to_read(self.model, lambda: short_states(self.model)[-1], len(sites.blocks))
+            sites = self._with_mlps(self._with_heads(replace(sites, way=way), events))
         except (UserError, _Missing):
             why = "its attention cannot be changed head by head (it is computed in its own way)"
             kinds: tuple[Kind, ...] = ("maps", "heads", "attention", "mlp")
-            its = replace(its, refused=dict.fromkeys(kinds, why))
-        return its
+            sites = replace(sites, refused=dict.fromkeys(kinds, why))
+        return sites
 
     def _trunk(self, events: Sequence[_Event], states: Sequence[Tensor]) -> Sites:
-        """The blocks, which read layers 0 to L − 1, and what gives layers 1 to L.
+        """Find the blocks, which read layers 0 to L − 1, and the calls that return layers 1 to L.
 
         Raises:
             UserError: they are not found.
@@ -379,7 +378,7 @@ class _Finder:
         of_call = {event.call: event for event in events}
         lists = [list(x) for x in self.model.modules() if isinstance(x, torch.nn.ModuleList)]
         shared = [[x] * n for x in self.model.modules() if Call(x, n - 1) in of_call]
-        # Inner ones first: transformers keeps the states of ALBERT's layers, not of their groups.
+        # Inner modules first: transformers keeps the states of ALBERT's layers, not of groups.
         for modules in reversed((*shared, *lists)):
             calls = [Call(x, modules[:i].count(x)) for i, x in enumerate(modules)]
             seen = [of_call[call] for call in calls if call in of_call]
@@ -393,28 +392,28 @@ class _Finder:
                 ]
                 if None not in layers[:-1]:
                     turned = seen[0].given[0].shape != states[0].shape
-                    its = Sites(name, tuple(calls), (None, *layers), turned)
-                    return self._shown(its, events[: seen[0].place], states[0])
+                    sites = Sites(name, tuple(calls), (None, *layers), turned)
+                    return self._shown(sites, events[: seen[0].place], states[0])
         raise UserError(f"{name}: its blocks are not found; it cannot be changed layer by layer.")
 
-    def _shown(self, its: Sites, before: Sequence[_Event], embedded: Tensor) -> Sites:
-        """With those layers alone whose change the model's `hidden_states` show."""
-        layers = [k for k, call in enumerate(its.layers) if call or not k]
-        with changed(self.model, its, [(Site("layer", k), _zero) for k in layers]):
+    def _shown(self, sites: Sites, before: Sequence[_Event], embedded: Tensor) -> Sites:
+        """Drop layers whose change does not show in the model's `hidden_states`."""
+        layers = [k for k, call in enumerate(sites.layers) if call or not k]
+        with changed(self.model, sites, [(Site("layer", k), _zero) for k in layers]):
             shown = [not state.any() for state in short_states(self.model)]
         first = None
-        if not shown[0]:  # but the output of the embeddings
+        if not shown[0]:  # try the output of the embeddings
             first = next((x.call for x in before if _is(x.output, embedded)), None)
-        rest = [x if ok else None for x, ok in zip(its.layers[1:], shown[1:], strict=True)]
-        return replace(its, layers=(first, *rest))
+        rest = [x if ok else None for x, ok in zip(sites.layers[1:], shown[1:], strict=True)]
+        return replace(sites, layers=(first, *rest))
 
     def _pass(
-        self, its: Sites, changes: Sequence[_InBlock], plain: Sequence[_Block] = ()
+        self, sites: Sites, changes: Sequence[_InBlock], plain: Sequence[_Block] = ()
     ) -> tuple[list[_Block], list[_Event]]:
-        """The blocks, and all calls, of a pass in which each block is changed inside.
+        """Run a pass with changes inside each block; return the blocks and all calls.
 
         Args:
-            plain: the blocks of a pass without changes; each reads what it read there.
+            plain: the blocks of a pass without changes; each block gets its input from there.
         """
         found: list[_Block] = []
 
@@ -422,74 +421,74 @@ class _Finder:
             found.append(_Block(given, states))
             return plain[len(found) - 1].output if plain else states
 
-        every = range(1, len(its.blocks) + 1)
+        every = range(1, len(sites.blocks) + 1)
         where = [(Site(kind, k, head), how) for kind, head, how in changes for k in every]
         with (
-            changed(self.model, its, where),
-            Hooks(self.model, its.transposed) as hooks,
+            changed(self.model, sites, where),
+            Hooks(self.model, sites.transposed) as hooks,
             _traced(self.model) as events,
         ):
-            for block in its.blocks:
+            for block in sites.blocks:
                 hooks.after(block, keep)
             short_states(self.model)
         return found, events
 
-    def _with_heads(self, its: Sites, events: Sequence[_Event]) -> Sites:
-        """With where maps can be changed, and the linear maps that read the heads.
+    def _with_heads(self, sites: Sites, events: Sequence[_Event]) -> Sites:
+        """Add the calls that change maps, and the linear maps that read the heads.
 
         Raises:
             _Missing: changed maps do not change the states.
         """
-        if its.way == "returned by the model":
-            drops = [x.call for k in its.blocks for x in _inside(events, k) if _takes_maps(x)]
-            its = replace(its, calls={"maps": tuple(drops)})
+        if sites.way == "returned by the model":
+            drops = [x.call for k in sites.blocks for x in _inside(events, k) if _takes_maps(x)]
+            sites = replace(sites, calls={"maps": tuple(drops)})
         heads: list[int] = []
 
         def count(maps: Tensor, _: Tensor) -> Tensor:
             heads.append(maps.shape[1])
             return maps
 
-        plain, before = self._pass(its, [("maps", None, count)])
+        plain, before = self._pass(sites, [("maps", None, count)])
         if len(heads) != len(plain) or len(set(heads)) > 1:
             raise _Missing
-        its = replace(its, n_heads=heads[0])
-        without, after = self._pass(its, [("maps", 1, _zero)], plain)
+        sites = replace(sites, n_heads=heads[0])
+        without, after = self._pass(sites, [("maps", 1, _zero)], plain)
         if _any_equal(plain, without):
             raise _Missing
-        readers = [_reader_of_heads(before, after, block, heads[0]) for block in its.blocks]
+        readers = [_reader_of_heads(before, after, block, heads[0]) for block in sites.blocks]
         calls = tuple(x for x in readers if x)
-        known = replace(its, calls={**its.calls, "heads": calls, "attention": calls})
+        known = replace(sites, calls={**sites.calls, "heads": calls, "attention": calls})
         if len(calls) == len(plain):
             same, _ = self._pass(known, [("maps", None, count), ("heads", 1, _zero)], plain)
             if all(torch.allclose(x.output, y.output) for x, y in zip(same, without, strict=True)):
                 return known
         why = "the outputs of its heads cannot be changed (no linear map reads them side by side)"
-        return replace(its, refused={"heads": why, "attention": why})
+        return replace(sites, refused={"heads": why, "attention": why})
 
-    def _with_mlps(self, its: Sites) -> Sites:
-        """With the last linear map after attention in each block."""
-        plain, events = self._pass(its, [])
+    def _with_mlps(self, sites: Sites) -> Sites:
+        """Add the last linear map after attention in each block."""
+        plain, events = self._pass(sites, [])
         width = plain[0].output.shape[-1]
         place = {event.call: event.place for event in events}
-        starts = [place[call] for call in its.calls.get("heads", its.calls.get("maps", ()))]
+        starts = [place[call] for call in sites.calls.get("heads", sites.calls.get("maps", ()))]
 
         def last(start: int, block: Call) -> Call | None:
             wide = (x for x in _inside(events, block) if _linear(x.call.module) and x.place > start)
             found = [x.call for x in wide if x.output is not None and x.output.shape[-1] == width]
             return found[-1] if found else None
 
-        calls = tuple(x for x in map(last, starts, its.blocks) if x)
-        more = replace(its, calls={**its.calls, "mlp": calls})
+        calls = tuple(x for x in map(last, starts, sites.blocks) if x)
+        more = replace(sites, calls={**sites.calls, "mlp": calls})
         none = len(calls) < len(plain)
         if none or _any_equal(plain, self._pass(more, [("mlp", None, _zero)], plain)[0]):
             why = "the output of its MLP cannot be changed (no linear map gives it)"
-            return replace(its, refused={**its.refused, "mlp": why})
+            return replace(sites, refused={**sites.refused, "mlp": why})
         return more
 
 
 @contextmanager
 def _traced(model: Any) -> Iterator[list[_Event]]:
-    """All calls of modules inside `model`, in the order in which they begin."""
+    """Record all calls of modules inside `model`, in the order in which they begin."""
     events: list[_Event] = []
     running: list[_Event] = []
     numbers: Counter[Any] = Counter()
@@ -521,7 +520,7 @@ def _tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
 
 
 def _is(found: Tensor | None, state: Tensor) -> bool:
-    """Whether a tensor holds a state, perhaps with its first axes in the other order."""
+    """Whether a tensor equals a state, perhaps with the first two axes swapped."""
     if found is None or found.ndim != 3:
         return False
     found = found.to(state.device)
@@ -529,7 +528,7 @@ def _is(found: Tensor | None, state: Tensor) -> bool:
 
 
 def _giving(block: _Event, then: Sequence[_Event], state: Tensor) -> Call | None:
-    """What gives a layer: the block, or what reads its output."""
+    """The call that returns a layer: the block, or one that reads the block's output."""
     if _is(block.output, state):
         return block.call
     for event in then:
@@ -548,7 +547,7 @@ def _linear(module: Any) -> bool:
 
 
 def _takes_maps(event: _Event) -> bool:
-    """Whether it is a dropout of square maps whose rows sum to 1."""
+    """Whether an event is a dropout of square maps whose rows sum to 1."""
     if "dropout" not in type(event.call.module).__name__.lower() or not event.given:
         return False
     maps = event.given[0]
@@ -559,7 +558,7 @@ def _takes_maps(event: _Event) -> bool:
 def _reader_of_heads(
     before: Sequence[_Event], after: Sequence[_Event], block: Call, n_heads: int
 ) -> Call | None:
-    """The first linear map whose input differs, if it does so in the slice of the first head."""
+    """The first linear map whose input differs, if only the first head's slice does."""
     for event, then in zip(_inside(before, block), _inside(after, block), strict=True):
         if _linear(event.call.module) and not torch.equal(event.given[0], then.given[0]):
             size, odd = divmod(event.given[0].shape[-1], n_heads)

@@ -1,9 +1,9 @@
 """Log-probabilities of tokens under a model's own language-model head.
 
-Of a model that reads from left to right, log p(token | tokens before). Of a masked one the
-pseudo-log-likelihood: each token is masked in a copy of the text, and scored there (Salazar et al.
-2020). Of a word of several pieces, those after the masked one are masked, too, in further copies
-(within-word l2r, Kauf & Ivanova 2023): else a rare word would be given away by its own pieces.
+A model that reads from left to right gives log p(token | tokens before). A masked model gives the
+pseudo-log-likelihood: each token is masked in a copy of the text and scored there (Salazar et al.
+2020). Further copies also mask the later pieces of the same word (within-word l2r, Kauf & Ivanova
+2023); otherwise a rare word would be given away by its own pieces.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from probes.extraction.windows import Window
 from probes.records.header import ModelRecord
 
 _ROWS = 256
-"""Predictions over the vocabulary that are in float32 at once."""
+"""Number of predictions over the vocabulary in float32 at once."""
 
 
 class TokenScores(Collector):
     """Scores the pieces of the kept stretches of written texts.
 
-    Parts, pieces in the order of texts:
+    Parts, with pieces in the order of texts:
 
-    - ``pieces`` (stretches,): how many pieces each stretch has;
-    - ``log_p`` (pieces,): log-probability in nats, float32, of a masked model with this piece alone
-      masked. NaN where nothing precedes the piece, not even a start token;
-    - ``within_word`` (pieces,): the same with the later pieces of the word masked, too; of other
-      models ``log_p``;
-    - ``rank`` (pieces,): how many tokens of the vocabulary have a higher probability than
-      ``log_p``, and half of the others that have the same, float32; -1 where that is NaN.
+    - ``pieces`` (stretches,): number of pieces of each stretch;
+    - ``log_p`` (pieces,): log-probability in nats, float32; masked models have only this piece
+      masked. NaN if nothing precedes the piece, not even a start token;
+    - ``within_word`` (pieces,): log-probability with the later pieces of the word masked as well;
+      equal to ``log_p`` for models that are not masked;
+    - ``rank`` (pieces,): number of tokens in the vocabulary with a higher probability, plus half
+      of the others with an equal one, float32; -1 where ``log_p`` is NaN.
     """
 
     name = "token scores"
@@ -53,16 +53,16 @@ class TokenScores(Collector):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """See `Collector`."""
+        """The four parts."""
         return "pieces", "log_p", "within_word", "rank"
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """About: one piece for three characters."""
+        """Estimate the bytes of a shard from one piece per three characters."""
         n_pieces = sum(len(part) for x in shard.texts for part in x.words[slice(*x.keep)]) // 3
         return 4 * shard.n_rows + 12 * n_pieces
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard with NaN for every piece."""
         self._pieces = pieces
         kept = [
             (x.bounds[t.keep[0]], x.bounds[t.keep[1]])
@@ -79,7 +79,7 @@ class TokenScores(Collector):
         parts = [x.ids[start:end] for x, (start, end) in zip(pieces, kept, strict=True)]
         self._ids = torch.from_numpy(np.concatenate(parts))
         n = len(self._ids)
-        # First with each piece masked alone, then with the later ones of its word, too.
+        # First with each piece masked alone, then with the later pieces of the word as well.
         self._log_p = torch.full((2 * n,), torch.nan)
         self._rank = torch.full((2 * n,), -1.0)
         self._behind = 0
@@ -92,8 +92,8 @@ class TokenScores(Collector):
         """
         if not reader.causal and reader.mask_id is None:
             raise UserError(
-                "This model reads in both directions and has no mask token, so that it gives the "
-                "tokens of a text no probabilities."
+                "This model reads in both directions and has no mask token, so it cannot score "
+                "tokens."
             )
         self._behind = int(reader.causal)
         found: list[Window] = []
@@ -101,18 +101,18 @@ class TokenScores(Collector):
             piece = window.place - reader.n_prefix + window.first
             row = piece + self._shift[window.text]
             if reader.causal:
-                its = replace(window, owner=row).part(window.place > 0)
-                found += [its] if len(its.place) else []
+                kept = replace(window, owner=row).part(window.place > 0)
+                found += [kept] if len(kept.place) else []
             else:
                 found += self._masked(window, piece, row, reader)
         return found
 
     def _masked(self, window: Window, piece: Ints, row: Ints, reader: Reader) -> Iterator[Window]:
-        """Copies of a window, each with one piece masked, or with the later ones of its word too.
+        """Copies of a window with one piece masked, alone or with the later pieces of the word.
 
         Args:
-            piece: the pieces to be scored, by their number in the text.
-            row: where their scores are kept.
+            piece: numbers in the text of the pieces to score.
+            row: rows for their scores.
         """
         words, mask_id = self._pieces[window.text].token_words, reader.mask_id
         assert words is not None
@@ -131,11 +131,11 @@ class TokenScores(Collector):
                     yield replace(window, ids=ids, place=at, owner=owner, share=share)
 
     def positions(self, windows: PaddedWindows) -> torch.Tensor:
-        """See `Collector`: where pieces are masked, or the tokens before them."""
+        """Positions of masked pieces, or of the tokens before pieces."""
         return windows.position - self._behind
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """See `Collector`."""
+        """Score the pieces of one pass."""
         targets = self._ids[windows.word % len(self._ids)].to(output.logits.device)
         for first in range(0, len(targets), _ROWS):
             rows = slice(first, first + _ROWS)
@@ -147,7 +147,7 @@ class TokenScores(Collector):
             self._rank[place] = ((logits > own).sum(1) + ties / 2).float().cpu()
 
     def finish(self) -> dict[str, torch.Tensor]:
-        """See `Collector`.
+        """Collected scores of the shard, by part.
 
         Raises:
             UserError: a log-probability is not finite.
@@ -155,8 +155,8 @@ class TokenScores(Collector):
         n = len(self._ids)
         if not self._log_p[self._rank > -1].isfinite().all():
             raise UserError(
-                "Its language-model head gives a probability that is not a number; the model is "
-                "broken, or --dtype is too narrow for it (try --dtype float32)."
+                "The language-model head gave a probability that is not a number. The model is "
+                "broken, or --dtype is too narrow (try --dtype float32)."
             )
         log_p, within = self._log_p[:n], self._log_p[n:]
         return {
@@ -168,12 +168,12 @@ class TokenScores(Collector):
 
 
 class LossOfWords(TokenScores):
-    """Scores of some words of each text, which a masked model reads masked together.
+    """Scores of some words of each text. A masked model reads all of them masked together.
 
-    So it is trained (Devlin et al. 2019), but with pieces that are drawn one by one.
+    This resembles the training of such models (Devlin et al. 2019), which masks random pieces.
 
     Args:
-        words: by text, the places of the words that are scored.
+        words: positions of the words to score, by text.
     """
 
     name = "loss of words"
@@ -182,13 +182,13 @@ class LossOfWords(TokenScores):
         self._words = words
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard, and find the words to score."""
         super().start(shard, pieces)
         kept = [np.isin(np.arange(*text.keep), self._words[text]) for text in shard.texts]
         self._kept = np.concatenate(kept)
 
     def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
-        """One of each window that has pieces of these words. See `TokenScores` for errors."""
+        """One copy of each window with pieces of these words. See `TokenScores` for errors."""
         some = [x.part(self._kept[x.owner]) for x in windows]
         return super().copies([x for x in some if len(x.place)], reader)
 
@@ -201,15 +201,15 @@ class LossOfWords(TokenScores):
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of all kept stretches of a view's texts, one after the other.
+    """Scores of all kept stretches of a view's texts, in order.
 
     Attributes:
         view: the texts.
-        pieces: how many pieces of each stretch are scored. Shape (stretches,).
-        log_p, within_word: sums over the pieces of each stretch, see `TokenScores`. Shape
+        pieces: number of scored pieces in each stretch. Shape (stretches,).
+        log_p, within_word: sums over the pieces of each stretch; see `TokenScores`. Each
             (stretches,).
-        rank: of each stretch's only piece; -1 if there are several, or none that is scored. Shape
-            (stretches,).
+        rank: rank of each stretch's only piece; -1 if there are several, or the piece has no
+            score. Shape (stretches,).
     """
 
     view: View
@@ -225,11 +225,11 @@ class Scored:
         return np.cumsum(kept) - kept
 
     def place(self, text: Text, stretch: int = 0) -> int:
-        """Where the score of a kept stretch of a text is, counted from the first that is kept."""
+        """Index of the score of a text's stretch; stretches are counted from the first kept one."""
         return int(self.first[self.view.index[text]]) + stretch
 
     def surprisal(self, scoring: str) -> Floats:
-        """Of each stretch, in nats. Shape (stretches,).
+        """Surprisal of each stretch in nats. Shape (stretches,).
 
         Args:
             scoring: "log_p" or "within_word".
@@ -241,10 +241,10 @@ class Scored:
 def scored(
     view: View, shards: Sequence[Shard], parts: Sequence[Mapping[str, NDArray[Any]]]
 ) -> Scored:
-    """What `TokenScores` has found of a view, in the order of its texts.
+    """Join the results of `TokenScores` for the shards of a view, in the order of texts.
 
     Args:
-        parts: of each shard.
+        parts: collected arrays of each shard.
     """
     kept = kept_words(view.texts)
     own = np.cumsum(kept) - kept
@@ -267,7 +267,7 @@ def scored(
 
 
 def stored_scores(view: View, stored: Store) -> Scored:
-    """The same from the store of a view."""
+    """Read the scores of a view from a store."""
     shards = shards_of(view, stored.manifest["words_per_shard"])
     arrays = {name: stored.arrays(name) for name in TokenScores().parts}
     parts = [{name: arrays[name][i] for name in arrays} for i in range(len(shards))]

@@ -1,1 +1,1 @@
-"""What is measured with probes; plug-ins and what identifies them."""
+"""Measurements, and plug-ins with their digests."""

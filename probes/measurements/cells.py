@@ -74,7 +74,7 @@ def estimate_text(row: Row | None) -> str:
 
 
 def interval_note(results: Sequence[Result]) -> str:
-    """What intervals of scores are of."""
+    """A note on what intervals of scores resample."""
     clusters = dict.fromkeys(result.examples.resampled for result in results)
     if all(result.examples.clusters < FEWEST for result in results):
         return f"No intervals: fewer than {FEWEST} test {' or '.join(clusters)}."
@@ -101,7 +101,7 @@ def task_head(result: Result, metric: str = "") -> str:
 
 
 def n_of(results: Iterable[Result]) -> str:
-    """How many test examples: a number, or the least and the greatest of several results."""
+    """Number of test examples; of several results the least and the greatest."""
     found = sorted({result.examples.n["test"] for result in results})
     return "–".join(f"{n:,}" for n in dict.fromkeys((found[0], found[-1])))
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def findings_of(
     given: Measurement, records: Mapping[str, Any], paths: Mapping[str, Path] = MappingProxyType({})
 ) -> Findings:
-    """What charts of a measurement are made from.
+    """The records that charts of a measurement are made from.
 
     Args:
         records: by label, of evidence the results that it is shown with.
@@ -47,7 +47,7 @@ def findings_of(
 
     every = {label: given.own(record) for label, record in records.items()}
     own = {label: record for label, record in every.items() if record is not None}
-    without = {x: given.missing_of(records[x]) for x in every.keys() - own}
+    without = {label: given.missing_of(x) for label, x in records.items() if label not in own}
     return Findings(own, paths, without)
 
 
@@ -77,7 +77,7 @@ def require_drawable(given: Measurement, record: Any, path: Path | None = None) 
 
 
 def lacking(found: Findings, shown: pd.DataFrame) -> dict[str, str]:
-    """Why models have no number among the rows that are shown."""
+    """Reasons why models have no number among the rows that are shown."""
     known = shown.groupby("model")["value"].count()
     reasons = {
         model: "there are no numbers" if model in known else UNMEASURED

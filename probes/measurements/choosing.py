@@ -1,4 +1,4 @@
-"""Which rows of a long frame are meant, by metric and place, and what these are called."""
+"""Choice of rows of a long frame by metric and place, and names of places."""
 
 from __future__ import annotations
 
@@ -112,9 +112,11 @@ def axes_of(frame: pd.DataFrame) -> list[str]:
 
 def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame by column, None for what is missing."""
-    each = frame.astype(object).where(frame.notna(), None)
-    names = list(map(str, each))
-    return [dict(zip(names, row, strict=True)) for row in each.to_numpy().tolist()]
+    columns = {
+        str(name): [None if gone else x for x, gone in zip(column, column.isna(), strict=True)]
+        for name, column in frame.items()
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def interval_of(row: Mapping[str, Any]) -> Interval:

@@ -1,10 +1,10 @@
 """Conditional probing: what a layer adds to layer 0 (Hewitt, Ethayarajh, Liang & Manning 2021).
 
-The conditional V-information of layer k given layer 0 is how much less the labels cost, in bits, a
-probe on both layers concatenated than a probe on layer 0. The paper's second probe reads [layer 0;
-zeros]: under the penalty weights of zeros are 0, so that it is the probe on layer 0 alone. Both are
-fitted with the same prior and schedule, and only convex ones are, whose optimum does not depend on
-a start.
+The conditional V-information of layer k given layer 0 is the number of bits saved on the labels by
+a probe on both layers concatenated, compared with a probe on layer 0. The paper's second probe
+reads [layer 0; zeros]. Under the penalty, weights of zeros are 0, so this is the probe on layer 0
+alone. Both probes have the same prior and schedule. Only convex probes are used, since their
+optimum does not depend on the start.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from probes.training.features import Features
 
 _NOTE = (
-    "A probe on layers 0 and k concatenated against one on layer 0 (conditional probing, Hewitt et "
-    "al. 2021)."
+    "A probe on layers 0 and k concatenated, compared with one on layer 0 (conditional probing, "
+    "Hewitt et al. 2021)."
 )
 
 
 def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """Only convex probes are fitted."""
+    """The reason for not measuring a probe; only convex ones are fitted."""
     return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
 
 
@@ -57,7 +57,7 @@ def _extent(request: Request) -> Extent:
 
 
 def _missing_of(result: Result) -> str:
-    """Why it was not measured what layers add to layer 0."""
+    """The reason why a result has no conditional probing."""
     if not may_be_convex(result.probe):
         return "only convex probes are fitted on concatenated layers"
     if 0 not in result.extent:
@@ -80,15 +80,15 @@ def _missing_of(result: Result) -> str:
             "bits per example that a layer adds to layer 0",
             ("added_bits",),
             below=("examples_left_out",),
-            note="How much less test labels cost a probe on layers 0 and k concatenated than one "
-            "on layer 0 (Hewitt et al. 2021). ± half a 95 % interval over test documents or "
-            "sentences; training variation is not included. A layer without information costs "
-            "about d (K − 1) / (2 n ln 2) bits (d dimensions, K classes, n training examples).",
+            note="Bits saved on test labels by a probe on layers 0 and k concatenated, compared "
+            "with one on layer 0 (Hewitt et al. 2021). ± half a 95 % interval over test documents "
+            "or sentences, without training variation. A layer without information costs about "
+            "d (K − 1) / (2 n ln 2) bits (d dimensions, K classes, n training examples).",
         ),
         Pivot(
             "points that a layer adds to layer 0",
             ("added_points",),
-            note="Score of the same probe on both layers minus the score on layer 0.",
+            note="Score of the probe on both layers minus score of the probe on layer 0.",
         ),
         Lines("conditional", "added_bits", "Bits that a layer adds to layer 0", _NOTE),
         Lines("conditional_points", "added_points", "Points that a layer adds to layer 0", _NOTE),
@@ -97,12 +97,11 @@ def _missing_of(result: Result) -> str:
 def conditional_probing(context: TaskContext) -> Iterator[Row]:
     """Bits and points that a layer adds to layer 0 (Hewitt et al. 2021).
 
-    Convex probes on layers 0 and k against one on layer 0, at the best layer on dev, or the highest
-    if that is layer 0; with full evidence at every layer.
+    Convex probes on layers 0 and k are compared with one on layer 0, at the best layer on dev (or
+    the highest, if that is layer 0); with full evidence at every layer.
 
-    Rows by layer: bits per example that it adds to layer 0, of all tasks but regressions, and
-    points of the headline metric; and the number of test examples that bits leave out, since
-    train lacks their label and no probe can code it.
+    Rows by layer: bits per example added to layer 0 (not for regressions), and points of the
+    headline metric; and the number of test examples without bits, since train lacks their label.
     """
     from probes.training.fit import Draw
     from probes.training.steps import fit_steps
@@ -145,12 +144,12 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
 
 
 class _Tested(NamedTuple):
-    """What L probes say of the n test examples.
+    """Predictions of L probes for n test examples.
 
     Attributes:
         predicted: shape (L, n, …).
-        log_probabilities: of the labels, natural; of a regression without meaning. Shape (L, n).
-        weights: of the examples in a mean of bits; see `_weights`. Shape (n,).
+        log_probabilities: natural logs for the labels; meaningless for a regression. Shape (L, n).
+        weights: weights of examples in a mean of bits; see `_weights`. Shape (n,).
     """
 
     predicted: NDArray[Any]
@@ -159,7 +158,7 @@ class _Tested(NamedTuple):
 
 
 def _tested(context: TaskContext, features: Mapping[str, Features]) -> _Tested:
-    """Fit a probe at each layer of `features`, until it converges, and read test."""
+    """Fit a probe at each layer of `features` until convergence, and predict test."""
     from probes.training.fit import Draw, fit, log_probabilities, predict
 
     data, spec = context.data, context.spec
@@ -174,9 +173,9 @@ def _tested(context: TaskContext, features: Mapping[str, Features]) -> _Tested:
 
 
 def _weights(gold: Gold, test: Batches) -> Floats:
-    """The weight of each example in a mean of bits: in training its class's. Shape (n,).
+    """Weight of each example in a mean of bits: that of its class in training. Shape (n,).
 
-    0 where train lacks the label, or one of the set.
+    0 if train lacks the label, or one label of the set.
     """
     weights: Floats = test.weights[0].cpu().double().numpy()
     if gold.sets is not None:
@@ -185,7 +184,7 @@ def _weights(gold: Gold, test: Batches) -> Floats:
 
 
 def _weighted_mean(weights: Floats) -> Metric:
-    """The mean of a number of each example (n,), as a function of sums over sentences."""
+    """Weighted mean of a number per example (n,), as a function of sums over sentences."""
 
     def parts(gold: Gold, values: Floats) -> Any:
         both = np.stack([weights * values, weights], axis=1)

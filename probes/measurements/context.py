@@ -1,4 +1,4 @@
-"""Contexts of measurements: of a model that has read a corpus, of a task, and of two models."""
+"""Contexts of measurements: a model that has read a corpus, a task, or two models."""
 
 from __future__ import annotations
 
@@ -45,21 +45,20 @@ class ModelContext:
 
     Attributes:
         corpus: sentences by split, with their annotation.
-        model: what is known about the model.
-        extent: which layers to measure, and how many times.
-        view: the texts that the model has read: all sentences, each once, unless the measurement
-            has a view of its own, or the task one that hides words.
-        stored: what was kept: word vectors, or what the measurement's own collector keeps.
-        read: lets the model read a view once more, and gives what a collector finds in each shard;
-            nothing is stored.
-        read_changed: as `read`, under interventions and in one shard; see
+        model: record of the model.
+        extent: number of repetitions by layer to measure.
+        view: the texts that the model has read. These are all sentences, each once, unless the
+            measurement has its own view, or the task hides words.
+        stored: word vectors, or the parts of the measurement's own collector.
+        read: reads a view again and yields each shard with the collector's parts; nothing is
+            stored.
+        read_changed: like `read`, under interventions and in one shard; see
             `probes.extraction.encoding.read_changed`.
-        sites: finds where the model's passes can be changed.
-        device: where to compute.
+        sites: finds the places where the model's passes can be changed.
+        device: device to compute on.
         options: the measurement's options.
-        title: what progress bars call it.
-        tasks: the tasks that were scored, with one probe family; none unless the measurement comes
-            after scores.
+        title: title of progress bars.
+        tasks: scored tasks with one probe family; empty unless the measurement comes after scores.
     """
 
     corpus: Corpus
@@ -84,20 +83,20 @@ class ModelContext:
         return tuple(self.extent)
 
     def bar(self, n_steps: int) -> AbstractContextManager[Any]:
-        """A progress bar, whose `update` takes the number of steps done; training advances it."""
+        """A progress bar; `update` takes the number of steps done, and training advances it."""
         return progress.bar(self.title, total=n_steps, unit="step")
 
-    # The corpus, and what was read of it.
+    # The corpus and the parts read from it.
 
     @property
     def vectors(self) -> Vectors:
         """The vectors of all words.
 
         Raises:
-            TypeError: the measurement's own collector has kept something else.
+            TypeError: the measurement has its own collector.
         """
         if not isinstance(self.stored, Vectors):
-            raise TypeError("no word vectors: this measurement has a collector of its own")
+            raise TypeError("no word vectors: this measurement has its own collector")
         return self.stored
 
     def words(self, split: str, layer: int) -> Floats:
@@ -108,10 +107,10 @@ class ModelContext:
     def rows(self, split: str) -> Ints:
         """The row of each word of a split in `vectors.layer(…)`, in corpus order. Shape (n,).
 
-        Collectors that keep a row for each word of plain texts keep them in the same order.
+        Other collectors with one row per word of plain texts use the same order.
 
         Raises:
-            TypeError: the model has read something else than the sentences as they are.
+            TypeError: the view is not "plain".
         """
         return np.concatenate(
             [
@@ -121,45 +120,41 @@ class ModelContext:
         )
 
     def sentence_numbers(self, split: str) -> Ints:
-        """The sentence of each word of a split, as its number in the split. Shape (n,)."""
+        """Number of each word's sentence in the split. Shape (n,)."""
         lengths = [len(sentence) for sentence in self.corpus.splits[split]]
         return np.repeat(np.arange(len(lengths)), lengths)
 
     def of_texts(self, part: str) -> NDArray[Any]:
-        """What a collector of one row per text has kept, in the order of `view.texts`.
-
-        Args:
-            part: name of the array.
-        """
+        """A collector's part with one row per text, in the order of `view.texts`."""
         place = self.first_rows(np.ones(len(self.view.texts), dtype=np.int64))
         return np.concatenate(self.stored.arrays(part))[place]
 
     def of_sentences(self, split: str, part: str) -> NDArray[Any]:
-        """The same of a split's sentences, in corpus order. One row per sentence."""
+        """A collector's part for the sentences of a split, in corpus order, one row each."""
         return self.of_texts(part)[[self._text(s) for s in self.corpus.splits[split]]]
 
     def first_rows(self, n_rows: Ints) -> Ints:
-        """Where the rows of each text begin in `stored`, shards one after the other.
+        """First row of each text in the concatenated shards of `stored`. Shape (texts,).
 
         Args:
-            n_rows: how many rows a collector gives each text. Shape (texts,).
+            n_rows: number of rows of each text. Shape (texts,).
         """
         return row_of_each_text(self._shards, n_rows)
 
     def in_several_windows(self, split: str) -> NDArray[np.bool_]:
-        """Whether a sentence is longer than the model's window. Shape (sentences,)."""
+        """True for sentences longer than the model's window. Shape (sentences,)."""
         return self.long_texts[[self._text(s) for s in self.corpus.splits[split]]]
 
     @cached_property
     def long_texts(self) -> NDArray[np.bool_]:
-        """Whether a text of the view is longer than the model's window. Shape (texts,)."""
+        """True for texts of the view longer than the model's window. Shape (texts,)."""
         long = np.zeros(len(self.view.texts), dtype=bool)
         for shard in self._shards:
             long[shard.index[self.stored.long_texts(shard.number)]] = True
         return long
 
     def partition(self, split: str) -> Partition:
-        """What intervals resample: documents, or sentences where the corpus names none."""
+        """The clusters that intervals resample: documents, or else sentences."""
         return partition([sentence.document for sentence in self.corpus.splits[split]])
 
     @cached_property
@@ -173,18 +168,16 @@ class ModelContext:
     def _text(self, sentence: Sentence) -> int:
         text = plain_text(sentence)
         if text not in self.view.index:
-            raise TypeError(
-                f"sentences were not read as they are, but in the {self.view.name} view"
-            )
+            raise TypeError(f"sentences were read in the {self.view.name!r} view, not in 'plain'")
         return self.view.index[text]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairContext(ModelContext):
-    """A model, and the base with which it is compared.
+    """A model and the base to compare it with.
 
     Attributes:
-        base: with the same sentences, but its own layers and vectors.
+        base: context of the base, with the same sentences but other layers and vectors.
     """
 
     base: ModelContext
@@ -192,10 +185,10 @@ class PairContext(ModelContext):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskContext(ModelContext):
-    """A task with its examples, its probes and their scores.
+    """A task with examples, probes and scores.
 
     Attributes:
-        probing: what fits probes, and what is stored of the scores.
+        probing: fits probes, and has the stored scores.
     """
 
     probing: Probing
@@ -207,16 +200,16 @@ class TaskContext(ModelContext):
 
     @property
     def spec(self) -> ProbeSpec:
-        """How probes are fitted."""
+        """Settings of probes."""
         return self.probing.spec
 
     def with_spec(self, spec: ProbeSpec) -> TaskContext:
-        """The same with probes that are fitted in another way."""
+        """A copy with other settings of probes."""
         return replace(self, probing=replace(self.probing, spec=spec))
 
     @property
     def memory(self) -> int:
-        """Bytes that fits may take."""
+        """Bytes that fits may use."""
         return self.probing.memory
 
     @property
@@ -231,22 +224,22 @@ class TaskContext(ModelContext):
 
     @property
     def scorers(self) -> Mapping[str, Scorer]:
-        """Score predictions on dev and test."""
+        """Scorers of predictions, by split."""
         return self.data.scorers
 
     @property
     def result(self) -> Result:
-        """The scores that this evidence supports; scores themselves have none yet."""
+        """The scores that this evidence supports; not available while measuring scores."""
         assert self.probing.scores is not None
         return self.probing.scores
 
     @property
     def trained(self) -> Mapping[str, Trained]:
-        """The probes of the same task and family that other corpora have trained, by corpus."""
+        """Probes of the same task and family trained on other corpora, by corpus."""
         return self.probing.trained
 
     def predicted(self, layers: Sequence[int]) -> NDArray[Any]:
-        """What the first fit of each layer, whose scores are reported, predicts on test (L, n)."""
+        """Test predictions of the reported fit of each layer. Shape (L, n)."""
         arrays = self.probing.arrays
         assert arrays is not None
         places = [arrays["layers"].tolist().index(layer) for layer in layers]
@@ -254,9 +247,9 @@ class TaskContext(ModelContext):
         return found
 
     def parameters(self, layers: Sequence[int]) -> Parameters:
-        """Of the probes whose scores are reported; see `probes.records.parameters`.
+        """Parameters of the reported probes; see `probes.records.parameters`.
 
-        Layers that the cache does not have, or no longer, are fitted again.
+        Layers that are missing in the cache are fitted again.
 
         Raises:
             UserError: the file in the cache is damaged.
@@ -274,8 +267,7 @@ class TaskContext(ModelContext):
         """The layers in groups that fit in memory, and whether to hold their features there.
 
         Args:
-            n_cells: see `probes.training.dataset.work_of`.
-            n_concatenated: see there.
+            n_cells, n_concatenated: see `probes.training.dataset.work_of`.
         """
         size, hold = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
         for first in range(0, len(layers), size):
@@ -296,9 +288,8 @@ class TaskContext(ModelContext):
 
         Args:
             draws: seed and training sample of each of the K fits of a layer.
-            labels: other labels than the task's; one set for all fits, or one for each.
-            kept: which training examples each fit of a layer has, in the order of the split (K, n);
-                by default all.
+            labels: other labels than the task's; one set for all fits, or one per fit.
+            kept: training examples of each fit, in the order of the split (K, n); by default all.
 
         Raises:
             TaskError: a dev loss is not finite.

@@ -1,9 +1,9 @@
-"""Transfer between corpora: what probes trained on one corpus know of another, such as a language.
+"""Transfer between corpora: probes of other corpora, such as other languages, scored on this one.
 
-The probes that other corpora have trained are scored on this one's test split (Pires et al. 2019).
-Vectors of two languages differ by a shift first of all: *centred*, the mean of each corpus's
-training vectors is subtracted before probes are trained and applied (Libovický et al. 2020). Probes
-standardise their features, so that this is the same probe with one mean in the place of the other.
+The probes are applied to this corpus's test split (Pires et al. 2019). Vectors of two languages
+differ mainly by a shift. For *centred* scores, the mean of each corpus's training vectors is
+subtracted before training and applying probes (Libovický et al. 2020). Since probes standardise
+features, this is the same probe with one mean replaced by the other.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
 
 _AT_ONCE = 1 << 14
-"""Examples whose vectors are in memory."""
+"""Number of examples whose vectors are in memory at once."""
 
 _NAMED = 10
-"""Labels that a note names; a task such as `lemma-script` may lack hundreds."""
+"""Number of labels that a note names; a task such as `lemma-script` may lack hundreds."""
 
 
 class Options(Frozen):
-    """What a run with `--transfer` fills in."""
+    """Options that a run with `--transfer` fills in."""
 
     trained: dict[str, str] = Field(default_factory=dict)
-    """By corpus, the key of the scores whose probes are applied."""
+    """Key of the scores whose probes are applied, by corpus."""
 
 
 def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """Probes that cannot be applied again, and sets of labels."""
+    """The reason for not measuring a task and probe."""
     if task.kind == "multi-label":
-        return "sets of labels are not carried over to another corpus"
+        return "sets of labels are not transferred between corpora"
     return why_not(probe)
 
 
@@ -74,16 +74,16 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
             ("transfer_score",),
             columns=("task", "train", "vectors"),
             apart="task",
-            note="Of probes trained on the corpus in the head, on this one's test split; centred: "
-            "the mean of each corpus's training vectors is subtracted.",
+            note="Probes trained on the corpus in the column, scored on this corpus's test split. "
+            "Centred: the mean of each corpus's training vectors is subtracted.",
         ),
         Pivot(
             "difference from the probe of this corpus",
             ("transfer_difference",),
             columns=("task", "train", "vectors"),
             apart="task",
-            note="± half a 95 % interval over this corpus's test documents, or sentences. Neither "
-            "intervals nor p know of training: probes trained again would differ.",
+            note="± half a 95 % interval over this corpus's test documents or sentences. Intervals "
+            "and p do not include the variance of training.",
         ),
         Pivot(
             "cosine of the corpora's mean vectors", ("centroid_cosine",), columns=("task", "train")
@@ -98,13 +98,13 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
     ),
 )
 def corpus_transfer(context: TaskContext) -> Found:
-    """Scores of probes that the run's other corpora have trained.
+    """Scores of probes trained on the run's other corpora.
 
-    Rows of each layer and training corpus, also with the axis `vectors` for centred ones: the
-    score, also of the own probe; its difference from that, with p-values that are corrected
-    over layers and both kinds of vectors (max-T); the cosine of the mean vectors of training
-    examples. Without a layer the number of test examples whose label the training corpus lacks,
-    none of which is predicted right; nor is a label that this corpus's own train lacks.
+    Rows by layer and training corpus (with the axis `vectors` for centred vectors): the score, also
+    of this corpus's probe; the difference from that, with p corrected over layers and both kinds of
+    vectors (max-T); and the cosine of the mean vectors of training examples. Without a layer: the
+    number of test examples whose label the training corpus lacks. These count as errors, as do
+    labels that this corpus's train lacks.
 
     Raises:
         NotServedError: no other corpus has scores of such examples.
@@ -181,7 +181,7 @@ def _compared(context: TaskContext, name: str, trained: Trained) -> Iterator[Row
 def _predicted(
     context: TaskContext, probes: Sequence[StoredProbes], layers: Sequence[int]
 ) -> NDArray[Any]:
-    """What probes predict on test, those of each layer after each other. Shape (probes × L, n)."""
+    """Predictions of probes on test, grouped by layer. Shape (probes × L, n)."""
     n = len(context.examples.targets("test"))
     of_layers = []
     for layer in layers:
@@ -194,7 +194,7 @@ def _predicted(
 
 
 def _replicates(context: TaskContext, predicted: NDArray[Any]) -> Replicates:
-    """The headline score of each row of predictions (cells, n), and what clusters give to it."""
+    """The headline score of each row of predictions (cells, n), with its sums over clusters."""
     gold, metric = context.scorers["test"].gold, metrics.get(context.task.metric)
     sums = [cluster_sums(metric.parts(gold, row), gold) for row in predicted]
     cells = range(len(predicted))

@@ -1,6 +1,6 @@
 """Description length: bits of the training labels given the vectors (Voita & Titov 2020).
 
-Only convex probes have it; see `probes.training.online_code`.
+Only for convex probes; see `probes.training.online_code`.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ ALONE = {"baseline": "labels alone"}
 """The axis of the code without vectors."""
 
 UNIFORM = {"baseline": "uniform code"}
-"""That of the code in which all labels are equally likely."""
+"""Axis of the code in which all labels are equally likely."""
 
 _OF_TRAIN = {"split": "train"}
 
 
 def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """Regressions have none, nor have probes that are not convex."""
+    """The reason for not measuring a task and probe."""
     if task.kind == "regression":
         return "it is not defined for regression"
     return "" if is_convex(probe) else "only convex probes have an online code"
 
 
 def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
-    """One for each prior of linear probes."""
+    """The number of priors of linear probes."""
     return 4
 
 
 def _missing_of(result: Result) -> str:
-    """Why a result has no code."""
+    """The reason why a result has no code."""
     if result.task.kind == "regression":
         return "it is not defined for regression"
     if not may_be_convex(result.probe):
@@ -68,9 +68,9 @@ def _missing_of(result: Result) -> str:
             ("compression",),
             columns=("task",),
             where=_OF_TRAIN,
-            note="Of the training labels, given the layer's vectors (Voita & Titov 2020). ± half a "
-            "95 % interval, of one order of the training sentences; others change codelengths by "
-            "1 to 3 % (docs/evidence.md). 'Labels alone' is the same code without vectors.",
+            note="Code of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
+            "half a 95 % interval for one order of the training sentences; other orders change "
+            "codelengths by 1 to 3 % (docs/evidence.md). 'Labels alone': the code without vectors.",
         ),
         Pivot(
             "learning curve: bits per label after so many training examples",
@@ -78,8 +78,8 @@ def _missing_of(result: Result) -> str:
             columns=("examples",),
             apart="task",
             where=_OF_TRAIN,
-            note="Of the labels that are sent next, by probes trained on those before; at 0 by a "
-            "uniform code. The area under a row's curve is its codelength.",
+            note="For the labels sent next, by probes trained on those before; at 0 by a uniform "
+            "code. The area under a row's curve is the codelength.",
         ),
         Lines(
             "compression",
@@ -93,8 +93,8 @@ def _missing_of(result: Result) -> str:
             "learning",
             "bits_per_label",
             "Learning curves (description length)",
-            "Bits per label of those sent next, after so many training examples: an estimate of "
-            "the probe's loss (Voita & Titov 2020). The area under a curve is the codelength.",
+            "Bits per label sent next, by number of training examples: an estimate of the probe's "
+            "loss (Voita & Titov 2020). The area under a curve is the codelength.",
             x="examples",
             line="layer",
             log=True,
@@ -105,11 +105,11 @@ def _missing_of(result: Result) -> str:
 def description_length(context: TaskContext) -> Found:
     """Bits of the training labels given the vectors (Voita & Titov 2020).
 
-    The online code of convex probes; neither dev nor test is used.
+    The online code of convex probes on train; dev and test are not used.
 
-    Rows by layer: the codelength in bits, compression (the length of the uniform code divided
-    by it), and bits per label of each block, by the number of examples sent before it. The
-    same of the code without vectors, and the length of the uniform code.
+    Rows by layer, and for the code without vectors: codelength in bits, compression (length of the
+    uniform code / codelength), and bits per label of each block, by the number of examples sent
+    before. Also the length of the uniform code.
     """
     from probes.training.online_code import decisions, prior_block_bits, uniform_bits
     from probes.training.steps import code_steps
@@ -153,7 +153,7 @@ def _rows(
 
     Args:
         uniform: bits of the uniform code.
-        interval: of `bits`.
+        interval: interval of `bits`.
         ends_of: number of examples sent by the end of each block.
     """
     compressed = None
@@ -170,7 +170,7 @@ def _rows(
 def _coded(
     context: TaskContext, layers: Sequence[int], hold: bool
 ) -> tuple[OnlineCode, Tensor, Tensor | None]:
-    """The code of some layers, the labels in the order in which they are sent, and label sets.
+    """The code of some layers, the labels in the order of sending, and label sets.
 
     Features are freed on return.
     """

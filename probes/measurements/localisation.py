@@ -1,14 +1,13 @@
-"""Where in a model a task's labels come to be decodable (Tenney et al. 2019a, section 3).
+"""Localisation: the layers at which a task's labels become decodable (Tenney et al. 2019a, §3).
 
-A scalar mix of layers 0 to k is learnt together with a probe, for every k
-(probes/training/scalar_mix.py). Then the suite's ordinary probe is fitted on the fixed mix, so that
-its score s_k can be compared with those of single layers; s_0 is the score of layer 0. This is done
-with convex probes: MLPs on mixes score below MLPs on single layers, so that their gains would say
-little.
+For every k, a scalar mix of layers 0 to k is learnt together with a probe
+(probes/training/scalar_mix.py). Then the ordinary probe is fitted on the fixed mix, so that the
+score s_k can be compared with those of single layers; s_0 is the score of layer 0. Only convex
+probes are used, because MLPs score lower on mixes than on single layers.
 
-Intervals of what is computed from the scores s_k resample test documents or sentences. Mix weights
-do not depend on test: intervals of what is computed from them come from mixes learnt on bootstrap
-samples of the training split.
+Intervals of numbers computed from the scores s_k resample test documents or sentences. Mix weights
+do not depend on test; intervals of numbers computed from them use mixes learnt on bootstrap samples
+of the training split.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ if TYPE_CHECKING:
 
 
 N_SAMPLES = 2
-"""Bootstrap samples of the training split on which the mix of all layers is learnt again."""
+"""Number of bootstrap samples of the training split for the mix of all layers."""
 
 
 def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """Only convex probes are fitted on mixes."""
+    """The reason for not measuring a probe; only convex ones are fitted on mixes."""
     return "" if is_convex(probe) else "only convex probes are fitted on mixes"
 
 
@@ -57,7 +56,7 @@ def _extent(request: Request) -> Extent:
 
 
 def _missing_of(result: Result) -> str:
-    """Why a result has no mixes and expected layer."""
+    """The reason why a result has no mixes."""
     if not result.has_all_layers:
         return "not all layers were probed"
     if not may_be_convex(result.probe):
@@ -78,24 +77,24 @@ def _missing_of(result: Result) -> str:
             "probes on mixes of layers 0 to k",
             ("mix_score",),
             below=("expected_layer", "centre_of_gravity", "kl"),
-            note="Scalar mixes as in Tenney et al. 2019a; the expected layer follows from their "
+            note="Scalar mixes as in Tenney et al. 2019a. The expected layer is computed from the "
             "gains, centre of gravity and divergence from the weights of the mix of all layers. "
-            "± and brackets: 95 % intervals, of scores and expected layers over test text, of "
-            "centres and divergences over training text; none is over both.",
+            "± and brackets: 95 % intervals, over test text for scores and expected layers, over "
+            "training text for centres and divergences.",
         ),
         Lines(
             "mix",
             "mix_score",
             "Score on the mix of layers 0 to k",
-            "Scalar mixes as Tenney et al. 2019a; what a layer adds is the step to it.",
+            "Scalar mixes as in Tenney et al. 2019a. The step to a layer is the layer's gain.",
         ),
     ),
 )
 def localisation(context: TaskContext) -> Found:
     """Scalar mixes of layers, expected layer (Tenney et al. 2019a).
 
-    Rows, see `rows_of_mixes`: scores of probes on mixes of layers 0 to k, and the layers that
-    follow from them. The array is what these probes predict on test.
+    Scores of probes on mixes of layers 0 to k, and layers computed from them; see `rows_of_mixes`.
+    The array has the test predictions of these probes.
     """
     weights, strengths, predicted = _fit_mixes(context)
     rows = list(rows_of_mixes(weights, strengths, predicted, context.scorers))
@@ -107,10 +106,10 @@ def localisation(context: TaskContext) -> Found:
 def _fit_mixes(
     context: TaskContext,
 ) -> tuple[Floats, list[float], dict[str, NDArray[Any]]]:
-    """The mix weights, and strengths and predictions of the probe on each mix.
+    """The mix weights, with strengths and predictions of the probe on each mix.
 
     Returns:
-        weights (L + 1 + N_SAMPLES, L + 1), the last ones those of mixes of all layers on samples;
+        weights (L + 1 + N_SAMPLES, L + 1), the last ones for mixes of all layers on samples;
         strengths of L + 1 probes; and their predictions on dev and test, each (L + 1, n).
     """
     import torch
@@ -166,20 +165,20 @@ def rows_of_mixes(
     predicted: Mapping[str, NDArray[Any]],
     scorers: Mapping[str, Scorer],
 ) -> Iterator[Row]:
-    """Scores of all mixes, and what follows from them and from the mix weights.
+    """Scores of all mixes, and numbers computed from them and from mix weights.
 
-    The layer of a row is the last of a mix; that of each of its weights is on the axis `of`, and
-    the mix of all layers that was learnt on a sample has a place on `sample`. Without a layer:
-    headline test score of the mix of all layers minus that of layer 0 (`total_gain`); mean layer of
-    the gains, without a value unless the interval of the total gain is above 0 (`expected_layer`),
-    both with intervals over the test split; mean layer of the weights of the mix of all layers, and
-    the divergence of these weights from uniform ones, with intervals over the training split.
+    The layer of a row is the last layer of a mix. Rows of weights have the weighted layer on the
+    axis `of`, and `sample` if the mix was learnt on a sample. Rows without a layer: headline test
+    score of the mix of all layers minus that of layer 0 (`total_gain`); mean layer of the gains
+    (`expected_layer`), without a value unless the interval of the total gain is above 0; both with
+    intervals over test. For the weights of the mix of all layers: mean layer, and divergence from
+    uniform weights, with intervals over train.
 
     Args:
-        weights: of the mixes of layers 0 to k for every k, then of the mix of all layers on each
-            bootstrap sample of the training split. Shape (L + 1 + samples, L + 1).
-        strengths: of L2, of the probe on each of the first L + 1 mixes.
-        predicted: on dev and test, by these probes. Each (L + 1, n).
+        weights: weights of the mixes of layers 0 to k for every k, then of the mix of all layers on
+            each bootstrap sample of train. Shape (L + 1 + samples, L + 1).
+        strengths: L2 strength of the probe on each of the first L + 1 mixes.
+        predicted: predictions of these probes on dev and test. Each (L + 1, n).
     """
     n_layers = weights.shape[1]
     gold, metric = scorers["test"].gold, scorers["test"].names[0]
@@ -205,12 +204,12 @@ def rows_of_mixes(
 
 
 def rows_of_gains(scores: Floats, resampled: Floats | None, weights: Floats) -> Iterator[Row]:
-    """Test scores of all mixes, and what follows from them and from weights.
+    """Test scores of all mixes, and numbers computed from them and from weights.
 
     Args:
-        scores: on test. Shape (L + 1,).
-        resampled: the same in every resample, (L + 1, n); None if there are too few clusters.
-        weights: of the mix of all layers, then of that on each sample. Shape (1 + samples, L + 1).
+        scores: test scores. Shape (L + 1,).
+        resampled: scores in every resample, (L + 1, n); None if there are too few clusters.
+        weights: weights of the mix of all layers, then on each sample. Shape (1 + samples, L + 1).
     """
     n_layers = len(scores)
     yield from rows_of_scores("mix_score", range(n_layers), scores, resampled)
@@ -225,7 +224,7 @@ def rows_of_gains(scores: Floats, resampled: Floats | None, weights: Floats) -> 
 def rows_of_scores(
     metric: str, layers: Sequence[int], scores: Floats, resampled: Floats | None
 ) -> Iterator[Row]:
-    """Test scores with their intervals, which are missing without resamples."""
+    """Test scores with intervals, which need resamples."""
     for place, layer in enumerate(layers):
         between = None if resampled is None else bounds(interval(resampled[place]))
         yield Row(metric, scores[place], layer, *ends(between))
@@ -239,7 +238,7 @@ NO_GAIN = "the interval of the total gain is not above 0"
 
 
 def expected_layer(scores: Floats) -> Floats:
-    """Σ_k k · (s_k − s_{k−1}) / (s_L − s_0), k = 1 … L, of raw differences (eq. 4).
+    """Σ_k k · (s_k − s_{k−1}) / (s_L − s_0), k = 1 … L, with raw differences (eq. 4).
 
     Args:
         scores: cumulative scores s_0 … s_L along the first axis. Shape (L + 1, …).
@@ -248,7 +247,7 @@ def expected_layer(scores: Floats) -> Floats:
     layers = np.arange(1, len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         found: Floats = (layers * steps).sum(0) / (scores[-1] - scores[0])
-    # It is undefined in a resample without any gain.
+    # Undefined in a resample without any gain.
     return np.where(np.isfinite(found), found, np.nan)
 
 
@@ -270,7 +269,7 @@ def gain_and_expected_layer(scores: Floats, values: Floats | None) -> tuple[Esti
 
     Args:
         scores: cumulative scores on test. Shape (L + 1,).
-        values: the same in every resample, (L + 1, n); None if there are too few sentences.
+        values: scores in every resample, (L + 1, n); None if there are too few sentences.
     """
     if np.isnan(scores).any():
         missing = Estimate(value=None, interval=None, missing=NO_SCORE)
@@ -292,14 +291,14 @@ def gain_and_expected_layer(scores: Floats, values: Floats | None) -> tuple[Esti
 def over_samples(values: Floats, most: float) -> Estimate:
     """The value on the whole training split, with a t-interval from bootstrap samples of it.
 
-    The standard error is the root mean square deviation of the samples' values from that of the
-    split which they are drawn from: as many degrees of freedom as samples.
+    The standard error is the root mean square deviation of the samples' values from the value of
+    the whole split, with as many degrees of freedom as samples.
 
     Args:
-        values: of the whole split, then of each sample. Shape (1 + samples,).
+        values: value of the whole split, then of each sample. Shape (1 + samples,).
         most: the largest possible value; the smallest is 0.
     """
-    from scipy.special import stdtrit  # here, since importing scipy is slow
+    from scipy.special import stdtrit  # slow to import
 
     value, n_samples = float(values[0]), len(values) - 1
     error = np.sqrt(((values[1:] - value) ** 2).mean())

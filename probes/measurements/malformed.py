@@ -1,11 +1,10 @@
-"""Malformed text: whether probes still find what a sentence lost the form of.
+"""Malformed text: scores of probes on distorted sentences.
 
-Test sentences are read once more with their words shuffled, their second half cut off, subjects
-and objects dropped (the Primer in BERTology, section 4.1, on Ettinger 2020), or names replaced by
-others of their type (the same on Balasubramanian et al. 2020). The probes whose
-scores are reported are applied, as they are, to the examples whose words remain; gold labels are
-those of the intact sentences. Predictions on the same examples in intact text are what is lost
-from.
+Test sentences are read again with their words shuffled, their second half cut off, subjects and
+objects dropped (Primer in BERTology, section 4.1, on Ettinger 2020), or names replaced by others of
+their type (ibid., on Balasubramanian et al. 2020). The reported probes are applied to the examples
+whose words remain, with the gold labels of the intact sentences, and compared with predictions on
+the same examples in intact text.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
 
 NOTE = (
-    "Score on the intact text minus that on the malformed one, of the same probe, test examples "
-    "and gold labels; a sentence that a change leaves as it is does not count. Intervals are over "
-    "test documents, or sentences."
+    "Score on intact text minus score on malformed text, for the same probe, test examples and "
+    "gold labels. Sentences that do not change are left out. Intervals are over test documents or "
+    "sentences."
 )
 
 
 def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """Probes that cannot be applied again, and labels that are of whole sentences."""
+    """The reason for not measuring a task and probe."""
     if why := why_not(probe):
         return why
     whole = task.shape in ("sentence", "text")
@@ -80,18 +79,18 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
 def malformed(context: TaskContext) -> Found:
     """Scores of the same probes on shuffled, cut and incomplete sentences, and with other names.
 
-    Rows of each layer and perturbation: the score on malformed text, that of the same examples
-    in intact text, and the difference. Facts have the number of examples.
+    Rows by layer and perturbation: score on malformed text, score of the same examples in intact
+    text, and difference. Facts have the number of examples.
 
     Raises:
-        NotServedError: examples are of other texts than sentences, none survives, or the
-            vectors were given.
+        NotServedError: the task changes sentences, no example survives, or the run uses given
+            vectors.
     """
     split, total = context.examples.splits["test"], len(context.examples.targets("test"))
     if context.examples.view != "plain":
         raise NotServedError("its examples hide words or bring texts of their own")
     if not context.model.window:
-        raise NotServedError("given vectors are of the sentences as they are")
+        raise NotServedError("given vectors cannot be computed for malformed text")
     every = {
         name: survivors(context.corpus.splits["test"], split, perturb)
         for name, perturb in perturbations_of(context.corpus).items()
@@ -101,7 +100,7 @@ def malformed(context: TaskContext) -> Found:
     if not every:
         raise NotServedError("no test example survives in malformed text")
     predicted = _predicted(context, every)
-    said = ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    remaining = ", ".join(f"{n:,} {name}" for name, n in counts.items())
     return Found(
         [
             row
@@ -109,7 +108,7 @@ def malformed(context: TaskContext) -> Found:
             for row in _compared(context, name, each.kept, predicted[name])
         ],
         facts={"test_examples": total, **counts},
-        notes=[f"{context.task.name}: of {total:,} test examples survive {said}."],
+        notes=[f"{context.task.name}: of {total:,} test examples remain {remaining}."],
     )
 
 
@@ -117,9 +116,9 @@ class Survivors(NamedTuple):
     """The test examples whose words remain side by side in malformed sentences.
 
     Attributes:
-        kept: their numbers. Shape (m,).
-        texts: the malformed sentence that each is in.
-        spans: where the span, and any second one, of each lies in it. Shape (m, spans, 2).
+        kept: numbers of the examples. Shape (m,).
+        texts: malformed sentence of each example.
+        spans: spans of each example in that sentence. Shape (m, spans, 2).
     """
 
     kept: Ints
@@ -143,7 +142,7 @@ def survivors(sentences: Sequence[Sentence], split: Split, perturb: Perturbation
 
 
 def _predicted(context: TaskContext, every: dict[str, Survivors]) -> dict[str, NDArray[Any]]:
-    """What the probe of each layer predicts of the survivors of each perturbation. (L, m, …)."""
+    """Predictions for the survivors of each perturbation, by layer. Each (L, m, …)."""
     from probes.extraction.collectors import WordVectors
 
     layers = context.layers
@@ -175,8 +174,8 @@ def _compared(
     """The rows of a perturbation.
 
     Args:
-        kept: the numbers of the test examples. Shape (m,).
-        malformed: predictions on them. Shape (L, m, …).
+        kept: numbers of the test examples. Shape (m,).
+        malformed: predictions in malformed text. Shape (L, m, …).
     """
     gold, metric = context.scorers["test"].gold, metrics.get(context.task.metric)
     of_kept = np.isin(np.arange(len(gold.labels)), kept)
@@ -184,7 +183,7 @@ def _compared(
     both = np.concatenate([malformed, context.predicted(context.layers)[:, kept]])
 
     def with_drops(scores: Floats) -> Floats:
-        """Scores of both (2 L, …), with their differences. Shape (3, L, …)."""
+        """Scores on both kinds of text (2 L, …), with their differences. Shape (3, L, …)."""
         pair = scores.reshape(2, len(malformed), *scores.shape[1:])
         return np.concatenate([pair, pair[1:] - pair[:1]])
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from probes.records.parameters import Parameters
 
 Level = Literal["standard", "full"]
-"""How much evidence is asked for."""
+"""Levels of evidence."""
 
 CSV_FIELDS = "metric", "split", "value", "low", "high"
 """Fields of a row that every CSV file of a measurement has."""
@@ -49,7 +49,7 @@ class NoOptions(Frozen):
 
 @dataclass(frozen=True)
 class Found:
-    """What a measurement returns; rows alone may be returned, or yielded, as they are.
+    """Findings that a measurement returns; rows alone may be returned, or yielded, as they are.
 
     Attributes:
         rows: the numbers.
@@ -93,7 +93,7 @@ class Scored(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a run asks a measurement for.
+    """Request of a run to a measurement.
 
     Attributes:
         layers: the layers to be measured, ascending; of evidence those that have scores.
@@ -216,7 +216,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Name in texts."""
         return self.name.replace("_", " ")
 
     @property
@@ -266,7 +266,7 @@ class Measurement:
         return record.evidence.get(self.name)
 
     def tables(self, records: Sequence[Any]) -> Sequence[Table]:
-        """What was found for one model and corpus.
+        """Tables of the findings for one model and corpus.
 
         Args:
             records: one, or the results of one probe family, all of which have it.

@@ -285,22 +285,22 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
 
 
 class ChartView(Protocol):
-    """What `python -m probes figure` draws, and the page."""
+    """A chart of a measurement, on the page and by `python -m probes figure`."""
 
     @property
     def name(self) -> str:
-        """By which `figure` draws it: letters and underscores."""
+        """Name for `figure`: letters and underscores."""
 
     @property
     def title(self) -> str:
-        """What stands above it."""
+        """Heading of the chart."""
 
     @property
     def note(self) -> str:
-        """What has to be known to read it."""
+        """Explanation below the heading."""
 
     def missing(self, found: Findings) -> dict[str, str]:
-        """Why models are not in it, by label."""
+        """Reasons why models are not in it, by label."""
 
     def draw(self, found: Findings, look: Look) -> Any:
         """An Altair chart of all other models."""
@@ -318,7 +318,7 @@ class ByLayer:
 
     @property
     def title(self) -> str:
-        """What the measurement is called."""
+        """The measurement's name, with spaces."""
         return self.name.replace("_", " ")
 
     def chosen(self, found: Findings) -> pd.DataFrame:
@@ -327,7 +327,7 @@ class ByLayer:
         return rows[rows["layer"].notna()]
 
     def missing(self, found: Findings) -> dict[str, str]:
-        """Why models are not in it, by label."""
+        """Reasons why models are not in it, by label."""
         from probes.measurements.chart_views import lacking
 
         return lacking(found, self.chosen(found))

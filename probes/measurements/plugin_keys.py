@@ -1,4 +1,4 @@
-"""Which plug-ins a record depends on, and whether this version would compute it as it is.
+"""Plug-ins that a record depends on, and checks if this version would compute the same record.
 
 Keys identify plug-ins by the digests of their sources.
 """
@@ -45,14 +45,14 @@ def plug_ins_of(
 
 
 def source_of(plug_ins: Iterable[PlugIn]) -> str:
-    """SHA-256 of the source of the measurement among plug-ins; empty if it is not one of them."""
+    """SHA-256 of the measurement among plug-ins; empty if there is none."""
     return "".join(each.sha256 for each in plug_ins if each.kind == "measurement")
 
 
 def plugin_failure(error: Exception, measurement: str, task: Task | None, family: str) -> str:
-    """The message for an error that a plug-in's measurement, metric or probe family caused.
+    """The message for an error caused by a plug-in's measurement, metric or probe family.
 
-    Empty if no plug-in is involved, or if the error is a message for the user already.
+    Empty if no plug-in is involved, or if the error is already a message for the user.
     """
     if isinstance(error, UserError):
         return ""
@@ -65,11 +65,11 @@ def plugin_failure(error: Exception, measurement: str, task: Task | None, family
         if place := failing_line(error, origin):
             return f"the {kind} {name!r} raised {described(error)}. Fix {place}."
     if plug_ins:
-        # What a plug-in returns may cause an error only where it is used.
+        # A bad return value may cause an error only later.
         suspects = " and ".join(
             f"the {kind} {name!r} of {origin}" for kind, name, origin in plug_ins
         )
-        return f"{described(error)}, with {suspects}. Fix what it returns (-v shows where)."
+        return f"{described(error)}, with {suspects}. Fix the value it returns (-v shows where)."
     return ""
 
 
@@ -85,14 +85,14 @@ def parts_of(task: Task | None, family: str, measurement: str = "") -> Iterator[
 
 
 def digests(plug_ins: Iterable[PlugIn]) -> dict[str, str]:
-    """The part of a key that plug-ins make up: the SHA-256 of their sources, by kind and name."""
+    """Part of a key: SHA-256 of the sources of plug-ins, by kind and name."""
     return {f"{each.kind} {each.name}": each.sha256 for each in plug_ins}
 
 
 def as_loaded(record: Record) -> bool:
-    """Whether a record comes from the sources that are loaded now.
+    """Whether a record comes from the sources loaded now.
 
-    A plug-in that is not loaded is taken to be unchanged.
+    Plug-ins that are not loaded count as unchanged.
     """
     recorded = {(each.kind, each.name): each.sha256 for each in record.plug_ins}
     used = {*recorded, ("measurement", record.measurement)}
@@ -116,12 +116,12 @@ def in_words(plug_ins: Iterable[PlugIn]) -> str:
 
 
 def has_current_numerics(record: Record) -> bool:
-    """Whether this version would find the same for the record's own inputs and settings.
+    """Whether this version would find the same numbers for the record's inputs and settings.
 
-    A measurement that is not loaded is taken to be unchanged.
+    A measurement that is not loaded counts as unchanged.
     """
     task = record.task
-    # Keys are made before a model is loaded, when it is not always known to be causal.
+    # Keys are made before a model is loaded, when it may be unknown if it is causal.
     rules = {LEFT_TO_RIGHT_RULE}
     if not (record.model.causal and record.encoding.texts_in_several_windows):
         rules.add(WINDOW_RULE)
@@ -142,7 +142,7 @@ def has_current_numerics(record: Record) -> bool:
     version, of_results = record.measurement_version, False
     if name in measurements:
         version, of_results = get_measurement(name).version, get_measurement(name).of_results
-    # What type the base of a pair ran in is not in the record, nor are the keys of scores.
+    # The record lacks the base's data type and the keys of scores.
     measured = {inputs.model_copy(update={"windows": rule}).digest for rule in rules}
     if record.base or of_results:
         measured = {record.inputs}
@@ -152,9 +152,9 @@ def has_current_numerics(record: Record) -> bool:
 
 
 def is_current(record: Record) -> bool:
-    """Whether this version, with the plug-ins it has now, would compute this record.
+    """Whether this version, with the plug-ins loaded now, would compute this record.
 
-    A column of the user's data, or a plug-in that is not loaded, is taken to be unchanged.
+    Columns of the user's data and plug-ins that are not loaded count as unchanged.
     """
     if not as_loaded(record) or not has_current_numerics(record):
         return False

@@ -1,7 +1,7 @@
 """Loads plug-ins: files of `--include`, files put into tasks/, installed packages.
 
-A plug-in is Python code and runs as such (see docs/adding-a-task.md). Running it registers what
-it defines, together with its origin, which becomes part of its results' keys.
+A plug-in is Python code, and loading it runs the code (see docs/adding-a-task.md). This registers
+tasks, measurements and so on, with their origin, which is part of the keys of results.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from probes.common.origin import Loading, Origin, described, failing_line, loadi
 from probes.common.terminal import progress
 
 GROUP = "probes.plug_ins"
-"""Group of entry points; each names a module that registers what it defines."""
+"""Group of entry points; each names a module that registers plug-ins."""
 
 TASKS = Path(probes.tasks.builtin.__file__).parent
 
 broken: dict[str, str] = {}
-"""By name of an entry point or of a file in tasks/, why it could not be loaded."""
+"""Error by name of an entry point, or of a file in tasks/, that could not be loaded."""
 
 _loaded: dict[Path | str, Loading] = {}
-"""By file, or by module of an installed package."""
+"""Plug-ins by file, or by module of an installed package."""
 
 _helpers: dict[Path, str] = {}
-"""By file of a module that plug-ins import, its digest when it was imported."""
+"""Digest at import of each module that plug-ins import, by file."""
 
 _STARTED = time.time()
-"""What has changed since may be another text than the module that is in use."""
+"""Files changed after this time may differ from the modules in use."""
 
 
 def discover(include: Iterable[str | Path] = ()) -> None:
@@ -65,7 +65,7 @@ def discover(include: Iterable[str | Path] = ()) -> None:
 
 
 def _found() -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is there and not loaded yet, by name, with the function that loads it."""
+    """Names of plug-ins that are not loaded yet, with functions that load them."""
     for path in sorted(TASKS.glob("[!_]*.py")):
         if (module := f"probes.tasks.{path.stem}") not in sys.modules:
             yield path.stem, partial(_load, path, str(Path("tasks", path.name)), module)
@@ -75,13 +75,13 @@ def _found() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def load_file(file: str | Path) -> Loading:
-    """Load a file of plug-ins; a file that has changed since is loaded again.
+    """Load a file of plug-ins, or load it again if it has changed.
 
     Returns:
-        what the file registered.
+        the registered plug-ins.
 
     Raises:
-        UserError: the file does not exist or is not Python, raises an error, uses a name that is
+        UserError: the file does not exist, is not Python, raises an error, uses a name that is
             taken, or registers nothing.
     """
     path = Path(file).expanduser()
@@ -103,7 +103,7 @@ def load_file(file: str | Path) -> Loading:
 
 
 def included_tasks(files: Iterable[str | Path]) -> list[str]:
-    """Names of the tasks that files of `--include` define; they must have been loaded."""
+    """Names of the tasks defined by files of `--include`, which must have been loaded."""
     loaded = (_loaded[Path(file).expanduser().resolve()] for file in files)
     return [name for found in loaded for name in found.names("task")]
 
@@ -141,7 +141,7 @@ def _load(path: Path, shown: str, name: str) -> Loading:
 
 
 def _sha256(content: bytes, helpers: Mapping[str, Path]) -> str:
-    """The digest of a file; of the user's own modules that it imports, too, if there are any."""
+    """Digest of a file together with the user's own modules that it imports."""
     digest = hashlib.sha256(content)
     if helpers:
         digest = hashlib.sha256(digest.digest())
@@ -151,10 +151,10 @@ def _sha256(content: bytes, helpers: Mapping[str, Path]) -> str:
 
 
 def _forget_changed(shown: str, helpers: Mapping[str, Path]) -> None:
-    """See to it that what a file imports is what has been hashed.
+    """Forget helper modules if their files have changed, so that they are imported again.
 
     Raises:
-        UserError: another module of such a name is imported already.
+        UserError: another module of the same name is already imported.
     """
     changed = False
     for name, path in helpers.items():
@@ -195,7 +195,7 @@ def _install(point: EntryPoint) -> None:
 
 
 def _digest(roots: Iterable[Path]) -> str:
-    """SHA-256 of all Python files of a package: helpers determine examples as much as rules do."""
+    """SHA-256 of all Python files of a package, since helpers also affect results."""
     digest = hashlib.sha256()
     for root in roots:
         for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
@@ -209,7 +209,7 @@ def _digest(roots: Iterable[Path]) -> str:
 
 
 def _package(name: str) -> tuple[Path, ...]:
-    """The folders of a package, or the file of a module; found without importing it."""
+    """Find the folders of a package, or the file of a module, without importing it."""
     spec = find_spec(name)
     if spec is None:
         return ()
@@ -219,7 +219,7 @@ def _package(name: str) -> tuple[Path, ...]:
 
 @contextmanager
 def _blamed(origin: Origin) -> Iterator[None]:
-    """Turn whatever a plug-in raises while it is loaded into one line that names file and line."""
+    """Turn any error of loading a plug-in into one line that names file and line."""
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -233,7 +233,7 @@ def require_loaded(names: Iterable[str]) -> None:
     """Check that no name belongs to a plug-in that could not be loaded.
 
     Raises:
-        UserError: one does; the message says why.
+        UserError: a name does.
     """
     for name in names:
         if name in broken:

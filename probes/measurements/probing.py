@@ -24,7 +24,7 @@ from probes.training.fitted import FittedProbes, named
 Array = NDArray[Any]
 
 Labels = Mapping[str, Array]
-"""Labels of train and dev, each (R, n): class indices or numbers, as of `Examples.targets`."""
+"""Labels of train and dev, each (R, n), as class indices or numbers (`Examples.targets`)."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Fits:
     """K fits at each of L layers.
 
     Attributes:
-        predicted: on dev and test, in the form that scorers score. Each (L, K, n, …).
+        predicted: predictions on dev and test, in the form that scorers take. Each (L, K, n, …).
         strength: L2 strength. Shape (L, K).
         stopped: share of the steps after which the dev loss was lowest. Shape (L, K).
-        dev_loss: of the task's labels in their own unit. Shape (L, K).
-        n_parameters: parameters of one probe.
-        parameters: those of the first fit of each layer; see `probes.records.parameters`.
-        margins: of the first fit of each layer on test, for two classes of texts; see
+        dev_loss: dev loss in the unit of the labels. Shape (L, K).
+        n_parameters: number of parameters of one probe.
+        parameters: parameters of the first fit of each layer; see `probes.records.parameters`.
+        margins: test margins of the first fit of each layer, for two classes of texts; see
             `probes.training.fit.margins`. Shape (L, n), or None.
     """
 
@@ -52,7 +52,7 @@ class Fits:
 
 
 def joined(parts: Iterable[Fits]) -> Fits:
-    """The fits of several groups of layers as one."""
+    """Join the fits of several groups of layers."""
     every = list(parts)
     found = [part.margins for part in every if part.margins is not None]
 
@@ -72,16 +72,16 @@ def joined(parts: Iterable[Fits]) -> Fits:
 
 @dataclass(frozen=True)
 class Probing:
-    """A task with a probe family, and the scores that a measurement stands behind.
+    """A task with a probe family, and the scores that evidence supports.
 
     Attributes:
         data: features, labels and scorers of the task.
-        spec: how probes are fitted.
-        memory: bytes that fits may take.
+        spec: settings of probes.
+        memory: bytes that fits may use.
         scores: the result that this evidence supports; None while scores are measured.
-        arrays: the predictions of that result.
-        cache: the folder in which its parameters may be stored.
-        trained: probes of the same kind, by the other corpus of the run that has trained them.
+        arrays: predictions of that result.
+        cache: folder in which the result's parameters may be stored.
+        trained: probes of the same kind trained on the run's other corpora, by corpus.
     """
 
     data: ProbingData
@@ -94,7 +94,7 @@ class Probing:
 
     @property
     def least_groups(self) -> bool:
-        """Whether layers are measured one by one already, with no features held in memory."""
+        """Whether layers are already measured one by one, with no features held in memory."""
         return self.data.group_layers(self.memory, self.spec, 1) == (1, False)
 
     def fits(
@@ -105,10 +105,10 @@ class Probing:
         labels: Labels | None,
         kept: Array | None,
     ) -> Fits:
-        """See `TaskContext.fits`, for layers that fit in memory; what it takes is freed on return.
+        """Fit layers that fit in memory together, which is freed on return; see `TaskContext.fits`.
 
         Args:
-            hold: whether to copy features to the memory of the device.
+            hold: copy features to the memory of the device.
         """
         data, spec = self.data, self.spec
         features = data.features(layers, hold)
@@ -117,7 +117,7 @@ class Probing:
         dev = data.batches("dev", features["dev"], other)
         strengths = None
         if self.scores is not None:
-            # Evidence is about the probe that was scored, and that has its strength.
+            # Evidence concerns the scored probe, and so uses the same strength.
             rows = [self.scores.at("strength", layer, "train") for layer in layers]
             strengths = torch.tensor([row.value for row in rows if row], dtype=torch.float64)
         fitted = fit(train, dev, data.n_outputs, spec, draws, strengths)

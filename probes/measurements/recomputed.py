@@ -1,9 +1,8 @@
-"""Numbers of stored scores, and of evidence behind them, computed again from sums.
+"""Recomputes stored scores, and evidence behind them, from sums over test documents.
 
-What each test document contributes to the headline metric is stored beside a record, so that its
-scores, intervals and tests need not be believed. What the sums know nothing of stays as it is
-stored: scores on dev, by which the best layer is chosen, baselines, other metrics, breakdowns, and
-the scores of further fits.
+Scores, intervals and tests of the headline metric can be checked in this way. Other numbers cannot:
+scores on dev (which choose the best layer), baselines, other metrics, breakdowns, and scores of
+further fits.
 """
 
 from __future__ import annotations
@@ -33,32 +32,32 @@ from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import p_best_of, pooled
 from probes.statistics.sums import sparse
 
-NO_SUMS = "no sums are stored beside it"
+NO_SUMS = "no sums are stored beside the record"
 
 _N = {"accuracy": 1, "exact_match": 1, "mae": 1, "corpus_spearman": 0}
 """The column of a metric's sums that counts examples."""
 
 _LABELS = {"balanced_accuracy", "macro_f1", "macro_f1_20", "micro_f1"}
-"""Metrics whose sums begin with the number of examples of each label that they score."""
+"""Metrics whose sums begin with the number of scored examples of each label."""
 
 TOLERANCE = 1e-6
-"""Between machines, sums of floats differ by less."""
+"""Tolerance; sums of floats differ by less between machines."""
 
 NUMBERS = {
     "value": "",
-    "low": ", lower end of its interval",
-    "high": ", upper end of its interval",
+    "low": ", lower end of the interval",
+    "high": ", upper end of the interval",
     "n": ", n",
 }
-"""What is compared, by the field of a row, and what a message calls it."""
+"""Fields of rows to compare, and their names in messages."""
 
 
 def why_not_recomputed(record: Record, path: Path) -> str:
-    """Why nothing of a record can be computed again; empty if it can."""
+    """The reason why a record cannot be recomputed; empty if it can."""
     if record.measurement not in (SCORES, *_AGAIN):
-        return "what it stores does not give its numbers"
+        return "the stored arrays do not give the numbers"
     if not has_current_numerics(record):
-        return "made by another version of the suite, or of its task or probe"
+        return "made by another version of the suite, the task or the probe"
     if record.task and record.task.metric not in metrics:
         return f"the metric {record.task.metric} is not loaded"
     needs_arrays = record.measurement != training_variance.name
@@ -66,7 +65,7 @@ def why_not_recomputed(record: Record, path: Path) -> str:
 
 
 def require_recomputed(result: Result, path: Path) -> None:
-    """Compute the scores at `path`, and the evidence behind them, again from their sums.
+    """Recompute the scores at `path`, and the evidence behind them, from sums.
 
     Raises:
         UserError: a stored number does not follow from the sums, or these cannot be read.
@@ -86,8 +85,8 @@ def _require_equal(result: Result, path: Path, stored: Record, again: Iterator[R
                 at = "" if row.layer is None else f", layer {row.layer}"
                 raise UserError(
                     f"{path}: {result.task.name}{at}, {row.metric}{words}: {number_text(one)} is "
-                    f"stored, and {number_text(other)} follows from the sums; run it again and "
-                    "export what that writes."
+                    f"stored, but the sums give {number_text(other)}. Run it again and export the "
+                    "new record."
                 )
 
 
@@ -97,7 +96,7 @@ def _equal(stored: float | None, again: float | None) -> bool:
 
 
 def number_text(value: float | None) -> str:
-    """A number in a message."""
+    """A number as text for messages."""
     return "nothing" if value is None else f"{value:.8g}"
 
 
@@ -110,37 +109,41 @@ def _scores(result: Result, path: Path) -> Iterator[Row]:
 
 
 def _require_counts(result: Result, path: Path, sums: Floats) -> None:
-    """Raise UserError unless the stated counts of examples are those of the sums; see `sums_of`."""
+    """Raise UserError unless the sums give the stated counts of examples."""
     for what, stated, other in _counts(result, sums):
         if not _equal(stated, other):
             raise UserError(
-                f"{path}: {result.task.name}: {stated:,} {what} are stated, and {other:,.0f} "
-                "follow from what is stored; export the record that the suite wrote."
+                f"{path}: {result.task.name}: {stated:,} {what} are stated, but the sums give "
+                f"{other:,.0f}. Export the record that the suite wrote."
             )
 
 
 def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
-    """Counts: a name, the stated number, and the one that follows."""
-    its, corpus, metric = result.examples, result.corpus, result.task.metric
-    in_test = {label: counts[2] for label, counts in its.labels.items() if counts[2]}
+    """Counts: name, stated number, and number from the sums."""
+    examples, corpus, metric = result.examples, result.corpus, result.task.metric
+    in_test = {label: counts[2] for label, counts in examples.labels.items() if counts[2]}
     least = {"macro_f1_20": 20}.get(metric, 1)
-    scored = [x for x in its.classes if in_test.get(x, 0) >= least]
+    scored = [x for x in examples.classes if in_test.get(x, 0) >= least]
     if metric != "balanced_accuracy":
-        scored += sorted(x for x in in_test.keys() - {*its.classes} if in_test[x] >= least)
+        scored += sorted(x for x in in_test.keys() - {*examples.classes} if in_test[x] >= least)
     for total in sums.sum(1):
         if metric in _N:
-            yield "test examples", its.n["test"], total[_N[metric]]
+            yield "test examples", examples.n["test"], total[_N[metric]]
         elif metric in _LABELS:
             counts = [n for n in total[: len(total) // 3] if n]
             yield "labels in test", len(scored), len(counts)
             for label, n in zip(scored, counts, strict=True):
                 yield f"test examples of {label}", in_test[label], n
-    if its.labels and result.task.kind == "classification":
+    if examples.labels and result.task.kind == "classification":
         for place, split in enumerate(SPLITS):
-            yield f"{split} examples", its.n[split], sum(x[place] for x in its.labels.values())
-    # A cluster may have examples, and no label that the metric counts; it has a sentence or more.
+            yield (
+                f"{split} examples",
+                examples.n[split],
+                sum(x[place] for x in examples.labels.values()),
+            )
+    # A cluster has at least one sentence, but may have no label that the metric counts.
     seen, n_clusters = int(np.any(sums, axis=(0, 2)).sum()), sums.shape[1]
-    yield its.resampled, its.clusters, int(np.clip(its.clusters, seen, n_clusters))
+    yield examples.resampled, examples.clusters, int(np.clip(examples.clusters, seen, n_clusters))
     sentences = {split: corpus.sentences.get(split, 0) for split in SPLITS}
     yield "test sentences", sentences["test"], max(sentences["test"], n_clusters)
     for split, n in sentences.items():
@@ -150,7 +153,7 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
 
 
 def _values(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:
-    """The headline metric (layers,), and in each resample, (layers, n); see `sums_of`."""
+    """The headline metric (layers,), and in each resample (layers, n)."""
     metric = metrics.get(result.task.metric)
     try:
         values = np.array([metric.value(each.sum(0)) for each in sums])
@@ -203,4 +206,4 @@ _AGAIN: dict[str, Callable[[Result, Path], Iterator[Row]]] = {
     training_variance.name: _training_variance,
     localisation.name: _localisation,
 }
-"""Evidence that can be computed again, by measurement."""
+"""Functions that recompute evidence, by measurement."""

@@ -1,6 +1,6 @@
-"""Test scores of stored results in bootstrap resamples, from what is stored beside them.
+"""Test scores of stored results in bootstrap resamples, from the arrays beside them.
 
-Where a licence forbids text, sums over documents or sentences take the place of predictions.
+Sums over documents or sentences replace predictions that a licence does not allow to share.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
     """The first fits' headline test scores at some layers in every resample.
 
     Args:
-        path: the result's JSON file; predictions, or sums, are in the .npz file of the same name.
+        path: the result's JSON file; predictions or sums are in the .npz file of the same name.
 
     Returns:
         None if the arrays are missing or cover too few clusters, or if the metric comes from a
@@ -53,7 +53,7 @@ def resampled(result: Result, path: Path, layers: Sequence[int]) -> Replicates |
 
 
 def rule_replicates(result: Result, path: Path) -> dict[str, Replicates]:
-    """The baselines' headline test scores in every resample, as far as their sums are stored.
+    """The headline test scores of baselines with stored sums, in every resample.
 
     Raises:
         UserError: the arrays cannot be read, or do not give the recorded scores.
@@ -76,7 +76,7 @@ def rule_replicates(result: Result, path: Path) -> dict[str, Replicates]:
 
 
 def stored_sums(result: Result, path: Path) -> Floats | None:
-    """What each cluster contributes to the headline metric of each layer; see `sums_of`.
+    """Sums of the headline metric of each layer over each cluster; see `sums_of`.
 
     Returns:
         None if the arrays are missing, or if the metric comes from a plug-in that is not loaded.
@@ -97,12 +97,12 @@ def stored_sums(result: Result, path: Path) -> Floats | None:
 
 
 def as_sums(result: Result, path: Path) -> Arrays:
-    """What each cluster contributes to the headline metric of each layer, instead of predictions.
+    """Replace predictions by sums of the headline metric over each cluster.
 
-    Every score, interval and test of the headline metric can be computed from these.
+    All scores, intervals and tests of the headline metric can be computed from these.
 
     Returns:
-        `layers` (layers,), `sums` as of `sums_of`, and the arrays of baselines.
+        `layers` (layers,), `sums` (see `sums_of`), and the arrays of baselines.
 
     Raises:
         UserError: there are no predictions, or they cannot be read.
@@ -115,7 +115,7 @@ def as_sums(result: Result, path: Path) -> Arrays:
 
 
 def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> Floats:
-    """What each document or sentence contributes to a metric of each row of `predicted` (cells, n).
+    """Sums of a metric over each document or sentence, for each row of `predicted` (cells, n).
 
     Shape (cells, clusters, k); see `probes.statistics.metrics.Metric`.
 
@@ -138,13 +138,13 @@ def replicates_of(
     layers: Sequence[int],
     path: Path,
 ) -> Replicates | None:
-    """The headline metric in every resample, from sums; None with too few clusters.
+    """The headline metric in every resample, from sums; None if there are too few clusters.
 
     Args:
-        sums: as of `sums_of`. Shape (layers, clusters, k).
-        key: of the record of these scores, by which noise of training is drawn.
-        recorded: the scores. Shape (layers,).
-        path: of the arrays.
+        sums: see `sums_of`. Shape (layers, clusters, k).
+        key: key of the record, which seeds the noise of training.
+        recorded: the recorded scores. Shape (layers,).
+        path: path of the arrays.
 
     Raises:
         UserError: the sums do not give the recorded scores.
@@ -167,15 +167,15 @@ def replicates_of(
 
 
 def unlike(path: Path) -> UserError:
-    """The error for arrays that are not those of a record's scores."""
+    """The error for arrays that do not give a record's scores."""
     return UserError(
-        f"{path.with_suffix('.npz')}: what is stored here does not give the scores in {path.name}; "
-        "delete both files and run again."
+        f"{path.with_suffix('.npz')}: these arrays do not give the scores in {path.name}. Delete "
+        "both files and run again."
     )
 
 
 def stored_mix_sums(result: Result, path: Path) -> Floats | None:
-    """What each cluster contributes to the headline metric of every mix; see `sums_of`.
+    """Sums of the headline metric of every mix over each cluster; see `sums_of`.
 
     Returns:
         None if there is no localisation, if arrays are missing, or if the metric comes from a
@@ -196,11 +196,11 @@ def stored_mix_sums(result: Result, path: Path) -> Floats | None:
 
 
 def mix_sums(result: Result, path: Path, beside: Path) -> Floats:
-    """What each cluster contributes to the headline metric of every mix; see `sums_of`.
+    """Sums of the headline metric of every mix over each cluster; see `sums_of`.
 
     Args:
-        path: of the scores, which have the gold labels.
-        beside: of the localisation.
+        path: path of the scores, which have the gold labels.
+        beside: path of the localisation.
 
     Raises:
         UserError: predictions are missing or cannot be read.
@@ -211,11 +211,11 @@ def mix_sums(result: Result, path: Path, beside: Path) -> Floats:
 
 
 def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays]]:
-    """The records with what each document, or sentence, contributes to the metric as their arrays.
+    """The records, with sums over documents or sentences as arrays.
 
-    Every score, interval and p-value of the headline metric can be computed from these. Arrays of
-    other measurements, which may hold anything, are left out unless they say that theirs do not. A
-    record whose sums cannot be computed is left out and named.
+    All scores, intervals and p-values of the headline metric can be computed from these. Arrays of
+    other measurements are left out unless the measurement declares them shareable. A record whose
+    sums cannot be computed is left out, with a message.
     """
     results = joined(records)
     scores = {
@@ -230,8 +230,8 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
             return read_arrays(path)
         if record.arrays and record.measurement == SCORES:
             return as_sums(results[path], path)
-        if record.arrays and (its := scores.get(record.key)):
-            return {"sums": mix_sums(results[its], its, path)}
+        if record.arrays and (of_scores := scores.get(record.key)):
+            return {"sums": mix_sums(results[of_scores], of_scores, path)}
         return {}
 
     found = {}
@@ -248,11 +248,11 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
 
 
 _FOLDERS = re.compile(r"(?:^|(?<=[=,:]))(?:~[^/]*|\.\.?|[A-Za-z]:)?[/\\](?:[^=,/\\]+[/\\])*")
-"""The folders of a path that says where something lies on a machine."""
+"""The folders of an absolute or relative path."""
 
 
 def _named(command: str) -> str:
-    """A command without the folders of local paths; empty if it is none."""
+    """A command without the folders of local paths; empty if it is not a command."""
     try:
         return shlex.join(_FOLDERS.sub("", word) for word in shlex.split(command))
     except ValueError:
@@ -260,6 +260,6 @@ def _named(command: str) -> str:
 
 
 def _shares_arrays(record: Record) -> bool:
-    """Whether its measurement is known to keep nothing that a licence may forbid."""
+    """Whether the measurement declares that its arrays may be shared."""
     name = record.measurement
     return name in measurements and get_measurement(name).shares_arrays

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def _extent(request: Request) -> Extent:
-    """Every layer, once for each seed."""
+    """Every layer with the number of seeds."""
     return dict.fromkeys(request.layers, request.seeds)
 
 
@@ -48,23 +48,21 @@ def _extent(request: Request) -> Extent:
 def scores(context: TaskContext) -> Found:
     """Scores of probes at every layer, with intervals and baselines.
 
-    One fit per layer and seed on the whole training split. Layers are chosen on dev. Intervals are
-    for the first seed's test scores: test documents or sentences are resampled; training variation
-    is not included.
+    One probe per layer and seed is fitted on the whole training split. Layers are chosen on dev.
+    Intervals are for test scores of the first seed; they resample test documents or sentences and
+    do not include training variation.
 
-    Rows of the first fit of each layer: every metric on dev and test; on test also within each
-    group of examples and of each label, and how it orders two classes of texts; its L2
-    strength, after which share of the steps the dev loss was lowest, and that loss. Further
-    fits have an axis `seed`; rules without vectors have none but `baseline`, or `reference` if
-    they read the annotation.
+    Rows of the first fit of each layer: every metric on dev and test; on test also by group of
+    examples, by label, and for the order of two classes of texts; L2 strength, share of steps
+    after which the dev loss was lowest, and that loss. Further fits have the axis `seed`. Rules
+    without vectors have the axis `baseline`, or `reference` if they read the annotation.
 
-    `predicted` has the shape (layers, seeds, n), with n test examples; `layers` names the
-    layers; `gold`, `sentence` and `punctuation` have the shape (n,); `clusters` has the cluster
-    of each sentence of the split; `unseen` names labels that train lacks; `rules` names the
-    baselines, to whose headline metric each cluster contributes `rule_sums` (rules, clusters,
-    k), and `rule_sd` (rules,) is the metric's deviation over bootstrap samples of training
-    clusters. For multi-label tasks `predicted` has the shape (layers, seeds, n, bytes), and
-    there are `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
+    Arrays: `predicted` (layers, seeds, n) for n test examples; `layers`; `gold`, `sentence` and
+    `punctuation` (n,); `clusters`, the cluster of each sentence of the split; `unseen`, labels
+    that train lacks; `rules`, names of the baselines; `rule_sums` (rules, clusters, k), parts of
+    their headline metric; `rule_sd` (rules,), the deviation of that metric over bootstrap samples
+    of training clusters. For multi-label tasks `predicted` is (layers, seeds, n, bytes), and there
+    are `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
     """
     from probes.training.fit import Draw
 
@@ -100,13 +98,14 @@ def scores(context: TaskContext) -> Found:
 
 
 RULES = ("rules", "rule_sums", "rule_sd")
-"""Arrays of the baselines, which older records lack."""
+"""Arrays of the baselines; older records lack them."""
 
 RULE_SAMPLES = 5
-"""Bootstrap samples of the training split that baselines are made of again."""
+"""Number of bootstrap samples of the training split for the deviation of baselines."""
 
 SUMS = ("sums",)
-"""What is stored where predictions are not to be passed on; see `probes.measurements.resampled`."""
+"""Array stored instead of predictions that must not be shared; see
+`probes.measurements.resampled`."""
 
 _ARRAYS = ("predicted", "layers", "gold", "sentence", "clusters", "punctuation", "unseen")
 
@@ -129,12 +128,12 @@ def read_predictions(path: Path) -> Arrays:
 
     Raises:
         NotServedError: there are only sums.
-        UserError: there are none, they cannot be read, or they do not belong together.
+        UserError: arrays are missing, cannot be read, or do not belong together.
     """
     if has_arrays(path, SUMS):
         raise NotServedError(
-            f"{path.name} has sums instead of predictions, as export --sums writes; --overwrite "
-            "always fits its probes again"
+            f"{path.name} has sums instead of predictions (from export --sums); use --overwrite "
+            "always to fit the probes again"
         )
     arrays = read_arrays(path, _ARRAYS)
     try:
@@ -166,7 +165,7 @@ def _require_shapes(arrays: Arrays) -> None:
 
 
 def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
-    """Of every layer, its first fit and then the others."""
+    """Rows of every layer: the first fit, then the others."""
     dev, test = context.scorers["dev"], context.scorers["test"]
     first = fits.predicted["test"][:, 0]
     bounds, of_groups = intervals(test.gold, test.names, first), _group_intervals(test, first)
@@ -205,7 +204,7 @@ def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
 
 
 def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Scorer) -> Arrays:
-    """Arrays of the rules that predict something for every example; see `scores`."""
+    """Arrays of the rules with a prediction for every example; see `scores`."""
     said = {name: row for name, row in rules.items() if not is_silent(row)}
     metric = metrics.get(examples.task.metric)
     sums = [cluster_sums(metric.parts(test.gold, row), test.gold) for row in said.values()]
@@ -226,7 +225,7 @@ def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Sco
 
 
 def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Interval]]:
-    """By group, the interval of the group metric for each row of `predicted` (layers, n)."""
+    """Intervals of the group metric for each row of `predicted` (layers, n), by group."""
     metric = test.group_metric
     return {
         name: intervals(test.gold.part(keep), (metric,), predicted[:, keep])[metric]
@@ -235,7 +234,7 @@ def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Int
 
 
 def _stored_types(context: TaskContext) -> tuple[Any, Any]:
-    """The types in which gold labels and predictions are stored."""
+    """Types for storing gold labels and predictions."""
     if context.task.kind == "regression":
         return np.float64, np.float64
     if context.task.kind == "multi-label":
@@ -247,9 +246,7 @@ def _stored_types(context: TaskContext) -> tuple[Any, Any]:
 def intervals(
     gold: Gold, names: Sequence[str], predicted: Predictions
 ) -> dict[str, list[Interval]]:
-    """The interval of every metric, by metric, for each of several sets of predictions.
-
-    With very few clusters there are none.
+    """Intervals for each set of predictions, by metric; None if there are very few clusters.
 
     Args:
         predicted: shape (cells, n).

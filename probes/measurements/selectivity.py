@@ -1,7 +1,7 @@
-"""Selectivity: scores on the task less scores on control tasks (Hewitt & Liang 2019).
+"""Selectivity: scores on the task minus scores on control tasks (Hewitt & Liang 2019).
 
-A control task gives every type (in a word task: every word form) one label, drawn at random from
-the labels of the task's training examples. It can only be memorised, type by type.
+A control task gives every type (such as a word form) one label, drawn at random from the labels of
+the training examples. It can only be memorised, type by type.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 _NOTE = (
     "The control task gives every type a random label (Hewitt & Liang 2019): it can only be "
-    "memorised. It tells how much a probe memorises, and does not choose layers."
+    "memorised. It shows how much a probe memorises; layers are not chosen by it."
 )
 
 
 DRAWS, CONVEX_DRAWS = 3, 10
-"""At each layer; the latter with full evidence."""
+"""Draws per layer; the second number with full evidence."""
 
 
 def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
-    """All draws."""
+    """The number of draws."""
     return CONVEX_DRAWS if level == "full" and is_convex(probe) else DRAWS
 
 
@@ -56,7 +56,7 @@ def _extent(request: Request) -> Extent:
 
 
 def _missing_of(result: Result) -> str:
-    """Control tasks need types."""
+    """Reason for missing selectivity; control tasks need types."""
     return UNMEASURED if result.examples.typed else "its examples have no types"
 
 
@@ -81,15 +81,14 @@ def _missing_of(result: Result) -> str:
 def selectivity(context: TaskContext) -> Found:
     """Score minus score on control tasks (Hewitt & Liang 2019).
 
-    Probes are fitted to control tasks with the seed and the schedule of the task's own. There are
-    three draws of control labels, which also tell how much draws differ: of convex probes at every
-    layer, of others at three (lowest, best on dev, highest). With full evidence every layer has
-    them, and convex probes have ten.
+    Probes are fitted to control tasks with the seed and schedule of the reported probe. There are
+    three draws of control labels, for convex probes at every layer, for others at three layers
+    (lowest, best on dev, highest). With full evidence, all probes have them at every layer, and
+    convex probes have ten draws.
 
-    Rows by layer: selectivity; the score of the reported probe by the control metric, which is
-    the unit; and that of a probe fitted to each draw of control labels. Then the number of
-    types of train, the share of test examples with one of them, and the standard deviation of
-    control scores over draws, within layers.
+    Rows by layer: selectivity; the reported probe's score by the control metric; and the score of a
+    probe fitted to each draw. Rows without a layer: number of types in train, share of test
+    examples with such a type, and standard deviation of control scores over draws, within layers.
     """
     examples, layers = context.examples, context.layers
     (n_draws,) = set(context.extent.values())
@@ -106,7 +105,7 @@ def selectivity(context: TaskContext) -> Found:
     ]
     draws = pooled(scores)
     if draws is not None:
-        # Layers have the same draws, whose effects go together: they count once.
+        # Layers share draws, whose effects are correlated: they count once.
         draws = Spread(sd=draws.sd, df=n_draws - 1)
     intervals = controls.intervals(metric, predicted, draws)
     of_task = metric(context.scorers["test"].gold, context.predicted(layers))
@@ -127,7 +126,7 @@ def selectivity(context: TaskContext) -> Found:
 
 
 class _ControlTasks:
-    """Draws of control labels, and the probes that are fitted to them."""
+    """Draws of control labels, and the probes fitted to them."""
 
     def __init__(self, context: TaskContext, n_draws: int) -> None:
         self._context = context
@@ -143,7 +142,7 @@ class _ControlTasks:
         self._labels = labels
 
     def predicted(self) -> NDArray[Any]:
-        """Predictions on test of the probe of each layer and draw. Shape (L, draws, n, …)."""
+        """Test predictions by layer and draw. Shape (L, draws, n, …)."""
         from probes.training.fit import Draw
 
         draws = [Draw()] * len(self.gold)
@@ -152,14 +151,13 @@ class _ControlTasks:
     def intervals(
         self, metric: Metric, predicted: NDArray[Any], spread: Spread | None
     ) -> list[Interval]:
-        """Of each layer's selectivity.
+        """Intervals of each layer's selectivity.
 
-        Task and control task share their resamples, to which what other draws would have given is
-        added.
+        Task and control task share resamples, with variation over other draws added.
 
         Args:
-            predicted: as of `predicted`.
-            spread: of control scores over draws.
+            predicted: see the method `predicted`.
+            spread: spread of control scores over draws.
         """
         gold, layers, n = self._context.scorers["test"].gold, self._context.layers, len(self.gold)
         draws = draws_of(gold)

@@ -1,4 +1,4 @@
-"""The probes whose scores are reported, applied to vectors that are read anew."""
+"""Applies the reported probes to new vectors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Trained(NamedTuple):
-    """Probes that another corpus has trained: their scores there, and what was fitted."""
+    """Probes trained on another corpus: their scores there, and their parameters."""
 
     result: Result
     parameters: Parameters
 
 
 def why_not(probe: ProbeSpec) -> str:
-    """Why probes of a family cannot be applied; empty if they can."""
+    """The reason why probes of a family cannot be applied; empty if they can."""
     can = probe.family in FOLDABLE
     return "" if can else f"only {' and '.join(FOLDABLE)} probes are applied to other text"
 
@@ -37,10 +37,10 @@ class StoredProbes:
     """The first fit of some layers of a task.
 
     Args:
-        context: of the task and its scores.
-        layers: whose probes are applied.
-        parameters: of another record of the task's scores; by default those of the context.
-        outputs: the class that each of their outputs stands for (C,); by default as they come.
+        context: the task and its scores.
+        layers: layers whose probes are applied.
+        parameters: parameters of another record of the task's scores; by default the context's.
+        outputs: class of each output (C,); by default 0 to C − 1.
     """
 
     def __init__(
@@ -65,26 +65,25 @@ class StoredProbes:
         }
 
     def predict(self, layer: int, vectors: torch.Tensor, spans: Ints) -> NDArray[Any]:
-        """What is predicted, in the form that scorers score. Shape (n, …).
+        """Predictions in the form that scorers take. Shape (n, …).
 
         Args:
-            vectors: of words. Shape (words, H).
-            spans: the first and end row of each example's span, and of any second one. Shape
-                (n, spans, 2).
+            vectors: vectors of words. Shape (words, H).
+            spans: first and end row of each example's spans. Shape (n, spans, 2).
         """
         return self.of_features(layer, span_means(vectors, spans))
 
     def of_features(self, layer: int, features: torch.Tensor) -> NDArray[Any]:
-        """The same of the mean vectors of examples' spans, side by side. (n, H) to (n, …)."""
+        """Predictions from concatenated mean vectors of spans: (n, H × spans) to (n, …)."""
         return predictions(self._probes[layer], features)
 
     def errors(
         self, layer: int, vectors: torch.Tensor, spans: Ints, labels: NDArray[Any]
     ) -> torch.Tensor:
-        """The gradient of the loss at the vectors, summed over examples. Shape (words, H).
+        """Gradient of the loss with respect to vectors, summed over examples. Shape (words, H).
 
-        The loss is that of training, without weights of classes; of a regression half the squared
-        error, in the unit of its labels.
+        The training loss without class weights; for a regression, half the squared error in the
+        unit of the labels.
 
         Args:
             vectors, spans: see `predict`.
@@ -101,7 +100,7 @@ class StoredProbes:
             outputs = outputs + torch.as_tensor(bias)
         sets = None if self._data.sets is None else self._data.sets.cpu().double()
         wanted, weights = torch.from_numpy(labels)[None], torch.ones(1, len(labels))
-        if self._data.n_outputs:  # labels that train lacks have no loss
+        if self._data.n_outputs:  # no loss for labels that train lacks
             wanted, weights = wanted.clip(0), (wanted >= 0).float()
         loss = loss_for(self._data.n_outputs, sets).total(outputs.T[None, None], wanted, weights)
         (found,) = torch.autograd.grad(loss.sum(), own)
@@ -123,6 +122,6 @@ def span_means(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:
 
 
 def predictions(probe: LayerProbe, features: torch.Tensor) -> NDArray[Any]:
-    """What a probe of class indices predicts, in the form that scorers score. Shape (n, …)."""
+    """Predictions of a probe of class indices, in the form that scorers take. Shape (n, …)."""
     said: NDArray[Any] = probe.predict(features)
     return said if said.ndim == 1 else np.packbits(said > 0, 1)

@@ -1,11 +1,12 @@
-"""Training variance: how much scores change with the seed and with the training sample.
+"""Training variance: changes of scores with the seed and with the training sample.
 
-A probe that is fitted again from another seed, or on another sample of the same size, scores
-otherwise; what a test between layers does not know of this, it takes for a difference of layers.
-Retraining is a fit on the whole training split from another seed, on which a convex probe does not
-depend. Samples are bootstrap samples of training documents, or sentences where the corpus names no
-documents, each fitted from a seed of its own: they vary with both, as a new study of the same size
-would. Tests carry this variance; what samples alone contribute is the difference of the two.
+A probe fitted from another seed, or on another sample of the same size, scores differently. A test
+that ignores this may mistake it for a difference between layers.
+
+Retraining is a fit on the whole training split from another seed; it does not change convex probes.
+Samples are bootstrap samples of training documents (or sentences), each fitted from its own seed.
+They vary with both, like a new study of the same size. Tests include this variance; the
+contribution of samples alone is the difference of the two variances.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 CONVEX_SAMPLES = 5
 
 CONVEX_EPOCHS = 8
-"""Fewer than for the scores: the spread is that of longer fits, at less than half the time."""
+"""Fewer epochs than for scores: the spread is the same in less than half the time."""
 
 SEEDS, SAMPLES = 1, 3
-"""Further seeds, and bootstrap samples, of probes that are not convex."""
+"""Numbers of further seeds and of bootstrap samples for probes that are not convex."""
 
 
 def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
-    """All samples of a convex probe."""
+    """The number of samples of a convex probe."""
     return CONVEX_SAMPLES if is_convex(probe) else 1
 
 
@@ -65,25 +66,25 @@ def _extent(request: Request) -> Extent:
             "standard deviation of test scores over trainings",
             ("layer_training_sd",),
             below=("training_sd", "retraining_sd", "sampling_sd"),
-            note="Over bootstrap samples of training documents or sentences, each fitted from "
-            "another seed. Seeds alone: other initial parameters and orders of batches on the "
-            "whole training split; a convex probe does not depend on them. Samples alone: the "
-            "difference of both variances. Tests carry the pooled deviation at every layer, though "
-            "layers may differ.",
+            note="Trainings: bootstrap samples of training documents or sentences, each fitted "
+            "from another seed. Seeds alone: other initial parameters and orders of batches on the "
+            "whole training split; convex probes do not depend on them. Samples alone: the "
+            "difference of the two variances. Tests use the pooled deviation at every layer, "
+            "although layers may differ.",
         ),
     ),
 )
 def training_variance(context: TaskContext) -> Found:
     """Variance of scores over seeds and training samples; tests between layers.
 
-    Of convex probes every layer is fitted to five bootstrap samples. Others are fitted from one
-    further seed and to three bootstrap samples at three layers (lowest, best on dev, highest); with
+    Convex probes are fitted to five bootstrap samples at every layer. Others are fitted from one
+    further seed and to three bootstrap samples at three layers (lowest, best on dev, highest), with
     full evidence at every layer.
 
-    Rows: the standard deviation over seeds, on the whole training split, with its degrees of
-    freedom as n; over samples alone; over both, and that of each layer; the score of each
-    further fit; and by layer the least corrected p-value of a difference from a layer that
-    scores higher on test, 1 without any, without a value where nothing could be tested.
+    Rows: standard deviations over seeds on the whole training split, over samples alone, over both,
+    and over both at each layer, with degrees of freedom as n; the score of each further fit; and by
+    layer the least corrected p of a difference from a layer that scores higher on test (1 if there
+    is none, no value if nothing could be tested).
     """
     from probes.training.fit import Draw
 
@@ -122,9 +123,8 @@ def pooled_deviations(
     """Standard deviations over trainings, over seeds, and over samples alone.
 
     Args:
-        both: the spread over samples, each fitted from another seed.
-        of_seeds: by layer, the scores of further seeds on the whole training split, if there are
-            any.
+        both: spread over samples, each fitted from another seed.
+        of_seeds: scores of further seeds on the whole training split, by layer; may be empty.
     """
     over_seeds = pooled([[result.score(layer), *own] for layer, own in of_seeds.items()])
     return [
@@ -135,19 +135,19 @@ def pooled_deviations(
 
 
 def deviation(metric: str, spread: Spread | None, layer: int | None = None) -> Row:
-    """A standard deviation, with its degrees of freedom as n."""
+    """A standard deviation, with degrees of freedom as n."""
     return Row(metric, spread.sd, layer, n=spread.df) if spread else Row(metric, None, layer)
 
 
 def _of_samples_alone(both: Spread | None, seeds: Spread | None) -> float | None:
-    """Standard deviation over training samples alone: what both have beyond the seeds."""
+    """Standard deviation over training samples alone, from the difference of variances."""
     if both is None:
         return None
     return math.sqrt(max(0.0, both.sd**2 - (seeds.sd if seeds else 0.0) ** 2))
 
 
 def training_spread(result: Result) -> Spread | None:
-    """The spread of scores over trainings that tests carry; None without training variance."""
+    """The spread of scores over trainings for tests; None without training variance."""
     row = result.row(training_variance.name, "training_sd")
     if row is None or row.value is None:
         return None
@@ -155,7 +155,7 @@ def training_spread(result: Result) -> Spread | None:
 
 
 def _tested(context: TaskContext, spread: Spread | None) -> dict[int, float | None]:
-    """The test behind the confidence set of layers: the p-value of each."""
+    """The p-value behind the confidence set of layers, by layer."""
     result, gold = context.result, context.scorers["test"].gold
     layers = result.layers
     if spread is None or draws_of(gold) is None:

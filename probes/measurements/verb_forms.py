@@ -1,4 +1,4 @@
-"""The two forms of a hidden verb, singular and plural, read off a treebank's paradigms."""
+"""The singular and plural forms of a hidden verb, read from a treebank's paradigms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NUMBERS = "Sing", "Plur"
 
 TASK = "agreement"
-"""The task whose examples hide such a verb."""
+"""The task that hides such a verb."""
 
 
 class Question(NamedTuple):
@@ -33,11 +33,11 @@ class Question(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What a model says to questions.
+    """A model's answers to questions.
 
     Attributes:
-        log_odds: log p of the right form less that of the wrong one. Shape (n,).
-        n_tokens: of the right and of the wrong form. Shape (n, 2).
+        log_odds: log p of the right form minus log p of the wrong form. Shape (n,).
+        n_tokens: number of tokens of the right and of the wrong form. Shape (n, 2).
     """
 
     log_odds: Floats
@@ -45,27 +45,23 @@ class Answers(NamedTuple):
 
     @property
     def right(self) -> Floats:
-        """How right it is: 1, 0, or ½ for a tie. Shape (n,)."""
+        """1 for a right answer, 0 for a wrong one, ½ for a tie. Shape (n,)."""
         found: Floats = (1 + np.sign(self.log_odds)) / 2
         return found
 
     @property
     def comparable(self) -> NDArray[np.bool_]:
-        """Whether both forms have as many tokens. Shape (n,).
+        """True if both forms have equally many tokens. Shape (n,).
 
-        A longer form is less likely for that alone: *watches* is never likelier than *watch*, its
-        first token, to a causal model.
+        Length alone makes a form less likely. For a causal model, *watches* is never likelier than
+        *watch*, its first token.
         """
         alike: NDArray[np.bool_] = self.n_tokens[:, 0] == self.n_tokens[:, 1]
         return alike & self.n_tokens.all(axis=1)
 
 
 def answered(found: Scored, questions: Sequence[Question]) -> Answers:
-    """The answers that scores give.
-
-    Args:
-        found: of a view with the texts of all questions.
-    """
+    """The answers to questions, from the scores of a view with all their texts."""
     places = [[found.place(text) for text in each] for each in questions]
     at = np.array(places, dtype=np.int64).reshape(-1, 2)
     right, wrong = found.within_word[at].T
@@ -74,18 +70,18 @@ def answered(found: Scored, questions: Sequence[Question]) -> Answers:
 
 @dataclass(frozen=True)
 class Forms:
-    """The verb forms of a treebank by what they are forms of.
+    """The verb forms of a treebank by paradigm.
 
     Attributes:
-        by_number: how often each form occurs with each number, by lemma and its other features;
-            contracted forms (*'s*, *'re*) are forms of their own.
+        by_number: count of each form with each number, by lemma and other features; contracted
+            forms (*'s*, *'re*) have paradigms of their own.
     """
 
     by_number: Mapping[tuple[Any, ...], Mapping[str, Counter[str]]]
 
     @classmethod
     def of(cls, sentences: Sequence[Sentence]) -> Forms:
-        """Those of verbs and auxiliaries."""
+        """Collect the forms of verbs and auxiliaries."""
         found: dict[tuple[Any, ...], dict[str, Counter[str]]] = defaultdict(
             lambda: {number: Counter() for number in NUMBERS}
         )
@@ -98,7 +94,7 @@ class Forms:
         return cls(found)
 
     def other(self, sentence: Sentence, word: int) -> str:
-        """A verb's commonest form in the other number; empty if train has none, or the same."""
+        """A verb's commonest form in the other number; empty if unknown or the same."""
         number = sentence.feats[word]["Number"]
         (contrary,) = set(NUMBERS) - {number}
         forms = self.by_number.get(_paradigm(sentence, word), {}).get(contrary)
@@ -115,7 +111,7 @@ class Forms:
         )
 
     def question(self, sentence: Sentence, example: Example) -> Question | str:
-        """What the model is asked of an example; or why it is not asked."""
+        """The question for an example, or the reason why there is none."""
         from probes.extraction.views import Text
 
         verb = example.hide

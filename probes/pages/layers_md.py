@@ -68,7 +68,7 @@ def layers_md(results: Sequence[Result]) -> str:
 
 
 def _separation(results: Sequence[Result]) -> str:
-    """How layers were tested against each other, or why they were not."""
+    """A sentence on how layers were tested against each other, or why they were not."""
     if all(confidence_set(result) is None for result in results):
         return (
             "Layers are not tested against each other, which takes training variance "
@@ -119,7 +119,7 @@ def _transferability(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _made_of(results: Sequence[Result]) -> Iterator[str]:
-    """What the results were computed on."""
+    """A line on the corpus, the model and the number of examples."""
     first = results[0]
     counts = "; ".join(
         f"{r.task.name} v{r.task.version}: {r.examples.n['train']} / {r.examples.n['dev']} / "

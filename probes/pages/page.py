@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from altair.utils.schemapi import debug_mode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -80,12 +79,6 @@ def page(
         others: records of measurements of a corpus; see `probes.boards.groups.of_corpora`.
         home: the address of a page that it belongs to; empty for none.
     """
-    # Altair would check each part of each chart while it is made, which takes seconds.
-    with debug_mode(False):
-        return _page(found, name, others, home)
-
-
-def _page(found: Mapping[Path, Result], name: str, others: Mapping[Path, Record], home: str) -> str:
     every = {**found, **others}
     models = page_models(every)
     scored, left_out = group(found, others)

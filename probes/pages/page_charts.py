@@ -21,7 +21,7 @@ from probes.measurements.frame import Findings
 from probes.measurements.pivots import ChartView
 from probes.records.record import Record
 from probes.tables.charts import PAGE, Look
-from probes.tables.colours import distinct
+from probes.tables.colours import of_models
 from probes.tables.figures import printable_spec
 
 Spec = dict[str, Any]
@@ -60,7 +60,7 @@ def of_view(view: ChartView, found: Findings, look: Look, **more: Any) -> PageCh
 
 def of_drawn(drawn: Drawn, look: Look, title: str, note: str = "", **more: Any) -> PageChart:
     """A chart that has been drawn, with a caption."""
-    spec = drawn.chart and drawn.chart.to_dict(validate=False) | {"config": look.config}
+    spec = drawn.chart and {**drawn.chart.to_dict(), "config": look.config}
     return PageChart(title, note, spec, drawn.missing, **more)
 
 
@@ -129,11 +129,7 @@ def page_models(found: Mapping[Path, Record]) -> dict[str, PageModel]:
     firsts: dict[str, Record] = {}
     for record in found.values():
         firsts.setdefault(labels[model_key(record)], record)
-    order = sorted(firsts, key=model_order)
-    colours = distinct(dict.fromkeys(map(pretrained_name, order)))
     return {
-        label: PageModel(
-            firsts[label], colours[pretrained_name(label)], pretrained_name(label) != label
-        )
-        for label in order
+        label: PageModel(firsts[label], colour, pretrained_name(label) != label)
+        for label, colour in of_models(sorted(firsts, key=model_order)).items()
     }

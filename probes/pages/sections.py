@@ -73,7 +73,7 @@ class Section:
 
 
 def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Section:
-    """What was found: for each model sentences and the table of layers; the curves of all."""
+    """Findings: for each model sentences and the table of layers; the curves of all."""
     trained = [label for label, model in models.items() if not model.random]
     half = replace(HALF, models=tuple(models))
     found = []

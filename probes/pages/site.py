@@ -149,7 +149,7 @@ def _is_of(name: str, model: str) -> bool:
 
 
 def _values(sections: Iterable[Section], name: str) -> list[str]:
-    """What there is to choose from; nothing if there is no choice."""
+    """Values to choose from; none if there is no choice."""
     found = list(dict.fromkeys(section.filters[name] for section in sections))
     return found if len(found) > 1 else []
 

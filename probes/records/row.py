@@ -182,6 +182,10 @@ class Rows(Frozen):
         column = self.axes.get(axis, ())
         return [self._row(i) for i, place in enumerate(column) if place is not None]
 
+    def with_metric(self, metric: str) -> list[Row]:
+        """The rows of a metric."""
+        return [self._row(i) for i, name in enumerate(self.metric) if name == metric]
+
     @cached_property
     def _numbers_by_place(self) -> dict[tuple[Any, ...], int]:
         """The number of each row by metric, layer, split and places; of equal ones the first."""

@@ -1,11 +1,9 @@
 """Bootstrap intervals by resampling a test split.
 
-The words of a sentence are not independent, and neither are the sentences of a document, so whole
-clusters are drawn with replacement: documents, or sentences where the corpus names no documents
-(Efron & Tibshirani 1993, ch. 6 and 13; Berg-Kirkpatrick et al. 2012 for the use in NLP). All
-clusters of a split are drawn at once, for every task; a task without an example in one is not
-affected by it. Whatever is scored on a split is thus scored on the same resamples, so that
-differences are paired.
+The words of a sentence depend on each other, and so do the sentences of a document. We therefore
+draw whole clusters with replacement: documents, or sentences if the corpus names no documents
+(Efron & Tibshirani 1993, ch. 6 and 13; Berg-Kirkpatrick et al. 2012 for the use in NLP). All tasks
+use the same resamples of a split, so that differences are paired.
 """
 
 from __future__ import annotations
@@ -30,28 +28,28 @@ if TYPE_CHECKING:
 
 
 RESAMPLES = 2000
-"""In a block; intervals are of the first."""
+"""Resamples in a block. Intervals use the first block."""
 
 MOST = 20
-"""Blocks that a test may take."""
+"""Maximum number of blocks that a test draws."""
 
 LEVEL = 0.95
 
 _SEED = 0
 
 _DENSE = 0.1
-"""Share of nonzero contributions from which on a dense product is faster than a sparse one."""
+"""A dense product is faster than a sparse one from this share of nonzero entries."""
 
 _ROWS = 128
-"""Resamples per dense product: their counts become float64 within the processor's cache."""
+"""Resamples per dense product; their float64 counts fit the processor's cache."""
 
 Draws = NDArray[np.float32]
-"""How often each cluster of a split is drawn in each resample. Shape (resamples, clusters)."""
+"""Counts of each cluster in each resample. Shape (resamples, clusters)."""
 
 
 @lru_cache(maxsize=1)
 def resample(n_clusters: int, n: int = RESAMPLES, seed: int = _SEED) -> Draws:
-    """How often each cluster is drawn in each of n resamples. Shape (n, n_clusters).
+    """Draw n resamples, as counts of each cluster. Shape (n, n_clusters).
 
     The last result is cached, since a test split is resampled for every task, metric and model.
     """
@@ -63,14 +61,14 @@ def resample(n_clusters: int, n: int = RESAMPLES, seed: int = _SEED) -> Draws:
 
 
 def blocks(n_clusters: int) -> Iterator[Draws]:
-    """Resamples for tests, block by block: first those that `resample` gives, at most `MOST`."""
+    """Yield up to `MOST` blocks of resamples for tests. The first is `resample(n_clusters)`."""
     yield resample(n_clusters)
     for seed in range(_SEED + 1, _SEED + MOST):
         yield block(n_clusters, seed)
 
 
 def block(n_clusters: int, seed: int) -> Draws:
-    """As `resample`, with other draws of the same distribution, six times as fast."""
+    """Draw a block from the distribution of `resample`, six times as fast but with other draws."""
     rng, draws = np.random.default_rng(seed), np.empty((RESAMPLES, n_clusters), np.float32)
     for first in range(0, RESAMPLES, _ROWS):
         rows = draws[first : first + _ROWS]
@@ -97,7 +95,7 @@ def replicates(metric: Metric, gold: Gold, predicted: Predictions, draws: Draws)
 
 
 def cluster_sums(parts: csr_array, gold: Gold) -> csr_array:
-    """What sentences contribute, summed over each cluster of the split. Shape (clusters, k).
+    """Sum sentence contributions over each cluster of the split. Shape (clusters, k).
 
     Args:
         parts: shape (sentences, k).
@@ -110,7 +108,7 @@ def summed(parts: csr_array, cluster: Ints, n_clusters: int) -> csr_array:
 
     Args:
         parts: shape (n, k).
-        cluster: of each row. Shape (n,).
+        cluster: cluster of each row. Shape (n,).
     """
     n = len(cluster)
     members = sparse((np.ones(n), (cluster, np.arange(n))), (n_clusters, n))
@@ -118,7 +116,7 @@ def summed(parts: csr_array, cluster: Ints, n_clusters: int) -> csr_array:
 
 
 def resampled_sums(sums: csr_array, draws: Draws) -> Floats:
-    """What clusters contribute (clusters, k), summed over every resample. Shape (resamples, k)."""
+    """Sum cluster contributions (clusters, k) over every resample. Shape (resamples, k)."""
     if sums.nnz < _DENSE * math.prod(sums.shape):
         found: Floats = (sums.T @ draws.T).T
         return found
@@ -128,14 +126,14 @@ def resampled_sums(sums: csr_array, draws: Draws) -> Floats:
 
 
 def influence(metric: Metric, sums: csr_array) -> Floats:
-    """How much a metric changes with the weight of each cluster. Shape (clusters,).
+    """Derivative of a metric with respect to the weight of each cluster. Shape (clusters,).
 
-    The empirical influence of the infinitesimal jackknife (Efron & Tibshirani 1993, section 21.3):
-    the metric of a resample in which cluster c occurs w_c times is about its value plus
+    The empirical influence of the infinitesimal jackknife (Efron & Tibshirani 1993, section 21.3).
+    If cluster c occurs w_c times in a resample, the metric changes by about
     Σ (w_c − 1) · influence_c.
 
     Args:
-        sums: as of `cluster_sums`.
+        sums: result of `cluster_sums`.
     """
     dense, h = sums.toarray(), 1e-3
     whole = dense.sum(0)
@@ -146,7 +144,7 @@ def influence(metric: Metric, sums: csr_array) -> Floats:
 def interval(values: Floats, level: float = LEVEL) -> Floats:
     """Percentile interval over the last axis. Shape (…, 2).
 
-    NaN values are left out; the interval is NaN if all values are.
+    NaN values are ignored. If all values are NaN, so is the interval.
     """
     tail = (1 - level) / 2
     bounds = np.full((*values.shape[:-1], 2), np.nan)
@@ -163,12 +161,12 @@ def bounds(pair: Floats) -> tuple[float, float] | None:
 
 
 def informative(pair: Interval) -> Interval:
-    """An interval; None for one without width: resamples know nothing of what never happened."""
+    """The interval, or None if its width is 0: the resamples never saw the other outcome."""
     return None if pair is None or pair[0] == pair[1] else pair
 
 
 def unknown(why: str) -> Estimate:
-    """A number that cannot be given."""
+    """An estimate without a value, and the reason."""
     return Estimate(value=None, interval=None, missing=why)
 
 
@@ -177,7 +175,7 @@ def estimate(value: float, replicates: Floats | None, what: str) -> Estimate:
 
     Args:
         replicates: the number in each resample, shape (resamples,); None for no interval.
-        what: is resampled, in the plural.
+        what: name of the resampled clusters, in the plural.
     """
     pair = None if replicates is None else bounds(interval(replicates))
     why = f"fewer than {FEWEST} {what}" if replicates is None else "undefined in resamples"
@@ -185,7 +183,7 @@ def estimate(value: float, replicates: Floats | None, what: str) -> Estimate:
 
 
 def weights(n_clusters: int) -> Floats | None:
-    """How often each cluster is drawn, shape (resamples, clusters); None for too few clusters."""
+    """Counts of each cluster (resamples, clusters) in float64; None for too few clusters."""
     return None if n_clusters < FEWEST else resample(n_clusters).astype(np.float64)
 
 
@@ -194,8 +192,8 @@ def means(values: Floats, cluster: Ints, n_clusters: int, what: str) -> list[Est
 
     Args:
         values: shape (n, k).
-        cluster: of each row. Shape (n,).
-        what: clusters are, in the plural.
+        cluster: cluster of each row. Shape (n,).
+        what: name of the clusters, in the plural.
     """
     if not len(values):
         return [unknown("nothing to average")] * values.shape[1]

@@ -1,9 +1,8 @@
 """Linear centred kernel alignment of layers, of one model or of two (Kornblith et al. 2019).
 
-The Gram matrices of n words are never made: with centred X (n, d₁) and Y (n, d₂), eq. 1 and 2 of
-the paper are ‖YᵀX‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F). It is 1 for representations that are equal up to
-rotation and scale, and not changed by these; other linear maps change it. With few words it is
-biased upward, so that unrelated layers look similar: see `bias_note`.
+For centred X (n, d₁) and Y (n, d₂), CKA is ‖YᵀX‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F); this equals eq. 1 and 2
+of the paper without computing the n × n Gram matrices. Rotation and scaling do not change it;
+other linear maps do. With few words, CKA is biased upward: see `bias_note`.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from probes.common.arrays import Floats
 from probes.statistics.sums import Rows, centred, cross_gram
 
 Read = Callable[[int], Rows]
-"""Gives the vectors of a layer, (words, H); of all layers and models the same words."""
+"""Returns the vectors (words, H) of a layer. All layers and models have the same words."""
 
 ENOUGH = 10
-"""Words per dimension from which on the bias is small."""
+"""Words per dimension at which the bias becomes small."""
 
 
 def bias_note(n_words: int, n_dimensions: int) -> tuple[str, ...]:
-    """A sentence that says so where there are too few words to compare with other data."""
+    """A warning if there are too few words for CKA to be compared with other data."""
     if n_words >= ENOUGH * n_dimensions:
         return ()
     return (
@@ -46,7 +45,7 @@ def cka_within(read: Read, layers: Sequence[int], step: Callable[[], object]) ->
     """The similarity of every two layers of a model, two of them in memory at a time.
 
     Args:
-        step: is called after each layer and each pair of different layers.
+        step: called after each layer and each pair of different layers.
 
     Returns:
         shape (layers, layers); NaN where a layer does not vary.
@@ -75,8 +74,8 @@ def cka_between(
     """The similarity of each layer of one model with each layer of another.
 
     Args:
-        other, others: the same of the other model, which may have another number of dimensions.
-        step: is called after each pair.
+        other, others: `read` and `layers` of the other model, which may have another width.
+        step: called after each pair.
 
     Returns:
         shape (layers, others); NaN where a layer does not vary.

@@ -1,4 +1,4 @@
-"""What predictions are scored against, and the chunks of BIO tags."""
+"""Gold labels of a split, and the chunks that BIO tags mark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def chunk_spans(names: Sequence[str], tags: Ints, first: NDArray[np.bool_]) -> C
     Args:
         names: the tags by name.
         tags: indices into `names`. Shape (n,).
-        first: which tags begin a sentence. Shape (n,).
+        first: True for tags that begin a sentence. Shape (n,).
     """
     types = ["", *sorted({name[2:] for name in names if name != "O"})]
     kinds = np.array([types.index("" if name == "O" else name[2:]) for name in names])[tags]
@@ -51,24 +51,24 @@ def chunk_f1(n_right: Floats, n_gold: Floats, n_predicted: Floats) -> Floats:
 
 
 Predictions = NDArray[Any]
-"""Class indices or numbers (…, n); for multi-label uint8 (…, n, bytes), class c being bit c as
-`numpy.packbits` counts."""
+"""Class indices or numbers (…, n). For multi-label tasks uint8 (…, n, bytes): class c is bit c in
+the order of `numpy.packbits`."""
 
 
 @dataclass(frozen=True)
 class Gold:
-    """The gold labels of a split, and what metrics need to know of its examples.
+    """The gold labels of a split, with the properties of examples that metrics use.
 
     Attributes:
-        labels: class indices, -1 for a label that was not in train; or numbers; or rows of `sets`.
+        labels: class indices (-1 if train lacks the label), or numbers, or rows of `sets`.
             Shape (n,).
         sentence: number of each example's sentence, not decreasing. Shape (n,).
         classes: names of the classes.
         punctuation: examples that root accuracy ignores. Shape (n,).
         unseen: names of the labels that are -1, one per such example, in order; for
             multi-label, names of the last columns of `sets`, sorted.
-        sets: for multi-label, which labels each set holds, `classes` first. Shape (sets, labels).
-        partition: what is resampled of the whole split; None for sentences that have an example.
+        sets: for multi-label, the labels in each set, `classes` first. Shape (sets, labels).
+        partition: clusters of the whole split. None: each sentence with an example is a cluster.
     """
 
     labels: NDArray[Any]
@@ -112,7 +112,7 @@ class Gold:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of labels, sentences, and what is resampled."""
+        """SHA-256 of labels, sentences and clusters."""
         digest = hashlib.sha256()
         for array in (self.labels, self.sentence, self.clusters):
             digest.update(f"{array.dtype} {array.shape}".encode())
@@ -139,12 +139,12 @@ class Gold:
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
-        """The names of `codes` where labels are BIO tags, and as the last one O."""
+        """Names of `codes` if labels are BIO tags, followed by O."""
         return (*self.classes, *sorted(set(self.unseen)), "O")
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:
-        """Which examples begin a sentence. Shape (n,)."""
+        """True for examples that begin a sentence. Shape (n,)."""
         return np.asarray(np.diff(self.sentence, prepend=np.nan) != 0)
 
     @cached_property
@@ -170,7 +170,7 @@ class Gold:
         return self.sets[self.labels], found
 
     def right(self, given: Predictions) -> NDArray[np.bool_]:
-        """Which predictions are right; a set is if every label is. Shape (n,)."""
+        """True for right predictions; a label set must be right as a whole. Shape (n,)."""
         if self.sets is None:
             return np.asarray(given == self.labels)
         wanted, found = self.indicators(given)
@@ -178,7 +178,7 @@ class Gold:
 
     @cached_property
     def counts(self) -> Ints:
-        """How often each label occurs, unseen labels last. Shape (labels,)."""
+        """Number of examples of each label, unseen labels last. Shape (labels,)."""
         if self.sets is not None:
             return np.asarray(self.sets[self.labels].sum(0))
         return np.bincount(self.codes, minlength=len(self.classes) + len(set(self.unseen)))

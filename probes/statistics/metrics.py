@@ -1,10 +1,10 @@
 """Metrics: scores from gold labels and predictions, as functions of sums over sentences.
 
-A metric has two parts: what each sentence contributes to it, and the value of the sums of these
-contributions. A score is the value over all sentences; over resampled sentences it is a bootstrap
-replicate (see probes/statistics/bootstrap.py). Class labels are indices into `Gold.classes`; a
-gold label of -1 was not in train, and no prediction equals it. Multi-label gold labels are rows of
-`Gold.sets`; a prediction is the set itself, one bit per class.
+A metric has two functions. `parts` gives each sentence's contributions; `value` turns their sums
+into a score. Sums over all sentences give the score, and sums over resampled sentences give a
+bootstrap replicate (see probes/statistics/bootstrap.py). Class labels are indices into
+`Gold.classes`. No prediction equals a gold label of -1, which train lacks. Multi-label gold labels
+are rows of `Gold.sets`; a prediction is the set itself, one bit per class.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ class Metric(Quantity):
     """A score that is a function of sums over sentences.
 
     Attributes:
-        parts: what each sentence contributes to the sums, from predictions (n,).
-            Shape (sentences, k).
-        value: the score, from sums of shape (…, k). Shape (…,); NaN where it is undefined. It
-            depends on nothing else, so that sums are all that has to be kept of predictions.
-        kinds: the kinds of tasks that it scores.
+        parts: contributions of each sentence, from predictions (n,). Shape (sentences, k).
+        value: score from sums of shape (…, k), and from nothing else. Shape (…,); NaN where it is
+            undefined.
+        kinds: the kinds of tasks that the metric scores.
 
-    One for which lower is better cannot choose the best layer.
+    A metric for which lower is better cannot choose the best layer.
     """
 
     parts: Callable[[Gold, Predictions], csr_array]
@@ -62,19 +61,19 @@ metrics: Registry[Metric] = Registry("metric")
 
 
 def quantity(name: str) -> Quantity:
-    """What is known of a number: of a metric of tasks, or another; of an unknown one nothing."""
+    """The registered metric or quantity called `name`; a default if there is none."""
     if name in metrics:
         return metrics.get(name)
     return quantities.get(name) if name in quantities else Quantity()
 
 
 def label_of(name: str) -> str:
-    """What tables call a number."""
+    """Label of a number in tables."""
     return quantity(name).label or name.replace("_", " ")
 
 
 def axis_of(name: str) -> str:
-    """The title of an axis of such numbers: ``UUAS, %``."""
+    """Axis title for a number: ``UUAS, %``."""
     given = quantity(name)
     unit = "%" if given.percent else given.unit
     return f"{label_of(name)}, {unit}" if unit else label_of(name)
@@ -86,7 +85,7 @@ def is_percent(name: str) -> bool:
 
 
 def bounds_of(name: str) -> tuple[float, float]:
-    """The least and the greatest value that the number can have, beyond rounding."""
+    """Lowest and highest possible value, widened for rounding."""
     low, high = quantity(name).bounds
     return low - 1e-6, high + 1e-6
 
@@ -108,12 +107,12 @@ def mean_parts(gold: Gold, values: Floats) -> csr_array:
 
 
 def mean_value(sums: Floats) -> Floats:
-    """A mean over examples, from sums of `mean_parts`."""
+    """Mean over examples, from sums of `mean_parts`."""
     return ratio(sums[..., 0], sums[..., 1])
 
 
 def averaged(metric: Metric, n: int) -> Metric:
-    """The mean of a metric over n predictions, from their sums side by side (…, n × k)."""
+    """The metric averaged over n predictions, whose sums lie side by side (…, n × k)."""
 
     def value(sums: Floats) -> Floats:
         return mean_of_draws(metric.value(sums.reshape(*sums.shape[:-1], n, -1)))
@@ -122,7 +121,7 @@ def averaged(metric: Metric, n: int) -> Metric:
 
 
 def mean_of_draws(values: Floats) -> Floats:
-    """The mean over the last axis; of equal values it is the value, to the last bit."""
+    """Mean over the last axis. The mean of equal values is exactly that value."""
     first = values[..., :1]
     found: Floats = first[..., 0] + (values - first).mean(-1)
     return found
@@ -196,7 +195,7 @@ def _known(gold: Gold) -> NDArray[np.bool_]:
 
 
 def _frequent(least: int, gold: Gold) -> NDArray[np.bool_]:
-    """The labels that occur `least` times or more in the split; a resample does not change them."""
+    """Labels that occur `least` times or more in the split, whatever the resample."""
     return np.asarray(gold.counts >= least)
 
 
@@ -283,7 +282,7 @@ metrics.add(
 
 
 def _root_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Whether each sentence's predicted root is the root, and 1."""
+    """For each sentence, 1 if the predicted root is right, and 1."""
     right = np.zeros(gold.n_sentences)
     for which, examples in gold.by_length:
         ignored = gold.punctuation[examples]
@@ -293,8 +292,8 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
     return sparse(np.stack([right, np.ones_like(right)], axis=1))
 
 
-# Share of sentences whose least deep word, punctuation ignored, is the root (Hewitt & Manning
-# 2019). In a sentence of nothing but punctuation, every word counts.
+# Share of sentences in which the root has the smallest predicted depth (Hewitt & Manning 2019).
+# Punctuation is ignored, except in sentences that have no other words.
 metrics.add(
     "root_accuracy",
     Metric(_root_parts, mean_value, NUMBERS, label="root acc.", percent=True, bounds=SHARE),
@@ -315,7 +314,7 @@ def shown(value: float | None, metric: str) -> str:
 
 
 def shown_sd(value: float, metric: str) -> str:
-    """A standard deviation of scores, with one digit more than they have: 0.12, .0031."""
+    """A standard deviation of scores, with one digit more than scores have: 0.12, .0031."""
     if is_percent(metric):
         return f"{100 * value:.2f}"
     return f"{value:.4f}".replace("0.", ".", 1)

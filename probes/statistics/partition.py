@@ -1,4 +1,4 @@
-"""What is resampled: whole documents where a corpus names them, and sentences elsewhere."""
+"""Clusters for resampling: documents if a corpus names them, sentences otherwise."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FEWEST = 20
 
 @dataclass(frozen=True)
 class Partition:
-    """The sentences of a split in clusters, which are drawn whole (cluster bootstrap).
+    """Clusters of the sentences of a split, which are drawn whole (cluster bootstrap).
 
-    Sentences of one document share their topic and author, so that intervals over sentences are
-    too short (Davison & Hinkley 1997, section 3.8).
+    Sentences of a document share topic and author. Intervals that ignore this are too short
+    (Davison & Hinkley 1997, section 3.8).
 
     Attributes:
-        clusters: what they are.
+        clusters: "documents" or "sentences".
         of_sentence: the cluster of each sentence, numbered from 0 without gaps. Shape (sentences,).
     """
 
@@ -39,21 +39,21 @@ class Partition:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what is in which cluster."""
+        """SHA-256 of the clusters."""
         content = np.ascontiguousarray(self.of_sentence, dtype="<i8")
         return hashlib.sha256(content.data).hexdigest()
 
 
 def by_sentence(n_sentences: int) -> Partition:
-    """Every sentence by itself."""
+    """A partition in which every sentence is a cluster."""
     return Partition("sentences", np.arange(n_sentences))
 
 
 def partition(documents: Sequence[str]) -> Partition:
-    """By document, if every sentence has one and there are at least `FEWEST`.
+    """Partition by document if every sentence has one and there are at least `FEWEST`.
 
     Args:
-        documents: the document of each sentence of a split; empty where it has none.
+        documents: the document of each sentence of a split; empty if it has none.
     """
     number = {name: place for place, name in enumerate(dict.fromkeys(documents))}
     if "" in number or len(number) < FEWEST:

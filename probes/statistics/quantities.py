@@ -1,8 +1,8 @@
-"""The register of quantities: what each number is called, how it is printed, and who defined it.
+"""The register of quantities: label, format and source of each number.
 
-Metrics of tasks are quantities with a rule (see `probes.statistics.metrics`); what measurements
-find besides is listed here. Plug-ins may add their own: `quantities.add("mean_norm", Quantity(…))`.
-A number that is not registered is printed under its own name, with three digits.
+Metrics of tasks are registered in `probes.statistics.metrics`, all other numbers here. Plug-ins may
+add their own: `quantities.add("mean_norm", Quantity(…))`. An unregistered number is printed under
+its own name with three digits.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ POSITIVE = 0.0, math.inf
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """What a number is.
+    """Label, format, bounds and source of a number.
 
     Attributes:
-        label: what tables and axes call it; its name in words if empty.
-        unit: such as "bits"; part of the titles of axes.
-        percent: whether it is a share, which is shown times 100.
-        digits: after the point, where it is shown as it is.
-        of_task: whether it is in the unit of its task's metric, as a difference of scores is.
-        deviation: whether it is a standard deviation, which has one digit more.
-        skewed: whether its interval is far from symmetric, so that both ends are shown.
-        lower_is_better: whether it is an error.
-        bounds: the least and the greatest value that it can have.
-        source: paper and section that define it.
+        label: name in tables and on axes; if empty, the registered name in words.
+        unit: such as "bits"; shown on axes.
+        percent: whether the number is a share, shown times 100.
+        digits: decimals of a number that is no share.
+        of_task: whether the number has the unit of the task's metric, like a difference of scores.
+        deviation: whether the number is a standard deviation, shown with one more digit.
+        skewed: whether the interval is far from symmetric, so that both ends are shown.
+        lower_is_better: whether the number is an error.
+        bounds: lowest and highest possible value.
+        source: paper and section that define the number.
     """
 
     label: str = ""
@@ -49,13 +49,13 @@ class Quantity:
 
 
 quantities: Registry[Quantity] = Registry("quantity")
-"""Numbers that are no metrics of tasks."""
+"""Numbers that are not metrics of tasks."""
 
 HEWITT_2019 = "Hewitt & Manning 2019"
 ETHAYARAJH_2019 = "Ethayarajh 2019"
 TIMKEY_2021 = "Timkey & van Schijndel 2021"
 
-# Structure. Root accuracy and NSpr are metrics of tasks, too.
+# Structure. Root accuracy and NSpr are metrics of tasks.
 for _name, _label in (
     ("uuas", "UUAS"),
     ("chain_uuas", "UUAS of neighbours"),
@@ -111,11 +111,11 @@ quantities.add("nmi", Quantity(label="NMI", bounds=SHARE, source="Vinh et al. 20
 quantities.add("ami", Quantity(label="AMI", source="Vinh et al. 2010, AMI_sum"))
 quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Kornblith et al. 2019"))
 
-# Attention, and how it changes from one model to another. `feature`: to the word of a kind that
-# gets most of it; `offset`: to the token at a distance, 0 being itself; `pattern`: along the
-# diagonal, in the two strongest columns, or within a segment. `relation`: how often the word that
-# is attended to most is the head, or the dependent; `role`: the greatest attention from a word of
-# an argument to one of its predicate, or back; `uas`: right heads in the maximum spanning tree.
+# Attention, and its change between models. `feature`: the most attention to a word of a kind.
+# `offset`: attention to the token at a distance (0: itself). `pattern`: attention along the
+# diagonal, in the two strongest columns, or within a segment. `relation`: share of words that
+# attend most to their head, or their dependent. `role`: the most attention from a word of an
+# argument to one of the predicate, or back. `uas`: right heads in the maximum spanning tree.
 CLARK_2019, KOVALEVA_2019 = "Clark et al. 2019", "Kovaleva et al. 2019"
 for _name, _label, _source in (
     ("entropy", "entropy", f"{CLARK_2019}, section 3.3"),
@@ -139,7 +139,7 @@ quantities.add("strength", Quantity(label="L2 strength", bounds=POSITIVE))
 quantities.add("stopped", Quantity(label="share of steps", percent=True, bounds=SHARE))
 quantities.add("dev_loss", Quantity(lower_is_better=True))
 
-# How examples of two classes are ordered.
+# Ranking of examples of two classes.
 for _name, _label, _source in (
     ("auroc", "AUROC", "Hanley & McNeil 1982"),
     ("average_precision", "average precision", "Manning et al. 2008, section 8.4"),

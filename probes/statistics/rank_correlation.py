@@ -19,9 +19,10 @@ NSPR_LENGTHS = range(5, 51)
 
 def centred_ranks(values: NDArray[Any]) -> Floats:
     """Ranks along the last axis, ties averaged, minus their mean."""
-    from scipy.stats import rankdata
+    import pandas as pd  # scipy.stats takes half a second to import
 
-    ranks: Floats = np.asarray(rankdata(values, axis=-1), dtype=np.float64)
+    rows = pd.DataFrame(values.reshape(-1, values.shape[-1]))
+    ranks: Floats = rows.rank(axis=1).to_numpy(copy=True).reshape(values.shape)
     ranks -= ranks.mean(-1, keepdims=True)
     return ranks
 
@@ -29,7 +30,7 @@ def centred_ranks(values: NDArray[Any]) -> Floats:
 def spearman(given: NDArray[Any], gold: NDArray[Any]) -> Floats:
     """Spearman's rank correlation along the last axis, ties sharing their mean rank.
 
-    0 where what is given is constant; NaN where gold is. Shape (…, n) to (…,).
+    0 where `given` is constant; NaN where `gold` is. Shape (…, n) to (…,).
     """
     wanted, found = centred_ranks(gold), centred_ranks(given)
     scale = np.sqrt((wanted**2).sum(-1) * (found**2).sum(-1))
@@ -38,10 +39,10 @@ def spearman(given: NDArray[Any], gold: NDArray[Any]) -> Floats:
 
 
 def _sentence_spearman(gold: Gold, given: Predictions) -> tuple[Ints, Floats]:
-    """The correlation within each sentence that has two different gold values; see `spearman`.
+    """`spearman` within each sentence that has two different gold values.
 
     Returns:
-        the sentences (s,), and their correlations (s,).
+        the sentences (s,) and their correlations (s,).
     """
     sentences, scores = [], []
     for which, examples in gold.by_length:
@@ -53,18 +54,18 @@ def _sentence_spearman(gold: Gold, given: Predictions) -> tuple[Ints, Floats]:
 
 
 def nspr_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Each sentence's correlation, and 1, in the columns of its length."""
+    """Each sentence's correlation and 1, in the columns of the sentence's length."""
     sentences, rho = _sentence_spearman(gold, given)
     return parts_by_length(sentences, rho, np.diff(gold.bounds))
 
 
 def parts_by_length(sentences: Ints, rho: Floats, lengths: Ints) -> csr_array:
-    """What correlations within sentences contribute to `nspr`. Shape (n, columns).
+    """Contributions of correlations within sentences to `nspr`. Shape (n, columns).
 
     Args:
-        sentences: which of n sentences have a correlation. Shape (s,).
+        sentences: the sentences that have a correlation. Shape (s,).
         rho: their correlations. Shape (s,).
-        lengths: of all n.
+        lengths: lengths of all n sentences.
     """
     column = lengths[sentences] - NSPR_LENGTHS.start
     kept = (column >= 0) & (column < len(NSPR_LENGTHS))
@@ -85,7 +86,7 @@ def nspr(sums: Floats) -> Floats:
 
 
 def nspr_sentences(gold: Gold) -> int:
-    """How many sentences `nspr` covers."""
+    """Number of sentences that `nspr` covers."""
     return int(nspr_parts(gold, gold.labels)[:, len(NSPR_LENGTHS) :].sum())
 
 
@@ -98,10 +99,7 @@ def spearman_parts(gold: Gold, given: Predictions) -> csr_array:
 
 
 def moment_parts(gold: Gold, given: Predictions) -> csr_array:
-    """Each sentence's sums, squares and products of ranks in the whole sample.
-
-    A resample keeps these ranks.
-    """
+    """Each sentence's sums, squares and products of ranks; resamples keep the sample's ranks."""
     x, y = centred_ranks(gold.labels), centred_ranks(given)
     terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
     return sparse(np.add.reduceat(terms, gold.bounds[:-1], axis=0))

@@ -1,9 +1,8 @@
-"""How well a number separates two classes: metrics of the order of examples, over all thresholds.
+"""Metrics of how well a number ranks the examples of one class above those of another.
 
-They are functions of two curves: the weights of true and of false positives when all examples above
-a threshold are called positive, for each threshold from the highest down. A weight is how often an
-example's cluster is drawn in a resample. Values are those of scikit-learn's `roc_auc_score` and
-`average_precision_score`, ties included.
+They are functions of two curves: the weights of true and of false positives above each threshold,
+from the highest threshold down. An example's weight is the count of its cluster in a resample.
+Values equal scikit-learn's `roc_auc_score` and `average_precision_score`, ties included.
 """
 
 from __future__ import annotations
@@ -49,16 +48,16 @@ RANKING: dict[str, Callable[[Floats, Floats], Floats]] = {
     "average_precision": _average_precision,
     "recall_at_5_fpr": _recall,
 }
-"""The metrics, from the two curves (…, thresholds). NaN where a class has no weight."""
+"""Functions of the two curves (…, thresholds). NaN where a class has no weight."""
 
 
 def curves(margins: Floats, positive: NDArray[np.bool_], weights: Floats) -> tuple[Floats, Floats]:
     """The weights of true and of false positives above each threshold. Each (R, thresholds).
 
     Args:
-        margins: how much speaks for the positive class. Shape (n,).
-        positive: which examples belong to it. Shape (n,).
-        weights: of the examples in each of R resamples. Shape (R, n).
+        margins: scores for the positive class. Shape (n,).
+        positive: True for examples of the positive class. Shape (n,).
+        weights: weight of each example in each of R resamples. Shape (R, n).
     """
     order = np.argsort(-margins, kind="stable")
     (ends,) = np.nonzero(np.diff(margins[order], append=np.nan) != 0)
@@ -68,9 +67,9 @@ def curves(margins: Floats, positive: NDArray[np.bool_], weights: Floats) -> tup
 
 
 def ranking_scores(gold: Gold, margins: Floats) -> dict[str, list[Estimate]]:
-    """Each metric of each row of margins (cells, n), for the second of two classes.
+    """Each metric for each row of margins (cells, n); the second of two classes is positive.
 
-    Intervals are those of other scores: clusters are resampled, training variation is not included.
+    Intervals resample clusters; they do not include training variation.
     """
     known = gold.labels >= 0
     positive, cluster = gold.labels[known] == 1, gold.clusters[gold.place[known]]

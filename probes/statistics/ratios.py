@@ -1,4 +1,4 @@
-"""Ratios of sums over sentences, for many heads at once: estimates, and tests of the chosen."""
+"""Ratios of sums over sentences, for many heads at once: estimates and tests."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from probes.statistics.significance import Errors, max_t
 from probes.statistics.sums import ratio, sparse
 
 _CELLS = 256
-"""Heads whose resamples are in memory at once."""
+"""Number of heads whose resamples are in memory at once."""
 
 
 @dataclass(frozen=True)
 class RatioParts:
-    """What sentences contribute to the scores of cells: a score is Σ sums / Σ counts.
+    """Contributions of sentences to the scores of cells. A score is Σ sums / Σ counts.
 
     Attributes:
         sums: shape (sentences, cells).
-        counts: the same for all cells. Shape (sentences,).
+        counts: shared by all cells. Shape (sentences,).
     """
 
     sums: NDArray[np.floating[Any]]
@@ -36,29 +36,29 @@ class RatioParts:
         """One cell, whose score is the mean over examples.
 
         Args:
-            values: of each example. Shape (n,).
-            sentence: of each example. Shape (n,).
+            values: value of each example. Shape (n,).
+            sentence: sentence of each example. Shape (n,).
         """
         sums: Floats = np.bincount(sentence, values, n_sentences).astype(np.float64)
         return cls(sums[:, None], np.bincount(sentence, minlength=n_sentences).astype(np.float64))
 
     @property
     def n(self) -> int:
-        """What is counted, altogether."""
+        """Total count."""
         return int(self.counts.sum())
 
     @property
     def scores(self) -> Floats:
-        """Of every cell; NaN if nothing is counted. Shape (cells,)."""
+        """Score of each cell; NaN if nothing is counted. Shape (cells,)."""
         found: Floats = self.sums.sum(0, dtype=np.float64) / (self.counts.sum() or np.nan)
         return found
 
     def of(self, cell: int) -> RatioParts:
-        """Those of one cell."""
+        """Contributions to one cell."""
         return RatioParts(self.sums[:, [cell]], self.counts)
 
     def by_cluster(self, partition: Partition) -> tuple[Floats, Floats]:
-        """Summed over clusters. Shapes (clusters, cells) and (clusters,)."""
+        """Sums and counts of each cluster. Shapes (clusters, cells) and (clusters,)."""
         of, n = partition.of_sentence, partition.n
         sums = summed(sparse(self.sums), of, n).toarray()
         counts: Floats = np.bincount(of, weights=self.counts, minlength=n).astype(np.float64)
@@ -69,7 +69,7 @@ def intervals(found: RatioParts, partition: Partition, noise: Floats | None = No
     """95 % intervals of every cell by resampling; NaN with too few clusters. Shape (cells, 2).
 
     Args:
-        noise: what else would change the scores in each resample. Shape (cells, resamples).
+        noise: added to the scores in each resample. Shape (cells, resamples).
     """
     sums, counts = found.by_cluster(partition)
     bounds_of = np.full((sums.shape[1], 2), np.nan)
@@ -91,7 +91,7 @@ def estimate(found: RatioParts, partition: Partition) -> Estimate:
 
 
 def difference(one: RatioParts, other: RatioParts, partition: Partition) -> Estimate:
-    """The difference of two scores over the same sentences, resampled together."""
+    """Difference of two scores over the same sentences, which are resampled together."""
     each = [cells.by_cluster(partition) for cells in (one, other)]
     value = float(one.scores[0] - other.scores[0])
     if min((counts > 0).sum() for _, counts in each) < FEWEST:
@@ -106,12 +106,12 @@ def p_values(
 ) -> list[float | None]:
     """Two-sided p-values of differences of scores, corrected for testing all of them.
 
-    See `probes.statistics.significance.max_t`. None where the two differ in fewer than `FEWEST`
-    clusters: resamples that draw few of these have tiny standard errors, hence a difference of
-    tens of them, which as the greatest of all would hide what is clear of the others.
+    The test is `probes.statistics.significance.max_t`. P is None where two scores differ in fewer
+    than `FEWEST` clusters. Resamples that draw few of these have tiny standard errors, so that
+    their huge quotients would hide clear differences of other pairs.
 
     Args:
-        pairs: of one cell each, over the same sentences and counts.
+        pairs: two scores of one cell each, over the same sentences and counts.
     """
     cells = [cell for pair in pairs for cell in pair]
     each = [cell.by_cluster(partition) for cell in cells]

@@ -33,7 +33,7 @@ def pooled(groups: Sequence[Sequence[float | None]]) -> Spread | None:
     for group in groups:
         known = [value for value in group if value is not None]
         if len(known) > 1:
-            # Exact: equal scores have no variance, which would break ties between layers.
+            # `variance` is exact. Equal scores must have no variance, or ties would break.
             squares += variance(known) * (len(known) - 1)
             df += len(known) - 1
     return Spread((squares / df) ** 0.5, df) if df else None
@@ -42,21 +42,19 @@ def pooled(groups: Sequence[Sequence[float | None]]) -> Spread | None:
 def training_noise(
     name: str, layers: Sequence[int], sd: float, df: int, n: int, block: int = 0
 ) -> Floats:
-    """Draws of what further trainings would add to the scores of one result's probes.
+    """Random training noise, to be added to the bootstrap replicates of one result's scores.
 
-    Resampling a test split takes the probes as they are. To the replicates of each layer is added
-    a draw from the normal distribution times the standard deviation over trainings, for each layer
-    by itself. Since the deviation is an estimate, pooled over layers, it is multiplied by
-    √(df / χ²), with one draw of χ² for all layers: their noise together has a multivariate t
-    distribution.
+    Resampling a test split keeps the trained probes fixed. This noise stands for retraining them:
+    independent normal draws for each layer, times the standard deviation over trainings. That
+    deviation is itself an estimate, pooled over layers. It is therefore multiplied by √(df / χ²),
+    with one draw of χ² for all layers, which gives multivariate t noise.
 
     Args:
-        name: of the result; the same name, layer and n have the same draws, whatever they are
-            compared with.
-        layers: of the rows.
+        name: name of the result. The same name, layer and n always give the same draws.
+        layers: layers of the rows.
         df: degrees of freedom of `sd`.
         n: number of resamples.
-        block: of resamples; each has draws of its own.
+        block: number of the block of resamples; each block has other draws.
 
     Returns:
         shape (layers, n).
@@ -73,15 +71,14 @@ def _generator(*names: object) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Replicates:
-    """Scores of several layers by one metric, and in any resample of their test split.
+    """Scores of several layers by one metric, and their replicates in resamples of the test split.
 
     Attributes:
         scores: NaN where undefined. Shape (layers,).
-        sums: what clusters contribute to each; see `probes.statistics.bootstrap.cluster_sums`.
-        layers: their numbers.
-        name: by which the noise of training is drawn.
-        sd: standard deviation of scores over trainings; None if that is not known, and then there
-            are no tests.
+        sums: contributions of clusters to each; see `probes.statistics.bootstrap.cluster_sums`.
+        layers: numbers of the layers.
+        name: seeds the training noise.
+        sd: standard deviation of scores over trainings. None if unknown; then there are no tests.
         df: degrees of freedom of `sd`.
     """
 
@@ -94,7 +91,7 @@ class Replicates:
     df: int = 0
 
     def row(self, place: int) -> Replicates:
-        """Those of one layer."""
+        """Replicates of one layer."""
         at = slice(place, place + 1)
         return replace(
             self, scores=self.scores[at], sums=self.sums[at], layers=list(self.layers)[at]
@@ -102,27 +99,27 @@ class Replicates:
 
     @property
     def n_clusters(self) -> int:
-        """Of the whole split."""
+        """Number of clusters of the whole split."""
         found: int = self.sums[0].shape[0]
         return found
 
     @cached_property
     def values(self) -> Floats:
-        """In the first block of resamples, over the test split alone. Shape (layers, n)."""
+        """Replicates in the first block, without training noise. Shape (layers, n)."""
         return self._values(resample(self.n_clusters))
 
     @cached_property
     def noise(self) -> Floats | None:
-        """What other trainings would add there, if that is known. Shape (layers, n)."""
+        """Training noise in the first block; None if `sd` is unknown. Shape (layers, n)."""
         return self._noise(self.values.shape[1], 0)
 
     @property
     def resampled(self) -> Floats:
-        """In the first block, with the noise of training if it is known. Shape (layers, n)."""
+        """Replicates in the first block, with training noise if known. Shape (layers, n)."""
         return self.values if self.noise is None else self.values + self.noise
 
     def within(self, block: int, draws: Draws) -> Floats:
-        """The same in any block. Shape (layers, n)."""
+        """Replicates in any block, with training noise if known. Shape (layers, n)."""
         if not block:
             return self.resampled
         if block not in self._further:
@@ -132,17 +129,17 @@ class Replicates:
 
     @cached_property
     def _further(self) -> dict[int, Floats]:
-        """Replicates of further blocks, kept for the next test."""
+        """Replicates of later blocks, kept for the next test."""
         return {}
 
     @cached_property
     def influence(self) -> Floats:
-        """See `probes.statistics.bootstrap.influence`. Shape (layers, clusters)."""
+        """Influence of each cluster on each score. Shape (layers, clusters)."""
         return np.asarray([influence(self.metric, each) for each in self.sums])
 
     @property
     def training(self) -> Floats:
-        """Variance of each score over trainings; 0 if it is not known. Shape (layers,)."""
+        """Variance of each score over trainings; 0 if unknown. Shape (layers,)."""
         return np.full(len(self.sums), (self.sd or 0.0) ** 2)
 
     def _values(self, draws: Draws) -> Floats:
@@ -155,14 +152,14 @@ class Replicates:
 
 
 def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[float]:
-    """P-values of differences between the rows of these, all of one test split; see `max_t`."""
+    """P-values of differences between rows of results on one test split; see `max_t`."""
     scores = np.concatenate([x.scores for x in cells])
     found: list[float] = max_t(scores, drawn(cells), pairs).tolist()
     return found
 
 
 def drawn(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Errors]]:
-    """Replicates of the rows of these, block by block, with their errors; see `max_t`."""
+    """Yield the replicates of all rows, block by block, with their errors; see `max_t`."""
     changes = np.concatenate([x.influence for x in cells])
     trained = np.concatenate([x.training for x in cells])
     for block, draws in enumerate(blocks(cells[0].n_clusters)):
@@ -171,7 +168,7 @@ def drawn(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Errors]]:
 
 
 def p_best_of(found: Replicates) -> dict[int, float | None]:
-    """By layer, what `probes.statistics.significance.p_best` says; None where it is undefined."""
+    """`probes.statistics.significance.p_best` of each layer; None where it is undefined."""
     pairs = all_pairs(len(found.layers))
     tests = p_best(found.scores, pairs, np.array(p_values_of([found], pairs))).tolist()
     return {layer: None if np.isnan(p) else p for layer, p in zip(found.layers, tests, strict=True)}

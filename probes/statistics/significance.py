@@ -17,22 +17,21 @@ ALPHA = 0.05
 """Level of all tests."""
 
 _AT_ONCE = 128
-"""Differences whose resamples are in memory at once."""
+"""Number of differences whose resamples are in memory at once."""
 
 _CLEAR = 3
-"""Monte Carlo errors that a p-value must be from `ALPHA` for no more resamples to be drawn."""
+"""No more resamples are drawn once p is this many Monte Carlo errors away from `ALPHA`."""
 
 Pair = tuple[int, int]
-"""Two cells, by their places."""
+"""Indices of two cells."""
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Standard errors of differences between cells, each resample with one of its own.
+    """Standard errors of differences between cells, computed anew in each resample.
 
     Attributes:
-        influence: of every cell; see `probes.statistics.bootstrap.influence`. Shape
-            (cells, clusters).
+        influence: see `probes.statistics.bootstrap.influence`. Shape (cells, clusters).
         training: variance of each cell's score over trainings. Shape (cells,).
         draws: the resamples. Shape (n, clusters).
     """
@@ -42,13 +41,13 @@ class Errors:
     draws: Floats
 
     def of_sample(self, one: Ints, other: Ints) -> Floats:
-        """Of the differences between cells `one` and `other`. Shape (pairs,)."""
+        """Errors of the differences between cells `one` and `other`. Shape (pairs,)."""
         change = self.influence[one] - self.influence[other]
         found: Floats = np.sqrt(self._variance(change.sum(1), (change**2).sum(1), one, other))
         return found
 
     def of_resamples(self, one: Ints, other: Ints) -> Floats:
-        """The same in each resample. Shape (pairs, n)."""
+        """Errors of these differences in each resample. Shape (pairs, n)."""
         change = self.influence[one] - self.influence[other]
         sums, squares = (self.draws @ each.T for each in (change, change**2))
         found: Floats = np.sqrt(self._variance(sums, squares, one, other)).T
@@ -63,7 +62,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard errors of cells of which each is compared with a constant, the second of a pair.
+    """Standard errors of cells that are compared with a constant (the second cell of each pair).
 
     Attributes:
         sample: shape (cells,).
@@ -74,17 +73,17 @@ class Spread:
     resamples: Floats
 
     def of_sample(self, one: Ints, other: Ints) -> Floats:
-        """Of cells `one`. Shape (pairs,)."""
+        """Errors of cells `one`. Shape (pairs,)."""
         return self.sample[one]
 
     def of_resamples(self, one: Ints, other: Ints) -> Floats:
-        """The same in each resample. Shape (pairs, n)."""
+        """Errors of cells `one` in each resample. Shape (pairs, n)."""
         return self.resamples[one]
 
 
 @dataclass(frozen=True)
 class _Deviations:
-    """Standard deviations of replicates (cells, n), the same for every resample."""
+    """Standard deviations of replicates (cells, n), used for every resample."""
 
     replicates: Floats
 
@@ -100,15 +99,15 @@ class _Deviations:
 
 
 def all_pairs(n_cells: int) -> list[Pair]:
-    """Every two cells."""
+    """All pairs of two cells."""
     return list(combinations(range(n_cells), 2))
 
 
 def borderline(p: Floats | Sequence[float] | float, n: int = MOST * RESAMPLES) -> Any:
-    """Whether p-values from n resamples lie within three Monte Carlo errors of `ALPHA`.
+    """True for p-values from n resamples within three Monte Carlo errors of `ALPHA`.
 
-    Other resamples may then have led to the other side. By default n is the most that `max_t`
-    draws, which it does where fewer leave this open.
+    Other resamples might have led to the opposite decision. The default n is the most that `max_t`
+    draws; it draws that many if fewer leave p borderline.
     """
     return np.abs(np.asarray(p) - ALPHA) <= _CLEAR * math.sqrt(ALPHA * (1 - ALPHA) / n)
 
@@ -118,23 +117,22 @@ def max_t(
 ) -> Floats:
     """Two-sided p-values of differences, corrected for testing all of them.
 
-    Step-down max-T (Westfall & Young 1993, algorithm 2.8; Romano & Wolf 2005): p is the share of
-    resamples in which the greatest |d* − d| / s*, of this difference and all that are smaller, is
-    at least |d| / s of this one. Here d is the difference, d* that of a resample, and s and s* are
-    standard errors. One resample is added, so that p is never 0. Since resamples are shared, the
-    correction knows how differences depend on each other, and however many there are, a clear one
-    can be told.
+    Step-down max-T (Westfall & Young 1993, algorithm 2.8; Romano & Wolf 2005). Let d be a
+    difference with standard error s, and d* and s* the same in a resample. Then p is the share of
+    resamples in which the greatest |d* − d| / s*, over this difference and all smaller ones, is at
+    least this |d| / s. One resample is added, so that p is never 0. All differences share the
+    resamples, so the correction accounts for their dependence.
 
-    The first block of resamples is enough where no p is `borderline`. Else one block after the
-    other is added, as long as there are more and one still is.
+    If a p is `borderline` after the first block of resamples, further blocks are drawn until none
+    is, or there are no more.
 
     Args:
-        scores: of every cell. Shape (cells,).
-        blocks: by and by, replicates of every cell in some resamples, and their errors. Undefined
-            replicates are NaN, and count as resamples in which the differences of their own cell
-            are exceeded. Shape (cells, n). Errors give each resample its own standard error (the
-            studentised bootstrap), without which tests of few or unequal clusters reject too often;
-            if None, s and s* are the standard deviation of d* in the first block.
+        scores: score of each cell. Shape (cells,).
+        blocks: replicates (cells, n) of each cell in a block of resamples, and their errors. An
+            undefined replicate is NaN and counts as exceeding the differences of its cell. Errors
+            give each resample its own standard error (the studentised bootstrap); without them,
+            tests of few or unequal clusters reject too often. If None, s and s* are the standard
+            deviation of d* in the first block.
         pairs: the cells whose differences are tested.
 
     Returns:
@@ -154,13 +152,13 @@ def max_t(
             difference = (scores[first] - scores[second])[:, None]
             moved = np.abs(replicates[first] - replicates[second] - difference)
             reached = _ratio(moved, (errors or whole).of_resamples(first, second))
-            # The greatest of each difference and all before it, in this block and the ones before.
+            # Running maximum over this difference and all smaller ones, in earlier blocks too.
             reached = np.fmax.accumulate(np.concatenate([greatest, reached]))[1:]
             greatest = reached[-1:]
             exceeded[block] += ((reached >= sizes[block][:, None]) | np.isnan(moved)).sum(1)
         n += replicates.shape[1]
         p = (exceeded[order] + 1) / (n + 1)
-        # A difference is no more certain than any that is greater.
+        # The p-value of a difference is at least that of every greater one.
         found[order] = np.maximum.accumulate(p[::-1])[::-1]
         if not borderline(found[order], n).any():
             break
@@ -186,7 +184,7 @@ def _sizes(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values corrected for testing all of them, however they depend on each other (Holm 1979)."""
+    """P-values corrected for multiple testing under any dependence (Holm 1979)."""
     found, greatest, n = [0.0] * len(p_values), 0.0, len(p_values)
     for rank, place in enumerate(sorted(range(n), key=lambda i: p_values[i])):
         greatest = max(greatest, min(1.0, (n - rank) * p_values[place]))
@@ -195,42 +193,41 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def smallest_drop(churn: float, n: int) -> float:
-    """The smallest drop of a share of n paired answers that a test finds four times in five.
+    """The smallest drop in a share of n paired answers that a test detects with a power of 80 %.
 
-    Two-sided at `ALPHA`: the solution of n d² = (1.96 + .84)² (churn + d − d²) (Miettinen 1968),
-    with answers taken as independent.
+    The test is two-sided at `ALPHA`; answers are taken as independent. The drop d solves
+    n d² = (1.96 + .84)² (churn + d − d²) (Miettinen 1968).
 
     Args:
-        churn: share of answers that change without changing the share, as many for the better as
-            for the worse.
+        churn: share of answers that flip, as many for the better as for the worse.
     """
     q = 7.849 / n
     return (q + math.sqrt(q**2 + 4 * (1 + q) * q * churn)) / (2 * (1 + q))
 
 
 def _blocks(places: Ints) -> Iterator[Ints]:
-    """The places in parts for which there is memory."""
+    """Split places into parts that fit in memory."""
     for start in range(0, len(places), _AT_ONCE):
         yield places[start : start + _AT_ONCE]
 
 
 def _ratio(distance: Floats, error: Floats) -> Floats:
-    """Distances in standard errors; one without any error is beyond all others."""
+    """Distances in standard errors; infinite for a nonzero distance without error."""
     found: Floats = np.where(distance > 0, np.inf, distance)
     np.divide(distance, error, out=found, where=error > 0)
     return found
 
 
 def rank_ranges(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Ints:
-    """The first and the last place that each cell may have, 1 being the highest score.
+    """The best and the worst rank that each cell may have; rank 1 is the highest score.
 
-    Simultaneous confidence sets of ranks (Mogstad, Romano, Shaikh & Wilhelm 2024): one more than
-    the cells that are significantly better, and the number of cells less those significantly worse.
-    No cell is singled out beforehand, so nothing depends on which happens to lead on test.
+    Simultaneous confidence sets of ranks (Mogstad, Romano, Shaikh & Wilhelm 2024). The best rank is
+    one plus the number of significantly better cells. The worst is the number of cells minus the
+    significantly worse ones. No cell is singled out, so it does not matter which leads on test.
 
     Args:
         pairs: all pairs.
-        p_values: of `max_t`; NaN for two that cannot be separated.
+        p_values: result of `max_t`; NaN for two cells that cannot be separated.
 
     Returns:
         shape (cells, 2).
@@ -245,11 +242,11 @@ def rank_ranges(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Ints
 
 
 def p_best(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Floats:
-    """The least p-value of a difference from a cell with a higher score; 1 without any.
+    """Smallest p-value of a difference from a higher-scoring cell; 1 if there is none.
 
-    Those with p ≥ `ALPHA` form a confidence set: it holds every cell that is truly the best with
-    a probability of at least 1 − `ALPHA`. NaN where a difference from a higher score, or the score
-    itself, is undefined. Shape (cells,).
+    Cells with p ≥ `ALPHA` form a confidence set: it contains the truly best cell with a probability
+    of at least 1 − `ALPHA`. NaN where the score, or a difference from a higher score, is undefined.
+    Shape (cells,).
     """
     found = np.where(np.isnan(scores), np.nan, 1.0)
     for (one, other), p in zip(pairs, p_values, strict=True):
@@ -266,17 +263,17 @@ def above_all(
     cells: Sequence[int],
     floors: Sequence[int],
 ) -> Bools:
-    """Which cells score significantly higher than every one of some floors.
+    """True for cells that score significantly higher than every floor.
 
-    An intersection-union test (Berger 1982): a cell is above the highest floor, whichever that is,
-    if it is above each. The differences from one floor are corrected over all cells by `max_t`; a
-    higher score at p < `ALPHA`, two-sided, is an error in at most `ALPHA` / 2 of tables.
+    An intersection-union test (Berger 1982): a cell is above the highest floor if it is above each.
+    `max_t` corrects the differences from one floor over all cells. A higher score with two-sided
+    p < `ALPHA` is an error in at most `ALPHA` / 2 of tables.
 
     Args:
-        scores: of all cells, floors among them. Shape (n_cells,).
-        drawn: gives the blocks of `max_t`, from the first one whenever it is called.
-        cells: places of those that are tested.
-        floors: places of the floors. A cell is not above itself.
+        scores: scores of all cells, including the floors. Shape (n_cells,).
+        drawn: returns the blocks for `max_t`, each time from the first one.
+        cells: indices of the tested cells.
+        floors: indices of the floors. A cell is not above itself.
 
     Returns:
         shape (cells,).
@@ -291,6 +288,6 @@ def above_all(
 
 
 def shown_p(p: float) -> str:
-    """A p-value as tables print it, which say so if other resamples may lead to another side."""
+    """A p-value as tables print it, marked as borderline where it is."""
     text = "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
     return f"{text} (borderline)" if borderline(p) else text

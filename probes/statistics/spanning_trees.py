@@ -11,7 +11,7 @@ from probes.common.arrays import Floats, Ints
 from probes.data.sentence import ROOT
 
 LEFT_OUT = -2
-"""In the place of a head: a word that is in no tree, such as punctuation."""
+"""Head of a word that is in no tree, such as punctuation."""
 
 
 def spanning_trees(distances: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
@@ -19,11 +19,11 @@ def spanning_trees(distances: NDArray[np.floating[Any]], kept: NDArray[np.bool_]
 
     Args:
         distances: shape (t, n, n).
-        kept: which words a tree spans. Shape (t, n).
+        kept: True for words that a tree spans. Shape (t, n).
 
     Returns:
-        the neighbour by which each word was reached; `ROOT` for a tree's first word, `LEFT_OUT` for
-        words that are not kept. Shape (t, n).
+        the neighbour through which each word was reached: `ROOT` for a tree's first word,
+        `LEFT_OUT` for words that are not kept. Shape (t, n).
     """
     n_trees, n = kept.shape
     every = np.arange(n_trees)
@@ -32,7 +32,7 @@ def spanning_trees(distances: NDArray[np.floating[Any]], kept: NDArray[np.bool_]
     cost, via = np.where(kept, 0.0, np.inf), np.full((n_trees, n), ROOT)
     for _ in range(n):
         new = np.where(waiting, cost, np.inf).argmin(1)
-        grown = waiting[every, new]  # not in trees that have all of their words
+        grown = waiting[every, new]  # False for complete trees
         heads[every[grown], new[grown]] = via[every[grown], new[grown]]
         waiting[every, new] = False
         near = distances[every, new]
@@ -42,23 +42,23 @@ def spanning_trees(distances: NDArray[np.floating[Any]], kept: NDArray[np.bool_]
 
 
 _BLOCK = 1 << 22
-"""Bytes of the edges of graphs that are solved together: about what a processor's cache holds."""
+"""Bytes of the edges of graphs that are solved together; about the size of a processor's cache."""
 
 
 def arborescences(weights: NDArray[np.floating[Any]], sizes: Ints) -> Ints:
-    """The arborescences of the greatest sum of weights; each has one root, which may be any word.
+    """Maximum spanning arborescences; each has one root, which may be any word.
 
     The algorithm of Chu and Liu (1965) and Edmonds (1967) in the form of Gabow, Galil, Spencer and
-    Tarjan (1986), O(n²) a graph. Of equal edges into a word, or into words that are contracted,
-    that from the earlier word is taken. A tree depends on its own graph alone.
+    Tarjan (1986), O(n²) per graph. Ties between edges go to the one from the earlier word. A tree
+    depends only on its own graph.
 
     Args:
-        weights: of word i depending on word j, at [graph, i, j]. Those beyond a graph's size, and
-            of a word depending on itself, are not read. Shape (graphs, n, n).
-        sizes: words of each graph, at most n. Shape (graphs,).
+        weights: [graph, i, j] is the weight of word i depending on word j. Entries beyond a graph's
+            size and on the diagonal are not read. Shape (graphs, n, n).
+        sizes: number of words of each graph, at most n. Shape (graphs,).
 
     Returns:
-        the head of each word, `ROOT` for the root, `LEFT_OUT` beyond the size. Shape (graphs, n).
+        the head of each word: `ROOT` for the root, `LEFT_OUT` beyond the size. Shape (graphs, n).
 
     Raises:
         ValueError: a weight between two words is not finite.
@@ -66,7 +66,7 @@ def arborescences(weights: NDArray[np.floating[Any]], sizes: Ints) -> Ints:
     heads = np.full(weights.shape[:2], LEFT_OUT)
     for n in np.unique(sizes[sizes > 0]):
         (which,) = np.nonzero(sizes == n)
-        at_once = max(1, _BLOCK // (8 * n * (n + 8)))  # a word has a few integers too
+        at_once = max(1, _BLOCK // (8 * n * (n + 8)))  # 8: each word also has a few integers
         for first in range(0, len(which), at_once):
             part = which[first : first + at_once]
             heads[part, :n] = _of_one_size(weights[part, :n, :n])
@@ -74,12 +74,12 @@ def arborescences(weights: NDArray[np.floating[Any]], sizes: Ints) -> Ints:
 
 
 class _Choices(NamedTuple):
-    """Edges that were the best into a word or into contracted words, at most one a graph.
+    """The best edges into a word or into contracted words, at most one per graph.
 
     Attributes:
-        graph, source, target: which edge of which graph. Each (edges,).
-        first, end: the places on the path, `[first, end)`, of the words that it leads into; of
-            these, `target` is the one at its end. Each (edges,).
+        graph, source, target: graph and ends of each edge. Each (edges,).
+        first, end: places `[first, end)` on the path of the words that the edge leads into; it
+            ends at `target`. Each (edges,).
     """
 
     graph: Ints
@@ -92,28 +92,28 @@ class _Choices(NamedTuple):
 def _of_one_size(weights: NDArray[np.floating[Any]]) -> Ints:
     """Arborescences of graphs (g, n, n) without padding. Shape (g, n).
 
-    In every graph a path grows backwards along the best edges. When it meets itself, the cycle is
-    contracted: it lies at the path's end, so that contracted words have neighbouring places there.
+    In every graph, a path grows backwards along the best edges. When it meets itself, the cycle is
+    contracted. A cycle lies at the path's end, so contracted words have neighbouring places.
     """
     g, n, _ = weights.shape
     edges = _edges(weights)
-    targets = np.empty(edges.shape, dtype=np.int32)  # of the edge that stands for contracted ones
+    targets = np.empty(edges.shape, dtype=np.int32)  # ends of the edges into contracted words
     targets[:] = np.arange(n)[:, None]
     rows, row_targets = edges.reshape(g * n, n + 1), targets.reshape(g * n, n + 1)
     every = np.arange(g)
     place = np.full((g, n), -1)  # of each word on the path
     word = np.zeros((g, n), dtype=np.int64)  # the word at each place
-    before = np.zeros((g, n), dtype=np.int64)  # where what precedes a place's word begins
+    before = np.zeros((g, n), dtype=np.int64)  # start of the element before each place
     place[:, 0] = 0
     first, end = np.zeros(g, dtype=np.int64), np.ones(g, dtype=np.int64)  # the path's last element
-    source = np.zeros(g, dtype=np.int64)  # of the best edge into it, once that is known
+    source = np.zeros(g, dtype=np.int64)  # start of the best edge into it, once known
     choices = []
     for _ in range(2 * n - 2):  # each adds a word to the path, or contracts its last two elements
         choosing = np.flatnonzero(place[every, source] >= first)
         row = choosing * n + word[choosing, first[choosing]]
         into = rows[row]
         best = into[:, :n].argmax(1)
-        # What another edge into these words would lose is all that counts once they are contracted.
+        # Once these words are contracted, an edge into them counts by its loss against the best.
         rows[row] = into - np.take_along_axis(into, best[:, None], axis=1)
         source[choosing] = best
         choices.append(
@@ -141,10 +141,10 @@ def _of_one_size(weights: NDArray[np.floating[Any]]) -> Ints:
 
 
 def _edges(weights: NDArray[np.floating[Any]]) -> Floats:
-    """The edges into each word, and last that from a virtual root. Shape (g, n, n + 1).
+    """The edges into each word; the last one comes from a virtual root. Shape (g, n, n + 1).
 
     Raises:
-        ValueError: the weight of one between two words is not finite.
+        ValueError: a weight between two words is not finite.
     """
     g, n, _ = weights.shape
     edges = np.zeros((g, n, n + 1))
@@ -157,7 +157,7 @@ def _edges(weights: NDArray[np.floating[Any]]) -> Floats:
 
 
 def _expanded(choices: list[_Choices], place: Ints, root: Ints) -> Ints:
-    """The edges that are left when cycles are opened where a later edge leads into them. (g, n)."""
+    """The edges that remain after opening cycles where a later edge enters. Shape (g, n)."""
     g, n = place.shape
     heads = np.full((g, n), LEFT_OUT)
     entered = np.zeros((g, n), dtype=bool)  # by place

@@ -1,7 +1,7 @@
 """Means over items that were sampled stratum by stratum, such as the pairs of each paradigm.
 
-The paradigms of a benchmark are no sample, so that clusters are drawn within each of them (the
-stratified bootstrap; Davison & Hinkley 1997, section 3.2). Means over several share these draws.
+The paradigms of a benchmark are fixed, so clusters are drawn within each of them (stratified
+bootstrap; Davison & Hinkley 1997, section 3.2). Means over several paradigms share these draws.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from probes.statistics.significance import Spread, max_t
 from probes.statistics.sums import ratio
 
 _STRATA = 1 << 20
-"""More than there are strata: blocks of resamples have seeds of their own."""
+"""Seeds per block of resamples; more than there are strata."""
 
 
 @dataclass(frozen=True)
 class Strata:
-    """Items, what is drawn together, and from which stratum.
+    """Items with their clusters, which are drawn together, and their strata.
 
     Attributes:
-        cluster: of each item, numbered from 0. Shape (items,).
-        stratum: of each item, numbered from 0; all items of a cluster have the same. Shape
-            (items,).
+        cluster: cluster of each item, numbered from 0. Shape (items,).
+        stratum: stratum of each item, numbered from 0; one for each cluster. Shape (items,).
     """
 
     cluster: Ints
@@ -36,10 +35,10 @@ class Strata:
 
     @classmethod
     def of(cls, clusters: Sequence[str], strata: Sequence[str]) -> Strata:
-        """The same by name; if a cluster lies in several strata, there is one stratum.
+        """Make strata from names; if a cluster lies in several strata, all are merged.
 
-        Strata of fewer than `FEWEST` clusters are made one: drawn within n clusters, a mean has
-        (n - 1) / n of its variance, and none of a single one.
+        Strata of fewer than `FEWEST` clusters are merged into one. A mean drawn within n clusters
+        has only (n - 1) / n of its variance, and none if n is 1.
         """
         names = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
         places = {name: i for i, name in enumerate(dict.fromkeys(strata))}
@@ -53,20 +52,20 @@ class Strata:
         return cls(cluster, np.unique(stratum, return_inverse=True)[1])
 
     def n_clusters(self, group: Ints) -> int:
-        """How many clusters the items of a group are in."""
+        """Number of clusters of a group of items."""
         return len(np.unique(self.cluster[group]))
 
     def means(
         self, values: Floats, groups: Sequence[Ints], fewest: int = FEWEST
     ) -> Iterator[tuple[Floats, Floats]]:
-        """The means of each group of items, and in each resample. Shapes (k,) and (resamples, k).
+        """Yield means (k,) and replicates (resamples, k) of each group of items.
 
-        Replicates of a group are NaN with fewer than `fewest` clusters. The clusters of a stratum
-        are drawn alike whatever is measured, so that differences are paired.
+        Replicates of a group are NaN with fewer than `fewest` clusters. All values share the draws,
+        so that differences are paired.
 
         Args:
             values: shape (items, k).
-            groups: items by their numbers; may overlap.
+            groups: indices of items; groups may overlap.
         """
         sums = [np.zeros((RESAMPLES, values.shape[1])) for _ in groups]
         counts = [np.zeros(RESAMPLES) for _ in groups]
@@ -75,8 +74,8 @@ class Strata:
                 here = group[number[group] >= 0]
                 if len(here):
                     of = number[here]
-                    its = [np.bincount(of, column, n_clusters) for column in values[here].T]
-                    sums[i] += draws @ np.stack(its, axis=1)
+                    each = [np.bincount(of, column, n_clusters) for column in values[here].T]
+                    sums[i] += draws @ np.stack(each, axis=1)
                     counts[i] += draws @ np.bincount(of, minlength=n_clusters)
         for group, total, n in zip(groups, sums, counts, strict=True):
             found = ratio(total, n[:, None])
@@ -87,12 +86,12 @@ class Strata:
     def p_values(self, values: Floats, groups: Sequence[Ints]) -> Floats:
         """Two-sided p-values of the means of each group against 0. Shape (groups, k).
 
-        They are corrected for testing all of them; see `probes.statistics.significance.max_t`. NaN
-        where fewer than `FEWEST` clusters have a sum that is not 0: resamples that draw few of
-        these have tiny standard errors.
+        `probes.statistics.significance.max_t` corrects for testing all of them. NaN where fewer
+        than `FEWEST` clusters have a nonzero sum: resamples that draw few of these have tiny
+        standard errors.
 
         Args:
-            values, groups: as of `means`.
+            values, groups: see `means`.
         """
         means = np.stack([values[group].mean(0) for group in groups])
         influence = np.zeros((len(values), *means.shape))
@@ -120,11 +119,11 @@ class Strata:
         return found.reshape(means.shape)
 
     def _resampled(self, influence: Floats, member: Floats, again: int) -> tuple[Floats, Spread]:
-        """How much means are moved in a block of resamples, and their standard errors.
+        """Shifts of means in a block of resamples, and their standard errors.
 
         Args:
-            influence: of each item on each mean. Shape (items, groups · k).
-            member: of each item in each group, 1 in all. Shape (items, groups).
+            influence: influence of each item on each mean. Shape (items, groups · k).
+            member: weight of each item in each group; weights add up to 1. Shape (items, groups).
         """
         moved, squares = np.zeros((2, RESAMPLES, influence.shape[1]))
         own, size = np.zeros(influence.shape[1]), np.zeros((RESAMPLES, member.shape[1]))
@@ -141,8 +140,8 @@ class Strata:
         return moved.T, Spread(np.sqrt(own), np.sqrt(squares).T)
 
     def _strata(self, again: int = 0) -> Iterator[tuple[Ints, int, Floats]]:
-        """Of each stratum, the number of each item's cluster, -1 of others; clusters; and draws."""
-        for stratum in np.unique(self.stratum).tolist():  # of some items only, not every number
+        """Yield each stratum: cluster of each item (-1 if outside), number of clusters, draws."""
+        for stratum in np.unique(self.stratum).tolist():  # a part of the items may lack some
             own = self.stratum == stratum
             distinct, place = np.unique(self.cluster[own], return_inverse=True)
             number = np.full(len(own), -1)

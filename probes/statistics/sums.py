@@ -22,29 +22,29 @@ def ratio(numerator: NDArray[Any], denominator: NDArray[Any], otherwise: float =
 
 
 def sparse(content: Any, shape: tuple[int, int] | None = None) -> csr_array:
-    """A sparse matrix from a dense one, or from values and their places; equal places add up."""
-    # Imported here, since it is slow and a run that computes nothing does not need it.
+    """A sparse matrix from a dense one, or from values and places; equal places add up."""
+    # This import is slow, and a run that computes nothing does not need it.
     from scipy.sparse import csr_array
 
     return csr_array(content, shape=shape)
 
 
 def beside(blocks: Sequence[csr_array]) -> csr_array:
-    """Sparse matrices of as many rows, side by side."""
+    """Join sparse matrices with the same number of rows side by side."""
     from scipy.sparse import hstack
 
     return hstack(blocks, format="csr")
 
 
 Rows = NDArray[np.floating[Any]]
-"""Vectors, one a row, mostly in float32. Shape (n, H)."""
+"""One vector per row, mostly in float32. Shape (n, H)."""
 
 _BLOCK = 4096
-"""Rows at once."""
+"""Rows processed at once."""
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """All rows, a block after the other."""
+    """Yield blocks that cover n rows."""
     for start in range(0, n, _BLOCK):
         yield slice(start, min(start + _BLOCK, n))
 
@@ -60,7 +60,7 @@ def group_sums(rows: Rows, group: Ints, n_groups: int) -> Floats:
 
 
 def centred(rows: Rows) -> Rows:
-    """The rows less their mean."""
+    """The rows minus their mean."""
     found: Rows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
     return found
 

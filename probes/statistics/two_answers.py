@@ -1,4 +1,4 @@
-"""Two sets of answers to the same questions of two classes, which count alike."""
+"""Comparison of two sets of answers to the same questions; both classes count alike."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def fitted_threshold(log_odds: Floats, positive: NDArray[np.bool_]) -> float:
-    """The threshold at which both classes are recognised equally often, or nearly so.
+    """The threshold at which both classes are recognised about equally often.
 
-    It is 0, or lies halfway between two neighbouring log-odds; of several, it is the nearest to 0.
-    The greatest balanced accuracy would be reached by chance at any place where nothing is known,
-    also where nearly all answers are the same.
+    It is 0 or lies halfway between two neighbouring log-odds; ties go to the one nearest to 0. We
+    do not maximise balanced accuracy: without any signal, its maximum lies anywhere by chance, even
+    where nearly all answers are the same.
 
     Args:
-        log_odds: of the first class. Shape (n,).
-        positive: which examples are of that class; there are some of either. Shape (n,).
+        log_odds: log-odds of the first class. Shape (n,).
+        positive: True for examples of the first class; both classes occur. Shape (n,).
     """
     values = np.unique(log_odds)
     tried = np.concatenate([[0.0], (values[1:] + values[:-1]) / 2])
@@ -42,12 +42,12 @@ def fitted_threshold(log_odds: Floats, positive: NDArray[np.bool_]) -> float:
 
 @dataclass(frozen=True)
 class TwoAnswers:
-    """How right two are on the same examples; every number is a mean over both classes.
+    """Right and wrong answers of two systems; every number is a mean over both classes.
 
     Attributes:
         one, other: 1 for a right answer, 0 for a wrong one. Each (n,).
-        positive: which examples are of the first class. Shape (n,).
-        cluster: of each example. Shape (n,).
+        positive: True for examples of the first class. Shape (n,).
+        cluster: cluster of each example. Shape (n,).
     """
 
     one: Floats
@@ -78,12 +78,12 @@ class TwoAnswers:
 
 
 def found(sums: Floats) -> Mapping[str, Floats]:
-    """Numbers that follow from sums (…, 8), by name; each (…).
+    """Numbers computed from sums (…, 8), by name; each (…).
 
     `one` and `other` are balanced accuracies. `kappa` is the error consistency of Geirhos et al.
-    (2020, eq. 3), stratified by class (Barlow, Lai & Azen 1991): how much more often both are right
-    or both wrong than two that are right as often in each class, but independent of each other
-    there. A preference for one class that both have does not raise it.
+    (2020, eq. 3), stratified by class (Barlow, Lai & Azen 1991). It compares how often both are
+    right or both wrong with independent answers of the same accuracy in each class. A shared
+    preference for one class does not raise it.
     """
     of_class = sums.reshape(*sums.shape[:-1], 2, 4)
     rates = ratio(of_class[..., :3], of_class[..., 3:])
@@ -103,17 +103,17 @@ def found(sums: Floats) -> Mapping[str, Floats]:
 
 
 def p_values(each: Sequence[TwoAnswers]) -> list[float | None]:
-    """Two-sided p-values of `one` less `other`, corrected for testing all; see `max_t`.
+    """Two-sided p-values of `one` minus `other`, corrected for testing all; see `max_t`.
 
     None where the two differ in fewer than `FEWEST` clusters.
 
     Args:
-        each: with the same examples, and the same `other`.
+        each: comparisons with the same examples and the same `other`.
     """
     tested = [
         place
-        for place, its in enumerate(each)
-        if (its.sums[:, [0, 4]] != its.sums[:, [1, 5]]).any(1).sum() >= FEWEST
+        for place, answers in enumerate(each)
+        if (answers.sums[:, [0, 4]] != answers.sums[:, [1, 5]]).any(1).sum() >= FEWEST
     ]
     p: list[float | None] = [None] * len(each)
     if tested:

@@ -1,4 +1,4 @@
-"""Charts: functions of a long frame that return Altair charts.
+"""Charts: functions of a long frame that return Vega-Lite specifications.
 
 A page, a notebook and a paper show the same chart in different looks. Columns have fixed names, and
 what users have named (models, words, labels) stands in the data alone: Vega would read it as an
@@ -17,17 +17,33 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
 from probes.common.arrays import Floats
 from probes.extraction.model_names import pretrained_name
 from probes.records.values import span_of
-from probes.tables.colours import COLOURS, colours_of, distinct
+from probes.tables.colours import COLOURS, colours_of, distinct, of_models
 
 Chart = Any
-"""A chart of Altair, whose kinds share no class that has what all of them have."""
+"""A `Spec`, or a chart of Altair that a plug-in has made."""
+
+
+class Spec(dict[str, Any]):
+    """A Vega-Lite specification, which a notebook shows as a chart.
+
+    `altair.Chart.from_dict` makes a chart of it that can be changed.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification, as charts of Altair give theirs."""
+        return self
+
+    def _repr_mimebundle_(self, *args: Any, **more: Any) -> Any:
+        import altair
+
+        return altair.Chart.from_dict(self)._repr_mimebundle_(*args, **more)
+
 
 MARKS = {
     "best on dev": "M0,-1L.24,-.31L.95,-.31L.38,.12L.59,.81L0,.4L-.59,.81L-.38,.12L-.95,-.31"
@@ -75,7 +91,7 @@ class Look:
     models: tuple[str, ...] = ()
 
     def columns(self, panels: int, least: float = 15) -> int:
-        """How many panels stand beside each other, each at least `least` letters wide."""
+        """Number of panels beside each other, each at least `least` letters wide."""
         return max(1, min(panels, int(self.width // (least * self.text))))
 
     def panel(self, columns: int, beside: float = 5) -> float:
@@ -131,84 +147,106 @@ PAGE = Look(
 # Parts of charts.
 
 
-def rows(frame: pd.DataFrame) -> alt.InlineData:
+def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """A frame as data; numbers that JSON does not have become null."""
     plain = frame.round(6).replace([math.inf, -math.inf], None).astype(object)
-    values: Any = plain.where(plain.notna(), None).to_dict("records")
-    # A tuple is not copied whenever a chart is changed, as a list would be.
-    return alt.InlineData(values=tuple(values))
+    kept: Any = plain.where(plain.notna(), None)
+    found: list[dict[str, Any]] = kept.to_dict("records")
+    return found
 
 
-def titled(chart: Chart, title: str, look: Look, below: str = "") -> Chart:
+def _of(column: str, kind: str = "nominal", **more: Any) -> dict[str, Any]:
+    """A column that a channel of marks shows."""
+    return {"field": column, "type": kind, **more}
+
+
+def _number(column: str, **more: Any) -> dict[str, Any]:
+    return _of(column, "quantitative", **more)
+
+
+def _layer(
+    mark: str, encoding: Mapping[str, Any], keep: Any = None, **style: Any
+) -> dict[str, Any]:
+    """Marks of one kind.
+
+    Args:
+        encoding: by channel, what it shows.
+        keep: which rows have a mark, if not all.
+    """
+    kept = {} if keep is None else {"transform": [{"filter": keep}]}
+    return {**kept, "mark": {"type": mark, **style}, "encoding": dict(encoding)}
+
+
+def titled(chart: dict[str, Any], title: str, look: Look, below: str = "") -> Spec:
     """The chart with its title, in lines of about the look's width, and what stands below it."""
     width = max(20, int(look.width / (0.5 * look.text)))
     lines = textwrap.wrap(title, width) if look.titled else []
     lines += below.split("\n") if below else []
-    return chart.properties(title=alt.Title(lines, anchor="middle")) if lines else chart
+    return Spec(chart, title={"text": lines, "anchor": "middle"}) if lines else Spec(chart)
 
 
-def legend(names: Iterable[str], look: Look, **more: Any) -> alt.Legend:
+def legend(names: Iterable[str], look: Look, **more: Any) -> dict[str, Any]:
     """A legend below the chart, in as many columns as will fit by the number of letters."""
     longest = max(map(len, names), default=0)
     columns = max(1, int(look.width / (look.text * (3 + 0.55 * longest))))
-    return alt.Legend(orient="bottom", columns=columns, title=None, **more)
+    return {"orient": "bottom", "columns": columns, "title": None, **more}
 
 
-STROKES: Any = {"symbolType": "stroke", "symbolSize": 120, "symbolStrokeWidth": 1.5}
-"""Lines in legends."""
-
-
-def _by(column: str) -> alt.EncodingSortField:
+def _by(column: str) -> dict[str, str]:
     """An order by numbers, since a list of names would become an expression."""
-    return alt.EncodingSortField(column, op="min")
+    return {"field": column, "op": "min"}
 
 
 def in_panels(
-    panel: Chart, frame: pd.DataFrame, look: Look, columns: int, title: str, **scales: Any
-) -> Chart:
+    panel: dict[str, Any], frame: pd.DataFrame, look: Look, columns: int, title: str, **scales: Any
+) -> Spec:
     """The chart, or one beside the other for each place in the column `panel`.
 
     Args:
         scales: which of the panels' scales are "shared" or "independent".
     """
     every = list(frame["panel"].unique())
+    data = {"data": {"name": "rows"}}
     if len(every) < 2:
-        return titled(panel.properties(data=rows(frame)), title, look, "".join(every))
-    data = rows(frame.assign(place=frame["panel"].map(every.index)))
-    facet = alt.Facet("panel:N", title=None, sort=_by("place"))
-    drawn = panel.facet(facet=facet, columns=columns, data=data)
-    drawn = drawn.resolve_scale(**scales).resolve_axis(x="independent", y="independent")
-    return titled(drawn, title, look)
+        return titled({**panel, **data, "datasets": {"rows": rows(frame)}}, title, look, *every)
+    placed = frame.assign(place=frame["panel"].map(every.index))
+    facets = {
+        **data,
+        "datasets": {"rows": rows(placed)},
+        "facet": _of("panel", title=None, sort=_by("place")),
+        "columns": columns,
+        "spec": panel,
+        "resolve": {"scale": scales, "axis": {"x": "independent", "y": "independent"}},
+    }
+    return titled(facets, title, look)
 
 
 def _has_marks(frame: pd.DataFrame) -> bool:
     return "mark" in frame and bool(frame["mark"].isin([*MARKS]).any())
 
 
-def _marks(frame: pd.DataFrame, look: Look) -> alt.Shape:
+def _marks(frame: pd.DataFrame, look: Look) -> dict[str, Any]:
     """Shapes of the marks that occur; the legend says what they mean."""
     used = [mark for mark in MARKS if mark in set(frame["mark"])]
-    scale = alt.Scale(domain=used, range=[MARKS[mark] for mark in used])
+    scale = {"domain": used, "range": [MARKS[mark] for mark in used]}
     symbols = legend(used, look, symbolStrokeColor=look.soft, symbolFillColor="transparent")
-    return alt.Shape("mark:N", scale=scale, legend=symbols)
+    return _of("mark", scale=scale, legend=symbols)
 
 
-_MARKED = alt.FieldOneOfPredicate("mark", [*MARKS])
+_MARKED = {"field": "mark", "oneOf": [*MARKS]}
 
 
-def series(names: Sequence[str], look: Look) -> tuple[alt.Scale, alt.Scale]:
-    """Colours and dashes of models: random twins are dotted, in their model's colour.
+def series(names: Sequence[str], look: Look) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Scales of the colours and dashes of models: random twins are dotted in their model's colour.
 
     Lines of other things have colours of their own; of many, shades that have an order.
     """
-    every = look.models if {*names} <= {*look.models} else names
-    colours = distinct(dict.fromkeys(map(pretrained_name, every)))
-    given = (
-        [colours[pretrained_name(name)] for name in names],
-        [SOLID if pretrained_name(name) == name else DOTTED for name in names],
+    colours = of_models(look.models if {*names} <= {*look.models} else names)
+    dashes = [SOLID if pretrained_name(name) == name else DOTTED for name in names]
+    return (
+        {"domain": [*names], "range": [colours[name] for name in names]},
+        {"domain": [*names], "range": dashes},
     )
-    own, dashes = (alt.Scale(domain=[*names], range=each) for each in given)
-    return own, dashes
 
 
 def lines(
@@ -221,7 +259,7 @@ def lines(
     log: bool = False,
     by: str = "model",
     one_scale: bool = False,
-) -> Chart:
+) -> Spec:
     """Curves with their 95 % bands; a single number has a bar instead.
 
     Args:
@@ -239,81 +277,85 @@ def lines(
     colours, dashes = series(names, look)
     columns = look.columns(frame["panel"].nunique())
     width = look.panel(columns, 5 if y else 3.6)
-    key: dict[str, Any] = {"legend": None}
-    if len(names) > 1 or any(names):
-        key["legend"] = legend(
+    key = (
+        legend(
             names,
             look,
             symbolType="stroke",
             symbolSize=15 * look.text,
             symbolStrokeWidth=look.text / 5,
         )
-    across = alt.Chart().encode(
-        color=alt.Color(f"{by}:N", scale=colours, **key), detail=["model:N", "line:N"]
+        if len(names) > 1 or any(names)
+        else None
     )
-    base = across.encode(x=_positions(shown["x"], x, width, look, log=log))
-    height = min(0.75 * width, 16 * look.text)
-    values = alt.Scale(zero=False, nice=False, padding=4)
-    up = alt.Y("value:Q", scale=values, title=textwrap.wrap(y, 24), axis=alt.Axis(tickCount=5))
-    kept = base.transform_filter("isValid(datum.value)")
-    of_levels = {"color": alt.value(look.soft)} if "name" in frame else {}
+    across = {"color": _of(by, scale=colours, legend=key), "detail": [_of("model"), _of("line")]}
+    base = {**across, "x": _positions(shown["x"], x, width, look, log=log)}
+    values = {"zero": False, "nice": False, "padding": 4}
+    up = _number("value", scale=values, title=textwrap.wrap(y, 24), axis={"tickCount": 5})
+    dashed = _of(by, scale=dashes, legend=key)
+    ends = {**base, "y": _number("low"), "y2": {"field": "high"}}
+    level = {**across, "y": _number("level")}
+    if named := "name" in frame:
+        level["color"] = {"value": look.soft}
+    known = "isValid(datum.value)"
     parts = [
-        across.transform_filter("isValid(datum.level)")
-        .mark_rule(strokeDash=DASHED)
-        .encode(y=alt.Y("level:Q"), **of_levels),
-        kept.transform_filter("isValid(datum.low) && !datum.alone")
-        .mark_area(opacity=0.18)
-        .encode(y=alt.Y("low:Q"), y2="high:Q"),
-        kept.transform_filter("isValid(datum.low) && datum.alone")
-        .mark_rule()
-        .encode(y=alt.Y("low:Q"), y2="high:Q"),
-        kept.mark_line().encode(y=up, strokeDash=alt.StrokeDash(f"{by}:N", scale=dashes, **key)),
-        kept.mark_point(filled=True).encode(y=up),
+        _layer("rule", level, "isValid(datum.level)", strokeDash=DASHED),
+        _layer("area", ends, f"{known} && isValid(datum.low) && !datum.alone", opacity=0.18),
+        _layer("rule", ends, f"{known} && isValid(datum.low) && datum.alone"),
+        _layer("line", {**base, "y": up, "strokeDash": dashed}, known),
+        _layer("point", {**base, "y": up}, known, filled=True),
     ]
     if _has_marks(frame):
-        marked = kept.transform_filter(_MARKED).mark_point(size=4 * look.text)
-        parts.append(marked.encode(y=up, shape=_marks(frame, look)))
-    if "name" in frame:
-        named = base.transform_filter("isValid(datum.name)").mark_text(
-            align="right", baseline="bottom"
+        marked = {**base, "y": up, "shape": _marks(frame, look)}
+        parts.append(_layer("point", marked, {"and": [known, _MARKED]}, size=4 * look.text))
+    if named:
+        at_end = {**level, "x": {"value": "width"}, "text": _of("name")}
+        parts.append(
+            _layer("text", at_end, "isValid(datum.name)", align="right", baseline="bottom")
         )
-        at = {"x": alt.XValue("width"), "y": alt.Y("level:Q"), "text": alt.Text("name:N")}
-        parts.append(named.encode(**at, **of_levels))
     if look.hover:
         lines = ["line"] if shown["line"].any() else []
         tips = [*_tips("model", *lines, x=x), *_numbers(frame)]
-        parts.append(kept.mark_point(size=400, opacity=0).encode(y=up, tooltip=tips))
-    drawn = alt.layer(*parts).properties(width=width, height=height)
+        parts.append(
+            _layer("point", {**base, "y": up, "tooltip": tips}, known, size=400, opacity=0)
+        )
+    drawn = {"layer": parts, "width": width, "height": min(0.75 * width, 16 * look.text)}
     return in_panels(drawn, frame, look, columns, title, y="shared" if one_scale else "independent")
 
 
 def _alone(frame: pd.DataFrame) -> pd.Series:
-    """Whether a row is the only one of its curve."""
+    """True for rows that are the only one of their curve."""
     each = frame.groupby(["panel", "model", "line"], dropna=False)["value"]
     return each.transform("count").eq(1)
 
 
-def _positions(values: pd.Series, title: str, width: float, look: Look, *, log: bool) -> alt.X:
+def _positions(
+    values: pd.Series, title: str, width: float, look: Look, *, log: bool
+) -> dict[str, Any]:
     """The axis of x, with a tick at each number that there is, as far as they fit."""
     known = sorted(values.dropna().unique())
     step = max(1, math.ceil(len(known) * 2.5 * look.text / width)) if not log else 1
     form = ".2~s" if values.max() >= 1e5 else ",d"
-    shown = [float(x) for x in known[::step]]
-    ticks = alt.Axis(values=shown, format=form, labelOverlap="greedy", labelSeparation=3)
-    kind: Any = {"type": "log", "base": 2} if log else {"zero": False}
-    return alt.X("x:Q", title=title, axis=ticks, scale=alt.Scale(nice=False, padding=5, **kind))
+    ticks = {
+        "values": [float(x) for x in known[::step]],
+        "format": form,
+        "labelOverlap": "greedy",
+        "labelSeparation": 3,
+    }
+    kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}
+    return _number("x", title=title, axis=ticks, scale={"nice": False, "padding": 5, **kind})
 
 
-def _tips(*columns: str, **titles: str) -> list[alt.Tooltip]:
+def _tips(*columns: str, **titles: str) -> list[dict[str, Any]]:
     """Tooltips of columns, and of further ones by other titles, which are the suite's own."""
     known = {**dict(zip(columns, columns, strict=True)), **titles}
-    return [alt.Tooltip(f"{column}:N", title=title) for column, title in known.items()]
+    return [_of(column, title=title) for column, title in known.items()]
 
 
-def _numbers(frame: pd.DataFrame) -> list[alt.Tooltip]:
+def _numbers(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Tooltips of a value and its interval, with as many digits as it takes to tell them apart."""
     form = ".1f" if frame["value"].abs().max() > 10 else ".3f"
-    return [alt.Tooltip(f"{x}:Q", format=form) for x in ("value", "low", "high")]
+    return [_number(x, format=form) for x in ("value", "low", "high")]
 
 
 def heat_map(
@@ -327,7 +369,7 @@ def heat_map(
     low: float | None = None,
     high: float | None = None,
     scheme: Any = "viridis",
-) -> Chart:
+) -> Spec:
     """Numbers as colours, the first row at the bottom: names in their order, then whole numbers.
 
     Args:
@@ -357,40 +399,47 @@ def heat_map(
     # Text is white on dark colours: the lower ones of viridis, both ends of a diverging scheme.
     middle = ends[0] + 0.6 * (ends[1] - ends[0])
     dark = f"abs(datum.value) > {0.6 * ends[1]}" if diverging else f"datum.value < {middle}"
-    ink = alt.condition(f"isValid(datum.value) && {dark}", alt.value("white"), alt.value("black"))
-    colour = alt.Color(
-        "value:Q",
+    ink = {"condition": {"test": f"isValid(datum.value) && {dark}", "value": "white"},
+           "value": "black"}  # fmt: skip
+    colour = _number(
+        "value",
         title=textwrap.wrap(bar, 60),
-        scale=alt.Scale(scheme=scheme, domain=ends, reverse=diverging, clamp=True),
-        legend=alt.Legend(
-            orient="bottom", gradientLength=20 * look.text, tickCount=5, direction="horizontal"
-        ),
+        scale={"scheme": scheme, "domain": [*ends], "reverse": diverging, "clamp": True},
+        legend={
+            "orient": "bottom",
+            "gradientLength": 20 * look.text,
+            "tickCount": 5,
+            "direction": "horizontal",
+        },
     )
-    base = alt.Chart().encode(
-        x=_names("column", alt.X, [*heads.values()], across, step, look),
-        y=_names("row", alt.Y, upright, down, tall, look),
-    )
-    cells: dict[str, Any] = {"stroke": "white", "strokeWidth": 0.5}
-    tips: dict[str, Any] = {}
+    base = {
+        "x": _names("column", [*heads.values()], across, step, look),
+        "y": _names("row", upright, down, tall, look),
+    }
+    style: dict[str, Any] = {"stroke": "white", "strokeWidth": 0.5}
+    cells: dict[str, Any] = {**base, "color": colour}
     if look.hover and "said" in frame:
-        cells["tooltip"] = alt.ExprRef("datum.said")
+        style["tooltip"] = {"expr": "datum.said"}
     elif look.hover:
-        tips["tooltip"] = [*_tips("panel", row=down, column=across), "text:N"]
-    parts = [base.mark_rect(**cells).encode(color=colour, **tips)]
+        cells["tooltip"] = [*_tips("panel", row=down, column=across), _of("text")]
+    parts = [_layer("rect", cells, **style)]
     longest = frame["text"].astype(str).str.len().max()
     beside = min(look.text, 0.3 * step) if marked else 0
     size = min(0.9 * look.text, tall / 1.2, (step - beside - 2) / (0.56 * max(longest, 1)))
     if size >= 0.5 * look.text:
-        text = base.mark_text(fontSize=size, xOffset=-beside / 2)
-        parts.append(text.encode(text="text:N", color=ink))
+        text = {**base, "text": _of("text"), "color": ink}
+        parts.append(_layer("text", text, fontSize=size, xOffset=-beside / 2))
     if marked:
-        shape = base.transform_filter(_MARKED).mark_point(
-            size=3 * beside**2 / look.text, xOffset=(step - beside) / 2 - 1
-        )
-        parts.append(shape.encode(shape=_marks(frame, look), stroke=ink))
-    drawn = alt.layer(*parts).properties(width=alt.Step(step), height=alt.Step(tall))
-    apart = {"x": "independent", "y": "independent"}
-    return in_panels(drawn, frame, look, columns, title, **apart)
+        shape = {**base, "shape": _marks(frame, look), "stroke": ink}
+        across_cell = (step - beside) / 2 - 1
+        size = 3 * beside**2 / look.text
+        parts.append(_layer("point", shape, _MARKED, size=size, xOffset=across_cell))
+    drawn = {"layer": parts, "width": {"step": step}, "height": {"step": tall}}
+    shapes = frame.groupby("panel")[["column", "row"]].nunique().drop_duplicates()
+    if len(shapes) == 1:  # Vega-Lite warns of steps in panels, which only other shapes need
+        across_all, down_all = shapes.to_numpy()[0].tolist()
+        drawn |= {"width": step * across_all, "height": tall * down_all}
+    return in_panels(drawn, frame, look, columns, title, x="independent", y="independent")
 
 
 def _heads(names: Sequence[str], step: float, look: Look) -> dict[str, str]:
@@ -421,14 +470,17 @@ def _beside(names: Iterable[str]) -> float:
     return 2.5 + 0.52 * min(max(map(len, names), default=0), 40)
 
 
-def _names(column: str, kind: Any, names: list[str], title: str, step: float, look: Look) -> Any:
+def _names(column: str, names: list[str], title: str, step: float, look: Look) -> dict[str, Any]:
     """An axis of names, in the order of the numbers in the column `<column>_at`."""
     longest = max((len(line) for name in names for line in name.split("\n")), default=1)
-    turned = kind is alt.X and 0.52 * look.text * longest > step
-    axis = alt.Axis(
-        labelAngle=-90 if turned else 0, labelOverlap="greedy", ticks=False, domain=False
-    )
-    return kind(f"{column}:N", sort=_by(f"{column}_at"), title=title or None, axis=axis)
+    turned = column == "column" and 0.52 * look.text * longest > step
+    axis = {
+        "labelAngle": -90 if turned else 0,
+        "labelOverlap": "greedy",
+        "ticks": False,
+        "domain": False,
+    }
+    return _of(column, sort=_by(f"{column}_at"), title=title or None, axis=axis)
 
 
 def _placed(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
@@ -445,7 +497,7 @@ def _placed(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
 
 def points(
     frame: pd.DataFrame, look: Look, *, across: str, title: str = "", longest: float
-) -> Chart:
+) -> Spec:
     """Numbers with their intervals, a line of marks for each name and model.
 
     Args:
@@ -456,38 +508,42 @@ def points(
     order, models = list(dict.fromkeys(frame["name"])), list(dict.fromkeys(frame["model"]))
     kinds = list(dict.fromkeys(frame["kind"]))
     colours, dashes = series(models, look)
-    scale = alt.Scale(domain=[0, longest], nice=False, clamp=True)
     frame = frame.assign(value=frame["value"].astype(float), place=frame["model"].map(models.index))
-    base = alt.Chart(rows(frame)).encode(
-        y=alt.Y("name:N", title=None, scale=alt.Scale(domain=order, paddingInner=0.3)),
-        yOffset=alt.YOffset("place:O", sort="ascending"),
-        color=alt.Color("model:N", scale=colours, legend=legend(models, look)),
-    )
-    x = alt.X("value:Q", scale=scale, title=across, axis=alt.Axis(format="d", tickMinStep=1))
-    shapes = alt.Scale(domain=kinds, range=["circle", "diamond", "square"][: len(kinds)])
-    shape = alt.Shape("kind:N", scale=shapes, legend=legend(kinds, look))
-    tips = [*_tips("name", "model", "kind"), *_numbers(frame)]
-    drawn = [
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=look.text / 6)
-        .encode(
-            x=alt.X("low:Q", scale=scale, title=across),
-            x2="high:Q",
-            strokeDash=alt.StrokeDash("model:N", scale=dashes, legend=legend(models, look)),
-        ),
-        base.mark_point(size=3 * look.text, strokeWidth=look.text / 6).encode(
-            x=x, shape=shape, **({"tooltip": tips} if look.hover else {})
-        ),
-        base.transform_filter("!isValid(datum.value)")
-        .mark_text(align="right", baseline="middle")
-        .encode(x=alt.XValue("width"), text="text:N"),
-    ]
-    height = alt.Step(1.4 * look.text, **{"for": "offset"})
-    return titled(
-        alt.layer(*drawn).properties(width=look.panel(1, _beside(order)), height=height),
-        title,
-        look,
-    )
+    key = legend(models, look)
+    base = {
+        "y": _of("name", title=None, scale={"domain": order, "paddingInner": 0.3}),
+        "yOffset": _of("place", "ordinal", sort="ascending"),
+        "color": _of("model", scale=colours, legend=key),
+    }
+    along = {"scale": {"domain": [0, longest], "nice": False, "clamp": True}, "title": across}
+    ends = {
+        **base,
+        "x": _number("low", **along),
+        "x2": {"field": "high"},
+        "strokeDash": _of("model", scale=dashes, legend=key),
+    }
+    shapes = {"domain": kinds, "range": ["circle", "diamond", "square"][: len(kinds)]}
+    marks: dict[str, Any] = {
+        **base,
+        "x": _number("value", axis={"format": "d", "tickMinStep": 1}, **along),
+        "shape": _of("kind", scale=shapes, legend=legend(kinds, look)),
+    }
+    if look.hover:
+        marks["tooltip"] = [*_tips("name", "model", "kind"), *_numbers(frame)]
+    said = {**base, "x": {"value": "width"}, "text": _of("text")}
+    thick = look.text / 6
+    drawn = {
+        "data": {"name": "rows"},
+        "datasets": {"rows": rows(frame)},
+        "layer": [
+            _layer("rule", ends, "isValid(datum.low)", strokeWidth=thick),
+            _layer("point", marks, size=3 * look.text, strokeWidth=thick),
+            _layer("text", said, "!isValid(datum.value)", align="right", baseline="middle"),
+        ],
+        "width": look.panel(1, _beside(order)),
+        "height": {"step": 1.4 * look.text, "for": "offset"},
+    }
+    return titled(drawn, title, look)
 
 
 def pictures(
@@ -498,7 +554,7 @@ def pictures(
     across: str,
     kinds: Mapping[str, str],
     title: str = "",
-) -> Chart:
+) -> Spec:
     """Small pictures in rows and columns, the first row at the bottom.
 
     Args:
@@ -515,42 +571,37 @@ def pictures(
     every = [*kinds, *(x for x in dict.fromkeys(frame["kind"]) if x not in kinds)]
     used = [kind for kind in every if kind in set(frame["kind"])]
     colours = distinct(every)
-    named = alt.Scale(domain=used, range=[colours[kind] for kind in used])
-    base = alt.Chart().encode(
-        x=_names("column", alt.X, along, across, step, look),
-        y=_names("row", alt.Y, upright, down, step, look),
+    named = {"domain": used, "range": [colours[kind] for kind in used]}
+    base = {
+        "x": _names("column", along, across, step, look),
+        "y": _names("row", upright, down, step, look),
+    }
+    maps: dict[str, Any] = {**base, "url": _of("url")}
+    if look.hover:
+        maps["tooltip"] = _tips("panel", "kind", row=down, column=across)
+    frames = {**base, "stroke": _of("kind", scale=named, legend=legend(used, look))}
+    bar = _number(
+        "least",
+        title="square-root scale",
+        scale={"scheme": "viridis", "type": "sqrt", "domain": [0, 1]},
+        legend={"orient": "bottom", "direction": "horizontal", "tickCount": 4},
     )
     inner = 0.82 * step
+    corner = {"xOffset": inner / 2 - 1, "yOffset": 1 - inner / 2}
     parts = [
-        base.mark_image(width=inner, height=inner, smooth=False, aspect=False).encode(
-            url="url:N", **({"tooltip": _tips("panel", "kind", row=down, column=across)}
-                            if look.hover else {})
-        ),
-        base.mark_point(shape="square", size=inner**2, strokeWidth=step / 20).encode(
-            stroke=alt.Stroke("kind:N", scale=named, legend=legend(used, look))
-        ),
-        base.mark_text(
-            align="right", baseline="top", color="white", fontSize=min(0.35 * step, look.text),
-            xOffset=inner / 2 - 1, yOffset=1 - inner / 2,
-        ).encode(text="sign:N"),
+        _layer("image", maps, width=inner, height=inner, smooth=False, aspect=False),
+        _layer("point", frames, shape="square", size=inner**2, strokeWidth=step / 20),
+        _layer("text", {**base, "text": _of("sign")}, align="right", baseline="top",
+               color="white", fontSize=min(0.35 * step, look.text), **corner),
         # Nothing is seen of it but its bar of colours.
-        base.mark_point(opacity=0, size=0).encode(
-            color=alt.Color(
-                "least:Q",
-                title="square-root scale",
-                scale=alt.Scale(scheme="viridis", type="sqrt", domain=[0, 1]),
-                legend=alt.Legend(orient="bottom", direction="horizontal", tickCount=4),
-            )
-        ),
+        _layer("point", {**base, "color": bar}, opacity=0, size=0),
     ]  # fmt: skip
     # Vega-Lite cannot give pictures in panels a step.
-    size = {"width": step * len(along), "height": step * len(upright)}
-    drawn = alt.layer(*parts).properties(**size)
-    apart = {"x": "independent", "y": "independent"}
-    return in_panels(drawn, frame, look, columns, title, **apart)
+    drawn = {"layer": parts, "width": step * len(along), "height": step * len(upright)}
+    return in_panels(drawn, frame, look, columns, title, x="independent", y="independent")
 
 
-def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = "") -> Chart:
+def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = "") -> Spec:
     """Edges between the words of a sentence as arcs, above or below them.
 
     A long sentence is wider than the look.
@@ -585,24 +636,35 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = 
             up = size + step * level * math.sin(angle)
             place = middle - half * math.cos(angle), -up if below else up
             drawn.append((number, i, *place, kind))
-    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, ends[-1]]))
-    y = alt.Y("y:Q", axis=None, scale=alt.Scale(nice=False))
+    at = {
+        "x": _number("x", axis=None, scale={"domain": [0, ends[-1]]}),
+        "y": _number("y", axis=None, scale={"nice": False}),
+    }
     kinds = [kind for kind in EDGES if kind in set(edges["kind"])]
-    colours = alt.Scale(domain=kinds, range=[EDGES[kind][0] for kind in kinds])
-    dashes = alt.Scale(domain=kinds, range=[EDGES[kind][1] for kind in kinds])
-    key = legend(kinds, look, **STROKES)
-    curves = alt.Chart(rows(pd.DataFrame(drawn, columns=["edge", "i", "x", "y", "kind"])))
-    texts = alt.Chart(rows(pd.DataFrame({"x": centres, "y": 0.0, "word": words})))
-    layers = [
-        curves.mark_line(strokeWidth=size / 8).encode(
-            x, y, detail="edge:N", order="i:Q",
-            color=alt.Color("kind:N", scale=colours, legend=key),
-            strokeDash=alt.StrokeDash("kind:N", scale=dashes, legend=key),
-        ),
-        texts.mark_text(baseline="middle", fontSize=size).encode(x, y, text="word:N"),
-    ]  # fmt: skip
+    colours, dashes = ([EDGES[kind][i] for kind in kinds] for i in (0, 1))
+    key = legend(kinds, look, symbolType="stroke", symbolSize=120, symbolStrokeWidth=1.5)
+    curves = {
+        **at,
+        "detail": _of("edge"),
+        "order": _number("i"),
+        "color": _of("kind", scale={"domain": kinds, "range": colours}, legend=key),
+        "strokeDash": _of("kind", scale={"domain": kinds, "range": dashes}, legend=key),
+    }
+    texts = {**at, "text": _of("word")}
     tall = 2 * size + sum(step * level for level in levels.groupby("below")["level"].max())
-    chart = alt.layer(*layers).properties(width=max(ends[-1], 20 * size), height=tall)
+    chart = {
+        "datasets": {
+            "edges": rows(pd.DataFrame(drawn, columns=["edge", "i", "x", "y", "kind"])),
+            "words": rows(pd.DataFrame({"x": centres, "y": 0.0, "word": words})),
+        },
+        "layer": [
+            {"data": {"name": "edges"}, **_layer("line", curves, strokeWidth=size / 8)},
+            {"data": {"name": "words"},
+             **_layer("text", texts, baseline="middle", fontSize=size)},
+        ],
+        "width": max(ends[-1], 20 * size),
+        "height": tall,
+    }  # fmt: skip
     return titled(chart, title, look)
 
 

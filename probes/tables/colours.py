@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
+from probes.extraction.model_names import pretrained_name
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
 """After Okabe & Ito 2008, with the light ones darkened."""
@@ -61,3 +62,10 @@ def distinct(names: Iterable[str]) -> dict[str, str]:
     every = list(names)
     colours = COLOURS if len(every) <= len(COLOURS) else shades(len(every))
     return dict(zip(every, colours, strict=False))
+
+
+def of_models(names: Iterable[str]) -> dict[str, str]:
+    """The colour of each model; a random twin has that of its model."""
+    every = list(names)
+    colours = distinct(dict.fromkeys(map(pretrained_name, every)))
+    return {name: colours[pretrained_name(name)] for name in every}

@@ -13,10 +13,10 @@ from probes.common.files import published
 from probes.tables.charts import FONTS, INCH, Chart, Look
 
 FORMATS = (".pdf", ".svg", ".png")
-"""Of figures, by the ends of their files' names."""
+"""Formats of figures, as their files' names end."""
 
 ADDRESSES = 128 << 30
-"""What a process may reserve, at the least, if it is to draw; 67 GB were measured."""
+"""Bytes of addresses that drawing may reserve; 67 GB were measured."""
 
 
 def svg(chart: Chart, look: Look) -> str:

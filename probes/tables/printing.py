@@ -270,7 +270,7 @@ DATA = {"csv": csv_text, "json": json_text}
 """Formats for programs; a function of rows."""
 
 FORMATS = ("table", "md", *DATA, "latex")
-"""What `--format` takes; "table" is the terminal's."""
+"""Choices of `--format`; "table" is the terminal's."""
 
 
 class Printer:

@@ -17,7 +17,7 @@ NOTHING = "–"
 """The text of a cell that has no value."""
 
 BARS = "▁▂▃▄▅▆▇█"
-"""Of which curves in cells consist, from the least value to the greatest."""
+"""Signs that make up curves in cells, from the least value to the greatest."""
 
 MARKS = {
     "best": ("★", "best layer on dev"),
@@ -134,7 +134,7 @@ class Table:
 
     @property
     def legend(self) -> list[str]:
-        """What the marks of a table of scores mean: a line, or none."""
+        """Meaning of the marks of a table of scores: a line, or none."""
         return legend([self])
 
     @property
@@ -170,7 +170,7 @@ class Table:
         )
 
     def with_columns(self, columns: Iterable[int]) -> Table:
-        """The same table with some of its columns."""
+        """A copy with some of the columns."""
         chosen = list(columns)
         return replace(
             self,
@@ -182,7 +182,7 @@ class Table:
 
 
 def legend(tables: Iterable[Table]) -> list[str]:
-    """What the marks in tables of scores mean, in every format: a line, or none without marks."""
+    """Meaning of the marks in tables of scores, in every format: a line, or none without marks."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells]
     if all(cell.place is None for cell in cells):
         return []

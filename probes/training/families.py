@@ -1,6 +1,6 @@
-"""The registry of probe families: how each is fitted, and what makes it.
+"""The registry of probe families, by specification.
 
-It imports no torch, so that commands which only list names stay fast.
+It does not import torch, so that commands which only list names stay fast.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from probes.training.family import ProbeFamily
 
 FamilyFactory = Callable[[ProbeSpec], "ProbeFamily"]
-"""Makes the family that a specification describes: a subclass of `ProbeFamily` whose constructor
-takes a specification, or a function."""
+"""Function from a specification to a probe family, or a subclass of `ProbeFamily` whose constructor
+takes a specification."""
 
 families: Registry[FamilyFactory] = Registry("probe family")
 
@@ -27,10 +27,10 @@ def probe_family(spec: ProbeSpec) -> Callable[[FamilyFactory], FamilyFactory]:
     """Register the decorated class or function as a probe family.
 
     Args:
-        spec: how its probes are fitted; `--probes` calls the family by `spec.family`.
+        spec: how the probes are fitted; `spec.family` is the name for `--probes`.
 
     Raises:
-        UserError: the name is not valid in a file name or taken, or an L2 strength is not positive.
+        UserError: the name is taken or invalid in a file name, or an L2 strength is not positive.
     """
     if not re.fullmatch(r"[a-z0-9_]{1,40}", spec.family):
         raise UserError(
@@ -61,7 +61,7 @@ def family_of(spec: ProbeSpec) -> ProbeFamily:
 
 
 def is_convex(spec: ProbeSpec) -> bool:
-    """Whether the family's probes converge to one optimum; torch is not imported for the suite's.
+    """Whether the family's probes converge to one optimum. Built-in families need no torch here.
 
     Raises:
         UserError: no family of that name is registered.
@@ -72,7 +72,7 @@ def is_convex(spec: ProbeSpec) -> bool:
 
 
 def may_be_convex(spec: ProbeSpec) -> bool:
-    """Whether the family of a stored result `is_convex`, or is not loaded, so that nobody knows."""
+    """Whether the family of a stored result `is_convex`; True if it is not loaded."""
     return spec.family not in families or is_convex(spec)
 
 

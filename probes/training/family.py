@@ -1,10 +1,9 @@
 """The interface of a probe family, two products for writing one, and linear and MLP probes.
 
 A family fits many probes as one tensor operation. Shapes: L layers, N examples, H features, K cells
-(draws, label sets or priors), C outputs. Features are (L, N, H): all cells of a layer read the
-same ones. Outputs are (L, K, C, N): the product runs on contiguous memory without copies, and the
-softmax along vectors of examples. A family owns its formula; it knows nothing of tasks, files or
-devices.
+(draws, label sets or priors), C outputs. Features (L, N, H) are shared by all cells of a layer.
+Outputs are (L, K, C, N), so that products need no copies and the softmax runs along contiguous
+vectors of examples. A family is a formula; it knows nothing of tasks, files or devices.
 
 Every family minimises, for each cell,
 
@@ -28,26 +27,26 @@ if TYPE_CHECKING:
     from probes.records.probe_spec import ProbeSpec
 
 Parameters = list[Tensor]
-"""Alternating weights and biases, each with leading dimensions (L, K). Weights are penalised; the
-first is (L, K, out, H), and the last bias is that of the outputs, (L, K, C)."""
+"""Alternating weights and biases, each with leading dimensions (L, K). Weights are penalised. The
+first weight is (L, K, out, H); the last bias is that of the outputs (L, K, C)."""
 
 LossGradient = Callable[[Tensor], Tensor]
-"""From outputs to the derivative of the loss by them. Both (L, K, C, N)."""
+"""From outputs to the derivative of the loss with respect to them. Both (L, K, C, N)."""
 
 
 class ProbeFamily(ABC):
     """A family of probes.
 
-    A family has to define `initial` and `outputs`. Gradients then come from autograd; a family that
+    A family must define `initial` and `outputs`. Autograd then computes gradients; a family that
     overrides `backward` trains faster.
 
     Attributes:
         convex: whether the outputs are W x + b, with one weight and one bias as parameters, so that
-            the loss is convex. A convex probe is fitted until it converges, from any start, to
-            features in other axes (`probes.training.features`).
+            the loss is convex. Convex probes are fitted until they converge, to features in their
+            principal axes (`probes.training.features`).
         closed_form: whether regressions of a convex family are solved as ridge regression.
-        logit_variances: Gaussian priors on the weights under which codes fit probes, as the
-            variance that they give a sum over all features; of convex families.
+        logit_variances: for codes of convex families, the Gaussian priors on the weights, each
+            given as the variance of a sum over all features.
     """
 
     convex: ClassVar[bool] = False
@@ -55,14 +54,14 @@ class ProbeFamily(ABC):
     logit_variances: ClassVar[tuple[float, ...]] = (0.4, 4.0, 40.0)
 
     def __init__(self, spec: ProbeSpec | None = None) -> None:
-        """Keep the specification, from which a family may take its settings."""
+        """Store the specification; a family may read settings from it."""
         self.spec = spec
 
     @abstractmethod
     def initial(
         self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int
     ) -> Parameters:
-        """Starting parameters; those of cell k depend on `seeds[k]` alone."""
+        """Starting parameters; those of cell k depend only on `seeds[k]`."""
 
     @abstractmethod
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
@@ -71,9 +70,9 @@ class ProbeFamily(ABC):
     def backward(
         self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
     ) -> Parameters:
-        """Gradients of the loss by the parameters, of their shapes.
+        """Gradients of the loss with respect to each of `parameters`.
 
-        The default is autograd's. Whoever overrides it returns tensors that share no memory.
+        The default uses autograd. An override must return tensors that share no memory.
         """
         leaves = [p.detach().requires_grad_() for p in parameters]
         with torch.enable_grad():
@@ -85,10 +84,10 @@ class ProbeFamily(ABC):
         return [g.clone(memory_format=torch.contiguous_format) for g in found]
 
     def checked_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
-        """`outputs`, with a check of the family.
+        """`outputs`, with a check that the features stay unchanged.
 
         Raises:
-            ValueError: `outputs` has written to the features.
+            ValueError: the family wrote to the features.
         """
         with self._features_unchanged(features):
             return self.outputs(parameters, features)
@@ -96,10 +95,10 @@ class ProbeFamily(ABC):
     def gradient(
         self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
     ) -> Parameters:
-        """`backward`, with a check of the family.
+        """`backward`, with a check that the features stay unchanged.
 
         Raises:
-            ValueError: the family has written to the features.
+            ValueError: the family wrote to the features.
         """
         with self._features_unchanged(features):
             return self.backward(parameters, features, loss_gradient)
@@ -126,7 +125,7 @@ def shared_input(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
-    """(L, N, H) and (L, K, C, N) → (L, K, C, H): the gradient by the weight of `shared_input`."""
+    """(L, N, H) and (L, K, C, N) → (L, K, C, H): gradient of the weight in `shared_input`."""
     n_layers, n_cells, n_outputs, n_examples = errors.shape
     tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
@@ -147,14 +146,14 @@ class Linear(ProbeFamily):
         return [torch.zeros(*cells, n_outputs, n_features), torch.zeros(*cells, n_outputs)]
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
-        """See `ProbeFamily`."""
+        """W x + b. Shape (L, K, C, N)."""
         weight, bias = parameters
         return shared_input(features, weight, bias)
 
     def backward(
         self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
     ) -> Parameters:
-        """See `ProbeFamily`."""
+        """Compute gradients without autograd."""
         errors = loss_gradient(self.outputs(parameters, features))
         return [shared_input_gradient(features, errors), errors.sum(-1)]
 
@@ -168,7 +167,7 @@ class MLP(ProbeFamily):
     def initial(
         self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int
     ) -> Parameters:
-        """Uniform in ±1/√fan-in; the same draw for every layer."""
+        """Draw from the uniform distribution over ±1/√fan-in, alike for all layers."""
         shapes = (
             (n_features, self.hidden, n_features),
             (n_features, self.hidden),
@@ -190,13 +189,13 @@ class MLP(ProbeFamily):
         ]
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
-        """See `ProbeFamily`."""
+        """V relu(U x + a) + b. Shape (L, K, C, N)."""
         return self._top(parameters, self._hidden(parameters, features))
 
     def backward(
         self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
     ) -> Parameters:
-        """See `ProbeFamily`."""
+        """Compute gradients without autograd."""
         hidden = self._hidden(parameters, features)
         errors = loss_gradient(self._top(parameters, hidden))
         top = [torch.matmul(errors, hidden.transpose(-1, -2)), errors.sum(-1)]

@@ -1,8 +1,8 @@
 """Fits all cells of a task at once, and predicts with them.
 
-A cell is one probe: a label set fitted in one draw of what training takes from chance. Bootstrap
-samples are expressed as example weights, so that all cells read the same features. The L2 strength
-is a prior, the same for all cells (`ProbeSpec.l2`); test is never read.
+A cell is one probe: one set of labels, one seed, one bootstrap sample. Samples are expressed as
+example weights, so that all cells read the same features. The L2 strength is a prior and the same
+for all cells (`ProbeSpec.l2`). The test split is never read.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from probes.training.ridge import ridge
 from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 FEW = 1 << 14
-"""Training examples up to which every step of a convex fit reads all of them."""
+"""Up to this many training examples, every step of a convex fit reads all of them."""
 
 
 class Draw(NamedTuple):
-    """What a probe's training takes from chance."""
+    """Random choices in the training of a probe."""
 
     seed: int = 0
-    """Of the starting parameters and the order of batches. A convex fit depends on neither."""
+    """Seed of the starting parameters and the order of batches; a convex fit needs neither."""
 
     sample: int = 0
-    """The bootstrap sample of the training split; 0 is the split itself, each sentence once."""
+    """Number of the bootstrap sample of the training split; 0 is the split itself."""
 
 
 def fit(
@@ -50,20 +50,20 @@ def fit(
 ) -> FittedProbes:
     """Fit K cells at every layer.
 
-    Ridge regression takes the best of several L2 strengths by dev loss: for cells of the same
-    weights that of the first of them.
+    Ridge regression chooses among several L2 strengths by dev loss. Cells with the same weights
+    share the strength chosen for the first of them.
 
     Args:
         train, dev: labels and weights of each cell, (K, N) or (1, N). The weights of train are
             multiplied by the counts of each cell's sample.
         n_outputs: number of classes; 0 for a regression.
-        draws: of each cell.
-        strengths: of each layer (L,), for a ridge regression that is not to choose them again.
-        converge: whether convex fits go on beyond what scores need, until small differences of
-            losses can be trusted.
+        draws: the draw of each cell.
+        strengths: L2 strength of each layer (L,), so that a ridge regression does not choose.
+        converge: whether convex fits take more steps than scores need, so that small differences
+            of losses can be trusted.
 
     Returns:
-        the cells in the order given.
+        the cells in the given order.
     """
     draws = [Draw(*draw) for draw in draws]
     train = resampled(train, [draw.sample for draw in draws])
@@ -84,7 +84,7 @@ def fit(
 
     def fit_of(cells: list[int]) -> MinibatchFit:
         seed = draws[cells[0]].seed
-        # A bootstrap sample lacks more than a third of the sentences.
+        # Skip unused examples: a bootstrap sample lacks more than a third of the sentences.
         of_draw = trainer.of_cells(cells).drawn()
         start = trainer.initial([seed], n_outputs)
         return MinibatchFit(of_draw, start, prior.expand(n_layers, len(cells)), seed)
@@ -93,7 +93,7 @@ def fit(
 
 
 def cells_by(keys: Iterable[Hashable]) -> list[list[int]]:
-    """The cells of each key, in the order in which keys first occur."""
+    """Group cells by key, in the order in which keys first occur."""
     found: dict[Hashable, list[int]] = {}
     for cell, key in enumerate(keys):
         found.setdefault(key, []).append(cell)
@@ -101,16 +101,16 @@ def cells_by(keys: Iterable[Hashable]) -> list[list[int]]:
 
 
 def fits_full_batches(spec: ProbeSpec, n_examples: int, n_outputs: int) -> bool:
-    """Whether every step of a fit reads all examples: of convex fits of few examples.
+    """Whether every step of a fit reads all examples, as in convex fits with few examples.
 
-    Few examples make few batches, and Adam needs hundreds of steps; many examples make a pass too
-    expensive to be worth a single step.
+    Few examples make few batches, but Adam needs hundreds of steps. With many examples, a whole
+    pass is too expensive for a single step.
     """
     return family_of(spec).convex and n_outputs > 0 and n_examples <= FEW
 
 
 def full_batch_steps(spec: ProbeSpec, *, converge: bool = False) -> int:
-    """Steps of such a fit, each a pass over the examples (a few more where steps are shortened).
+    """Number of passes over the examples in such a fit (a few more if steps are shortened).
 
     Args:
         converge: see `fit`.
@@ -121,7 +121,7 @@ def full_batch_steps(spec: ProbeSpec, *, converge: bool = False) -> int:
 def _fit_convex(
     trainer: Trainer, n_outputs: int, strengths: Tensor, *, converge: bool = False
 ) -> FittedProbes:
-    """Fit cells of a convex family; see `fit`. Strengths have the shape (L, K)."""
+    """Fit cells of a convex family with strengths (L, K); see `fit`."""
     train, family, loss, spec = trainer.train, trainer.family, trainer.loss, trainer.spec
     start = trainer.initial([0] * strengths.shape[1], n_outputs)
     if not converge and not fits_full_batches(spec, len(train.sentences), n_outputs):
@@ -129,7 +129,7 @@ def _fit_convex(
     of_labels = log_loss(train.sets)
     labels = train.labels.expand(strengths.shape[1], -1)
     shares = of_labels.shares(labels, train.weights.expand_as(labels), n_outputs)
-    # The label frequencies need not be learnt.
+    # Start from biases that predict the label frequencies.
     start[-1] = of_labels.prior(shares).expand_as(start[-1])
     read = train.features.in_principal_axes
     start = read.rotated([p.to(strengths.device) for p in start])
@@ -159,7 +159,7 @@ def predict(
         sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.
 
     Returns:
-        class indices or numbers, shape (L, K, N); for label sets bits, shape (L, K, N, bytes).
+        class indices or numbers (L, K, N); bits of label sets (L, K, N, bytes).
     """
     family, loss = family_of(spec), loss_for(n_outputs, sets)
     parts = []
@@ -170,11 +170,7 @@ def predict(
 
 
 def margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor:
-    """By how much the logit of the second of two classes exceeds that of the first.
-
-    Returns:
-        that of the first cell of each layer. Shape (L, N).
-    """
+    """Logit of the second class minus that of the first, for each layer's first cell. (L, N)."""
     family = family_of(spec)
     first = [parameter[:, :1] for parameter in fitted.parameters]
     parts = [
@@ -185,15 +181,12 @@ def margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor
 
 
 def log_probabilities(fitted: FittedProbes, data: Batches, spec: ProbeSpec) -> Tensor:
-    """The natural logarithm of the probability that fitted cells give to the label of each example.
+    """Natural log-probability of each example's label under the fitted cells. Shape (L, K, N).
 
-    That of a label set is the sum over its labels, each a decision of two outcomes.
+    For a label set, the sum over all labels, each a decision between two outcomes.
 
     Args:
         data: labels of shape (K, N) or (1, N), of a classification or multi-label task.
-
-    Returns:
-        shape (L, K, N).
     """
     family, loss = family_of(spec), log_loss(data.sets)
     parts = []

@@ -26,7 +26,7 @@ class FittedProbes:
     Attributes:
         parameters: leading dimensions (L, K).
         strength: L2 strength. Shape (L, K).
-        stopped: share of the steps after which the dev loss was least; 1 is its end. (L, K).
+        stopped: share of the steps after which the dev loss was least; 1 is the end. (L, K).
         dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, K).
     """
 
@@ -37,10 +37,10 @@ class FittedProbes:
 
 
 def in_order(parts: Sequence[FittedProbes], cells: Sequence[Sequence[int]]) -> FittedProbes:
-    """Probes that were fitted some cells at a time, as those of all cells.
+    """Join probes that were fitted in parts.
 
     Args:
-        cells: the places that the cells of each part take.
+        cells: the positions of each part's cells in the result.
     """
     place = torch.tensor(list(chain.from_iterable(cells))).argsort()
 
@@ -67,7 +67,7 @@ def mean_loss(
     """Weighted mean loss of every cell. Shape (L, K).
 
     Args:
-        kept: whether these features are read many times; see `Features.kept_block`.
+        kept: whether the features are read many times; see `Features.kept_block`.
     """
     features = data.features
     total = torch.zeros(parameters[0].shape[:2], device=features.device)
@@ -84,7 +84,7 @@ def named(
     fitted: FittedProbes,
     unit: tuple[float, float] | None,
 ) -> dict[str, NDArray[Any]]:
-    """The parameters of the first fit of each layer, as `probes.records.parameters` names them.
+    """Parameters of the first cell of each layer, named as in `probes.records.parameters`.
 
     Args:
         unit: mean and deviation of the training labels of a regression; None for classes.

@@ -1,7 +1,7 @@
 """Fits of convex probes in which every step reads all training examples.
 
-They use limited-memory BFGS (Nocedal & Wright 2006, algorithm 7.4) for many problems at once. Every
-problem has its own curvature and its own step; all are evaluated together.
+They use limited-memory BFGS (Nocedal & Wright 2006, algorithm 7.4). Many problems are evaluated
+together, each with its own curvature and step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from probes.training.features import Features
 from probes.training.losses import LogLoss
 
 _CONFIDENCE = 0.3
-"""The curvature of a fitted probe's loss, over that of one that knows label frequencies only."""
+"""Curvature of a fitted probe's loss, relative to a probe that knows only label frequencies."""
 
 
 def fit_full_batch(
@@ -36,7 +36,7 @@ def fit_full_batch(
     Args:
         train: features in their principal axes; labels and weights of shape (K, N) or (1, N).
         start: starting parameters, one weight and one bias; leading dimensions (L, K).
-        strengths: of L2. Shape (L, K).
+        strengths: L2 strengths. Shape (L, K).
     """
     weight, bias = start
     labels = train.labels.expand(weight.shape[1], -1)
@@ -85,14 +85,14 @@ def _mean_squares(features: Features) -> Tensor:
 
 
 PAIRS = 10
-"""The most recent steps that curvature is estimated from."""
+"""Number of recent steps from which curvature is estimated."""
 
 _DECREASE, _SHORTER, _SHORTEST = 1e-4, 0.4, 1e-3
-"""A step is shortened by a factor, down to a least share, until it decreases the value by the first
-of these shares of what the slope promises."""
+"""A step counts if the value falls by this share of what the slope promises; otherwise it is
+shortened by the second number, at most down to the third."""
 
 _RESOLUTION = 1e-6
-"""Relative differences of values below this are rounding."""
+"""Smaller relative differences of values are rounding."""
 
 Evaluate = Callable[[Tensor], tuple[Tensor, Tensor]]
 """From points (L, K, D) to values (L, K) and gradients (L, K, D)."""
@@ -104,15 +104,15 @@ class _Pair(NamedTuple):
     step: Tensor
     change: Tensor
     inverse: Tensor
-    """1 / (step · change), or 0 for a step that says nothing about curvature. Shape (L, K, 1)."""
+    """1 / (step · change); 0 for a step without information on curvature. Shape (L, K, 1)."""
 
 
 def minimise(evaluate: Evaluate, start: Tensor, curvature: Tensor, n_steps: int) -> Tensor:
-    """The points that are reached after `n_steps` steps from `start`. Shape (L, K, D).
+    """Take `n_steps` steps from `start`, and return the points reached. Shape (L, K, D).
 
     Args:
-        curvature: a first estimate of the second derivative by each coordinate, which should not be
-            a thousand times too low. Shape (L, K, D).
+        curvature: initial estimate of the second derivative along each coordinate; must not be a
+            thousand times too low. Shape (L, K, D).
     """
     point = start
     value, gradient = evaluate(point)
@@ -149,9 +149,9 @@ def _newton_step(gradient: Tensor, pairs: Iterable[_Pair], curvature: Tensor) ->
 def _shortened(
     evaluate: Evaluate, point: Tensor, value: Tensor, gradient: Tensor, direction: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The point, value and gradient after a step of each problem, shortened as far as needed.
+    """Point, value and gradient of each problem after a step, shortened as far as needed.
 
-    A problem whose shortest step does not decrease its value stays where it is.
+    If even the shortest step does not decrease the value, the point stays.
     """
     slope = _dot(gradient, direction)[..., 0]
     length = torch.ones_like(slope)
@@ -172,5 +172,5 @@ def _shortened(
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
-    """Products of (L, K, D) along D. Shape (L, K, 1)."""
+    """Dot products of (L, K, D) along D. Shape (L, K, 1)."""
     return (a * b).sum(2, keepdim=True)

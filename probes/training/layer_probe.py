@@ -1,4 +1,4 @@
-"""A probe of one layer as an estimator of scikit-learn, from any vectors."""
+"""A probe of one layer as a scikit-learn estimator for any vectors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS: dict[str, Kind] = {
     "multilabel-indicator": "multi-label",
     "continuous": "regression",
 }
-"""By scikit-learn's names of what labels are."""
+"""Kinds of tasks by scikit-learn's names of target types."""
 
 _unless_regression = available_if(lambda probe: getattr(probe, "kind_", probe.kind) != "regression")
 
@@ -53,20 +53,20 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         family: "linear" or "mlp".
-        kind: "classification"; "multi-label", of labels as a matrix of 0 and 1 with a column for
-            each; "regression"; or "auto": a regression if there are fractions, label sets if there
-            is such a matrix, else a classification.
-        seed: of an MLP's first parameters and batches, and of what is held out.
-        device: on which `fit` computes, as `--device`.
-        class_weight: None or "balanced", as runs have it for tasks scored by balanced accuracy.
+        kind: "classification"; "multi-label" (labels are a matrix of 0 and 1, one column per
+            label); "regression"; or "auto": regression if there are fractions, multi-label for
+            such a matrix, otherwise classification.
+        seed: seed of an MLP's initial parameters and batches, and of the held-out groups.
+        device: the device on which `fit` computes, as in `--device`.
+        class_weight: None or "balanced", as in runs of tasks scored by balanced accuracy.
 
     Attributes:
         kind_: "classification", "multi-label" or "regression".
         classes_: the classes, or the columns of label sets (C,); a regression has none.
-        coef_, intercept_: of a linear probe, as `LogisticRegression` has them: (C, H) and (C,), but
-            of two classes (1, H) and (1,). They apply to vectors as they are, not standardised.
-        coefs_, intercepts_: weight (in, out) and bias (out,) of each layer of the probe, as
-            `MLPClassifier` has them.
+        coef_, intercept_: parameters of a linear probe for vectors that are not standardised. As
+            in `LogisticRegression`: (C, H) and (C,), but (1, H) and (1,) for two classes.
+        coefs_, intercepts_: weight (in, out) and bias (out,) of each layer of the probe, as in
+            `MLPClassifier`.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def of(
         cls, family: str, kind: Kind, layers: Sequence[tuple[Floats, Floats]], classes: Array
     ) -> LayerProbe:
-        """A fitted probe.
+        """Make a fitted probe from parameters.
 
         Args:
             layers: see `probes.records.parameters.folded`.
-            classes: in the order of its outputs; ignored for a regression.
+            classes: classes in the order of the outputs; ignored for a regression.
         """
         probe = cls(family, kind)
         probe.kind_, probe.n_features_in_ = kind, layers[0][0].shape[1]
@@ -117,16 +117,16 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             x: vectors of n examples: arrays, lists or tensors. Shape (n, H).
-            y: their labels. Shape (n,), or (n, C) of label sets.
-            dev: vectors and labels, on which an MLP's stopping point and a regression's strength
-                are chosen. If it is not given, a tenth of the groups is held out for these;
-                linear classifiers choose nothing.
-            groups: the sentence of each example, by default one of its own: batches are whole
-                sentences. Shape (n,).
+            y: labels. Shape (n,), or (n, C) for label sets.
+            dev: vectors and labels for choosing an MLP's stopping point and a regression's
+                strength. By default, a tenth of the groups is held out; linear classifiers choose
+                nothing.
+            groups: the sentence of each example, since batches are whole sentences. By default,
+                each example is a sentence. Shape (n,).
 
         Raises:
             UserError: there is no such family, kind or device.
-            ValueError: vectors and labels cannot be used, or do not belong together.
+            ValueError: vectors or labels are invalid, or their numbers differ.
         """
         if self.family not in FOLDABLE:
             raise UserError(f"family={self.family!r}: {did_you_mean(self.family, FOLDABLE)}")
@@ -150,7 +150,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _trained(
         self, x: Array, y: Array, sentences: Array, dev_x: Array, dev_y: Array
     ) -> LayerProbe:
-        """The probe, fitted as in runs; equal `sentences`, those of train, are adjacent."""
+        """Fit the probe as a run does. Equal `sentences` (of train) must be adjacent."""
         unit, sets, n_outputs = None, None, 0
         targets = [y, dev_y]
         weights = [np.ones(len(each), np.float32) for each in targets]
@@ -185,12 +185,12 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         of_train, of_dev = batches(0, x, sentences), batches(1, dev_x, np.arange(len(dev_x)))
         fitted = fit(of_train, of_dev, n_outputs, PROBES[self.family], [Draw(self.seed)])
         if not fitted.dev_loss.isfinite().all():
-            raise ValueError("The loss on dev is not finite; numbers are too large.")
+            raise ValueError("The loss on dev is not finite: the numbers are too large.")
         how = Standardisation({}, mean[None], scale[None])
         return self._with(folded(named([0], how, fitted, unit), 0, self.kind_))
 
     def _checked(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
-        """Vectors, float32 or float16, and labels; of dev, examples of the classes of y alone."""
+        """Validated vectors (float32 or float16) and labels; dev keeps only classes of y."""
         given, types = (_array(x), _array(y)), [np.float32, np.float16]
         x, y = validate_data(self, *given, reset=reset, dtype=types, multi_output=True)
         if reset:
@@ -218,11 +218,11 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if kind not in (None, *known):
             raise UserError(f"kind={self.kind!r}: {did_you_mean(self.kind, ('auto', *known))}")
         if kind is None or kind not in ("regression", _KINDS.get(found)):
-            raise ValueError(f"kind={self.kind!r}: not for labels that are {found}.")
+            raise ValueError(f"kind={self.kind!r} does not fit labels that are {found}.")
         return kind
 
     def _outputs(self, x: ArrayLike) -> Floats:
-        """Logits, that of the first of two classes being 0; or numbers of a regression. (n, C)."""
+        """Logits (that of the first of two classes is 0), or numbers of a regression. (n, C)."""
         check_is_fitted(self, "coefs_")
         found: Floats = validate_data(self, _array(x), reset=False, dtype=np.float64)
         for number, (weight, bias) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
@@ -232,7 +232,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def predict(self, x: ArrayLike) -> Array:
-        """Classes or numbers (n,); of label sets 1 where a probability is above 1/2, (n, C)."""
+        """Predict classes or numbers (n,); for label sets, 1 if p > 1/2 (n, C)."""
         outputs = self._outputs(x)
         if self.kind_ == "regression":
             return outputs[:, 0]
@@ -243,26 +243,26 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @_unless_regression  # type: ignore[untyped-decorator]
     def decision_function(self, x: ArrayLike) -> Floats:
-        """Logits (n, C); of two classes that of the second one (n,)."""
+        """Logits (n, C); for two classes, that of the second one (n,)."""
         outputs = self._outputs(x)
         two = self.kind_ == "classification" and len(self.classes_) == 2
         return outputs[:, 1] if two else outputs
 
     @_unless_regression  # type: ignore[untyped-decorator]
     def predict_proba(self, x: ArrayLike) -> Floats:
-        """The probability of each class, or of each label. Shape (n, C)."""
+        """Probability of each class or label. Shape (n, C)."""
         outputs = self._outputs(x)
         found: Floats = expit(outputs) if self.kind_ == "multi-label" else softmax(outputs, axis=1)
         return found
 
     def score(self, x: ArrayLike, y: ArrayLike) -> float:
-        """Accuracy, of label sets that of whole sets; R² of a regression."""
+        """Accuracy (of whole sets for label sets), or R² of a regression."""
         score = r2_score if self.kind_ == "regression" else accuracy_score
         return float(score(_array(y), self.predict(x)))
 
 
 def _array(given: Any) -> Any:
-    """A tensor as an array; anything else as it is."""
+    """Convert a tensor to an array; anything else stays as it is."""
     if not isinstance(given, torch.Tensor):
         return given
     given = given.detach().cpu()

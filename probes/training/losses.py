@@ -10,26 +10,26 @@ from torch.nn.functional import softplus
 
 
 class Loss(Protocol):
-    """A weighted loss. Labels and weights have shape (L, K, N), or (K, N) for all layers alike."""
+    """A weighted loss. Labels and weights have shape (L, K, N), or (K, N) if layers share them."""
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Sum over examples. Shape (L, K)."""
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """Its derivative by the outputs. Shape (L, K, C, N)."""
+        """Derivative of the loss with respect to the outputs. Shape (L, K, C, N)."""
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """What is predicted. Shape (L, K, N), or (L, K, N, bytes) for label sets."""
+        """Predictions from outputs. Shape (L, K, N), or (L, K, N, bytes) for label sets."""
 
 
 class LogLoss(Loss, Protocol):
     """A loss that is the negative logarithm of a probability."""
 
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Of each decision that makes a label, natural logarithm. Shape (L, K, decisions, N)."""
+        """Natural log-probability of each decision in a label. Shape (L, K, decisions, N)."""
 
     def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """The share of examples that have each label, 1/2 added to counts. Shape (K, C)."""
+        """Share of examples with each label, after adding 1/2 to counts. Shape (K, C)."""
 
     def prior(self, shares: Tensor) -> Tensor:
         """Output biases that predict these shares. Shape (K, C)."""
@@ -39,27 +39,27 @@ class CrossEntropy:
     """Negative log-likelihood in nats of class indices; outputs are logits."""
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """See `Loss`."""
+        """Sum over examples. Shape (L, K)."""
         return -(self.log_probabilities(outputs, labels).squeeze(2) * weights).sum(-1)
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """See `Loss`."""
+        """Derivative with respect to the outputs. Shape (L, K, C, N)."""
         errors, index = outputs.softmax(2), _index(labels, outputs)
         errors.scatter_add_(2, index, errors.new_full((1,), -1.0).expand(index.shape))
         return errors.mul_(weights.unsqueeze(-2))
 
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """See `LogLoss`: one decision."""
+        """Log-probability of the label, which is one decision. Shape (L, K, 1, N)."""
         return outputs.log_softmax(2).gather(2, _index(labels, outputs))
 
     def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """See `LogLoss`."""
+        """Share of examples with each class. Shape (K, C)."""
         count = torch.zeros(len(labels), n_outputs, device=weights.device)
         count.scatter_add_(1, labels, weights).add_(0.5)
         return count / count.sum(1, keepdim=True)
 
     def prior(self, shares: Tensor) -> Tensor:
-        """See `LogLoss`."""
+        """Logarithms of the shares. Shape (K, C)."""
         return shares.log()
 
     def decide(self, outputs: Tensor) -> Tensor:
@@ -72,11 +72,11 @@ class SquaredError:
     """Half the squared error of numbers; C is 1."""
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """See `Loss`."""
+        """Sum over examples. Shape (L, K)."""
         return 0.5 * ((outputs.squeeze(2) - labels).square() * weights).sum(-1)
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """See `Loss`."""
+        """Derivative with respect to the outputs. Shape (L, K, C, N)."""
         return (outputs - labels.unsqueeze(-2)).mul_(weights.unsqueeze(-2))
 
     def decide(self, outputs: Tensor) -> Tensor:
@@ -85,51 +85,48 @@ class SquaredError:
 
 
 def _index(labels: Tensor, outputs: Tensor) -> Tensor:
-    """Labels as an index into the classes of `outputs`. Shape (L, K, 1, N)."""
+    """Expand labels to an index into the classes of `outputs`. Shape (L, K, 1, N)."""
     return labels.unsqueeze(-2).expand(*outputs.shape[:2], 1, -1)
 
 
 class BinaryCrossEntropy:
     """Negative log-likelihood in nats of label sets, summed over labels; outputs are logits.
 
-    With y_c 1 where the set holds label c, and logits o,
+    For logits o, and y_c = 1 if the set holds label c:
 
         loss = Σ_c log(1 + exp(o_c)) − y_c o_c,     ∂loss/∂o_c = σ(o_c) − y_c.
 
     Args:
-        sets: which labels each set holds, float. Shape (S, C).
+        sets: 1.0 for the labels in each set. Shape (S, C).
     """
 
     def __init__(self, sets: Tensor) -> None:
         self._sets = sets
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """See `Loss`."""
+        """Sum over examples. Shape (L, K)."""
         return -(self.log_probabilities(outputs, labels).sum(2) * weights).sum(-1)
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """See `Loss`."""
+        """Derivative with respect to the outputs. Shape (L, K, C, N)."""
         return outputs.sigmoid().sub_(self._held(labels)).mul_(weights.unsqueeze(-2))
 
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """See `LogLoss`: one decision of two outcomes per label."""
+        """Log-probability of each label's presence or absence. Shape (L, K, C, N)."""
         held = self._held(labels)
         return (held * outputs).sub_(softplus(outputs))
 
     def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """See `LogLoss`."""
+        """Share of examples with each label. Shape (K, C)."""
         held = (self._held(labels) * weights.unsqueeze(-2)).sum(-1)
         return (held + 0.5) / (weights.sum(-1, keepdim=True) + 1)
 
     def prior(self, shares: Tensor) -> Tensor:
-        """See `LogLoss`."""
+        """Log-odds of the shares. Shape (K, C)."""
         return shares.logit()
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """The labels with a probability above 1/2 (logit above 0), as `numpy.packbits` packs them.
-
-        uint8 of shape (L, K, N, bytes).
-        """
+        """Bits of the labels with p > 1/2, as `numpy.packbits` packs them. (L, K, N, bytes)."""
         bits = (outputs > 0).movedim(2, -1)
         bits = torch.nn.functional.pad(bits, (0, -bits.shape[-1] % 8))
         values = torch.tensor([128, 64, 32, 16, 8, 4, 2, 1], device=bits.device, dtype=torch.uint8)
@@ -137,7 +134,7 @@ class BinaryCrossEntropy:
         return packed
 
     def _held(self, labels: Tensor) -> Tensor:
-        """Sets of shape (…, K, N) as (…, K, C, N)."""
+        """Expand set indices (…, K, N) to indicators (…, K, C, N)."""
         held: Tensor = self._sets[labels].movedim(-1, -2)
         return held
 
@@ -152,7 +149,7 @@ def log_loss(sets: Tensor | None) -> LogLoss:
 
 
 def loss_for(n_outputs: int, sets: Tensor | None) -> Loss:
-    """The loss of a task: squared error for a regression, which has 0 outputs, or a log loss.
+    """The loss of a task: squared error for a regression (0 outputs), otherwise a log loss.
 
     Args:
         sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.

@@ -1,11 +1,10 @@
 """Description length of labels given vectors: the online code of Voita & Titov (2020).
 
-It is for convex families. The labels of the training split are sent in blocks, in an order in which
-sentences stay whole; neither dev nor test is used. The first block has a uniform code; each later
-one is coded by probes fitted on all blocks before it. The optimum of a convex family does not
-depend on where a fit starts: that of a prefix starts from the optimum of the prefix before it,
-which is near. Nothing is drawn at random, and all examples take part in every step. Lengths are in
-bits. A set of labels is sent label by label, each a decision between two outcomes.
+The labels of the training split are sent in blocks that keep sentences whole; neither dev nor test
+is used. The first block has a uniform code. Each later block is coded by probes fitted on all
+earlier ones. Families must be convex, so that the optimum does not depend on the start: each fit
+starts from the optimum of the prefix before. Nothing is random, and every step reads all examples.
+Lengths are in bits. A label set is sent label by label, each as a decision between two outcomes.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
 """Ends of the blocks, in percent of the examples (Voita & Titov 2020, section 3.2)."""
 
 MIN_BLOCK = 20
-"""The fewest examples of a block; smaller blocks are merged."""
+"""Minimum number of examples in a block; smaller blocks are merged."""
 
 PREFIX_STEPS = 20
-"""Of each prefix; codelengths are within 0.6 % of those of prefixes fitted to the end."""
+"""Steps per prefix. Codelengths are within 0.6 % of those from fits that converge."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,9 @@ class OnlineCode:
     """The cost of sending the labels of the training split, in bits.
 
     Attributes:
-        ends: how many examples have been sent after each of B blocks.
+        ends: number of examples sent after each of B blocks.
         block_bits: cost of each block at each layer. Shape (L, B).
-        deviation: standard error of each layer's total over documents, or sentences. Shape (L,).
+        deviation: standard error of each layer's total over documents or sentences. Shape (L,).
     """
 
     ends: tuple[int, ...]
@@ -84,10 +83,7 @@ def uniform_bits(n_examples: int, n_classes: int) -> float:
 
 
 def decisions(labels: Tensor, n_classes: int, sets: Tensor | None) -> tuple[list[Tensor], int]:
-    """The decisions that are sent, and how many outcomes each has.
-
-    Single labels are one decision between C classes; label sets are C decisions, one for each
-    label, between absent and present.
+    """Decisions to send: one between C classes, or C between absent and present for label sets.
 
     Args:
         labels: shape (N,).
@@ -100,13 +96,13 @@ def decisions(labels: Tensor, n_classes: int, sets: Tensor | None) -> tuple[list
 
 
 def prior_block_bits(labels: Tensor, ends: Sequence[int], n_classes: int) -> list[float]:
-    """Bits of each block of the online code without the vectors.
+    """Bits of each block of an online code without vectors.
 
-    Each block is coded by the label frequencies of the examples already sent, with the estimator
-    of Krichevsky & Trofimov (1981), (count + 1/2) / (n + C/2); the first block has a uniform code.
+    The first block has a uniform code. Later blocks are coded by the label frequencies of the
+    examples already sent: (count + 1/2) / (n + C/2) (Krichevsky & Trofimov 1981).
 
     Args:
-        labels: in the order in which they are sent. Shape (N,).
+        labels: labels in the order of sending. Shape (N,).
     """
     bits = [uniform_bits(ends[0], n_classes)]
     for start, end in pairwise(ends):
@@ -125,15 +121,15 @@ def first_bits(train: Batches, end: int, n_classes: int) -> float:
 def sentence_bits(
     family: ProbeFamily, parameters: Parameters, part: Batches, n_classes: int, n_sent: int
 ) -> tuple[Tensor, Tensor]:
-    """Bits of each of M sentences, and its number of labels. Shapes (L, K, M) and (M,).
+    """Bits and number of labels of each of M sentences. Shapes (L, K, M) and (M,).
 
-    A share ε = C / (2n + C) of every distribution is uniform, with n examples already sent and C
-    outcomes of a decision: no label, whether it has occurred or not, costs more than log2(C / ε).
-    A probe that knows only the label frequencies then has the code of `prior_block_bits`.
+    Each distribution is mixed with a uniform one, of weight ε = C / (2n + C) for n examples already
+    sent and C outcomes. No label then costs more than log2(C / ε), even an unseen one. A probe that
+    knows only label frequencies has the code of `prior_block_bits`.
 
     Args:
-        part: what is sent. Labels of shape (1, N).
-        n_sent: examples sent before.
+        part: the examples to send. Labels of shape (1, N).
+        n_sent: number of examples already sent.
     """
     loss, outcomes = log_loss(part.sets), n_classes if part.sets is None else 2
     escape = outcomes / (2 * n_sent + outcomes)
@@ -153,11 +149,11 @@ def sentence_bits(
 def mixture_bits(bits: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
     """Bits of a block under the uniform mixture of K probes, and the excess of each sentence.
 
-    The mixture is longer than the shortest of its codes by at most log2 K. The excess is what a
-    sentence costs beyond the mean per label. Shapes (L,) and (L, M).
+    The mixture exceeds the shortest code by at most log2 K bits. The excess is a sentence's cost
+    minus the mean cost of as many labels. Shapes (L,) and (L, M).
 
     Args:
-        bits, words: as of `sentence_bits`.
+        bits, words: results of `sentence_bits`.
     """
     nats = bits.sum(2) * math.log(2)
     mixed = (math.log(bits.shape[1]) - (-nats).logsumexp(1)) / math.log(2)
@@ -166,7 +162,7 @@ def mixture_bits(bits: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sentence_clusters(part: Batches) -> Tensor:
-    """The cluster of each of M sentences, in their order. Shape (M,)."""
+    """Cluster of each of M sentences, in order. Shape (M,)."""
     sentences = part.sentences.cpu()
     first = torch.diff(sentences, prepend=sentences[:1] - 1) != 0
     return part.clusters[first]
@@ -175,11 +171,12 @@ def sentence_clusters(part: Batches) -> Tensor:
 def deviation(excess: Sequence[Tensor], clusters: Sequence[Tensor], n_layers: int) -> Tensor:
     """Standard error of each layer's codelength over clusters of sentences. Shape (L,).
 
-    For a fixed number of labels in each block: the linearised bootstrap of a ratio.
+    The linearised bootstrap of a ratio, for a fixed number of labels in each block.
 
     Args:
-        excess: of each block's sentences, as of `mixture_bits`; of none, there is no error.
-        clusters: of these sentences; a document may have some in many blocks.
+        excess: excess of each block's sentences, from `mixture_bits`. Without blocks, the error
+            is 0.
+        clusters: clusters of these sentences; a document may extend over several blocks.
     """
     if not excess:
         return torch.zeros(n_layers, dtype=torch.float64)
@@ -192,9 +189,8 @@ def deviation(excess: Sequence[Tensor], clusters: Sequence[Tensor], n_layers: in
 def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     """Codelength of the first cell's labels at every layer, without class weights.
 
-    Each prefix is fitted under several Gaussian priors, which do not change from one prefix to the
-    next. A block is coded by the uniform mixture of these probes' codes, so that the best prior
-    need not be known beforehand.
+    Each prefix is fitted under several fixed Gaussian priors. A block is coded by the uniform
+    mixture of these probes, so that the best prior need not be known beforehand.
     """
     ends = block_ends(train.sentences)
     n_layers, _, n_features = train.features.shape
@@ -207,11 +203,11 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     found = family.initial(n_layers, [0] * len(variances), n_features, n_classes)
     found = [p.to(train.features.device) for p in found]
     for start, end in pairwise(ends):
-        # A prior of fixed variance has less weight the more examples there are.
+        # The weight of a prior of fixed variance falls with the number of examples.
         strengths = (n_features / variances / start).expand(n_layers, -1)
         prefix = replace(sent, features=read.features).part(slice(0, start))
         if start == ends[0]:
-            # The label frequencies need not be learnt.
+            # Start from biases that predict the label frequencies.
             shares = loss.shares(prefix.labels, prefix.weights, n_classes)
             found[-1] = loss.prior(shares).expand_as(found[-1])
         found = fit_full_batch(prefix, family, loss, found, strengths, PREFIX_STEPS)

@@ -21,14 +21,13 @@ def ridge(
 ) -> FittedProbes:
     """Ridge regression at all strengths from one eigendecomposition.
 
-    For x and y with weighted mean 0, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. The
-    sums over examples are computed on the device, the small rest on the CPU: not every device has
-    float64. Cells with the same weights D share XᵀDX, and the strength, which is chosen for the
-    first of them.
+    For x and y with weighted mean 0, w = (XᵀDX / n + strength · I)⁻¹ XᵀDy / n, where n = tr D. Sums
+    over examples are computed on the device, the small rest on the CPU in float64, which not every
+    device has. Cells with the same weights D share XᵀDX and the strength chosen for the first.
 
     Args:
-        grid: the strengths to choose from at each layer, float64 on the CPU. Shape (L, G).
-        groups: cells that have the same weights.
+        grid: candidate strengths of each layer, float64 on the CPU. Shape (L, G).
+        groups: groups of cells that have the same weights.
     """
     family, loss = Linear(), SquaredError()
     fitted = []
@@ -47,7 +46,7 @@ def ridge(
 
 
 class _Solver:
-    """Solves for R label sets with the same example weights, at any strength."""
+    """Solver for R label sets with the same example weights, at any strength."""
 
     def __init__(self, train: Batches, n_sets: int) -> None:
         train = replace(train, labels=train.labels.expand(n_sets, -1))
@@ -63,7 +62,7 @@ class _Solver:
         """Parameters of linear probes for some label sets.
 
         Args:
-            strengths: one for all sets, (L, 1), or G strengths for a single set, (L, G).
+            strengths: one for all sets (L, 1), or G strengths for a single set (L, G).
         """
         shrunk = self._values.clamp_min(0)[:, None] + strengths[:, :, None]
         weight = (self._rotated[:, sets] / shrunk) @ self._vectors.mT
@@ -74,12 +73,12 @@ class _Solver:
 def _moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Weighted means of x (L, H) and y (R,), and sums of xxᵀ (L, H, H) and yx (L, R, H).
 
-    In float64; each block is summed in float32 on the device of the features.
+    Blocks are summed in float32 on the device of the features, their totals in float64.
     """
     n_layers, n_examples, n_features = train.features.shape
     sample, labels = train.weights[0], train.labels
     device = train.features.device
-    # The sums are large: they stay on a device that has float64.
+    # The sums are large. They stay on a device that has float64.
     where = device if device.type == "cuda" else torch.device("cpu")
     zeros = partial(torch.zeros, dtype=torch.float64, device=where)
     sum_x = zeros(n_layers, n_features)

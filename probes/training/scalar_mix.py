@@ -1,16 +1,17 @@
 """Scalar mixes of layers, learnt together with a probe on top (Tenney et al. 2019a, eq. 1).
 
-Of J layers the mix of reach k reads the first k + 1:
+The mix of reach k reads the first k + 1 layers:
 
     γ(s) · Σ_{j ≤ k} s_j x_j,   s = softmax(a_0, …, a_k),
 
-where x_j are the standardised features of layer j. In the paper γ is learnt; under a penalty on
-the probe's weights a free γ would only undo the penalty. Here it makes a mix vary as much as its
-layers do, where R_ij = E[x_i x_j] is the mean over examples and features:
+where x_j are the standardised features of layer j. The paper learns γ. Under a penalty on the
+probe's weights, a free γ would only undo the penalty. We choose γ so that a mix has the variance of
+the layers in it:
 
     γ(s)² = Σ_j s_j R_jj / Σ_ij s_i s_j R_ij,
 
-so that a penalty has the same meaning for every mix, and the mix of reach 0 is layer 0 itself.
+where R_ij = E[x_i x_j] is the mean over examples and features. A penalty then has the same meaning
+for every mix, and the mix of reach 0 is layer 0 itself.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ MIX_BATCH = 256
 _PASSES = 2
 
 _MIN_STEPS = 600
-"""Length of the schedule: with many examples, mixes converge long before the probes on them do."""
+"""Minimum length of the schedule. With many examples, mixes converge long before their probes."""
 
 _LEARNING_RATE = 0.06
-"""Adam's initial one for a; it falls to 0 quadratically, as does that of the probe here."""
+"""Adam's initial learning rate for a. It falls to 0 quadratically, as does the probe's here."""
 
 
 class Mixed(Features):
@@ -63,12 +64,12 @@ class Mixed(Features):
         return len(self._scales), n_examples, n_features
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`; the layers are mixes here."""
+        """Mixes of consecutive examples. Shape (C, n, H)."""
         return mix(self._layers.block(part), self._scales)
 
     @cached_property
     def in_principal_axes(self) -> InAxes:
-        """See `Features`; common axes of all layers, so that no block has to be rotated."""
+        """Mixes in common axes of all layers, so that no block has to be rotated."""
         layers, axes = self._layers.in_common_axes
         return InAxes(Mixed(layers, self._scales), axes)
 
@@ -81,7 +82,7 @@ def mix(x: Tensor, scales: Tensor) -> Tensor:
 def mix_scales(weights: Tensor, overlap: Tensor) -> Tensor:
     """γ(s) · s of mixes s (C, J), given R (J, J). Shape (C, J)."""
     layers = (weights * overlap.diagonal()).sum(1)
-    # If all layers are constant, so is every mix of them: avoid 0 / 0.
+    # Mixes of constant layers are constant: avoid 0 / 0.
     mixes = ((weights @ overlap) * weights).sum(1).clamp_min(1e-12)
     return weights * (layers / mixes).sqrt()[:, None]
 
@@ -97,13 +98,13 @@ def layer_overlap(features: Features) -> Tensor:
 
 
 def even_logits(reach: Sequence[int], n_layers: int) -> Tensor:
-    """The initial logits a, whose weights are uniform over the layers within reach. (C, J)."""
+    """Initial logits a, for uniform weights over the layers within reach. Shape (C, J)."""
     beyond = torch.arange(n_layers) > torch.tensor(reach)[:, None]
     return torch.zeros(beyond.shape).masked_fill(beyond, -math.inf)
 
 
 def mix_steps(n_batches: int) -> int:
-    """The number of steps in which mixes are learnt."""
+    """Number of steps for learning mixes."""
     return max(_PASSES * n_batches, _MIN_STEPS)
 
 
@@ -116,17 +117,15 @@ def learn_mixes(
     reach: Sequence[int],
     samples: Sequence[int],
 ) -> Tensor:
-    """Learn the weights s of C cells, each a mix with a probe on top, both at once.
+    """Learn the weights s of C cells; each is a mix with a probe on top, learnt together.
 
-    For each cell the weights with the least dev loss are returned; it is computed as often as in a
-    plain fit.
+    The result has the weights with the least dev loss, which is computed as often as in other fits.
 
     Args:
         train, dev: features of J layers; labels and weights of shape (1, N).
         overlap: R of `layer_overlap`. Shape (J, J).
         reach: the last layer of each of the C mixes.
-        samples: the bootstrap sample of the training split of each; see
-            `probes.training.fit.Draw`.
+        samples: bootstrap sample of each mix; see `probes.training.fit.Draw`.
 
     Returns:
         the weights, shape (C, J).
@@ -142,7 +141,7 @@ def learn_mixes(
     train = rebatched(train, MIX_BATCH)
     read = train.features.in_common_axes
     logits = even_logits(reach, n_layers).to(device)
-    # Cells take the place of layers in a plain fit: each reads features of its own.
+    # Cells stand where other fits have layers: each reads features of its own.
     start = family.initial(len(reach), [0], n_features, max(1, n_outputs))
     parameters = [p.to(device) for p in start]
     penalty = spec.l2[0] / n_examples
@@ -186,11 +185,11 @@ def _gradients(
     x: Tensor,
     loss_gradient: LossGradient,
 ) -> tuple[Tensor, ...]:
-    """Gradients of the loss by each of `parameters`, then by `logits`.
+    """Gradients of the loss with respect to each of `parameters`, then to `logits`.
 
     Args:
         x: features of all layers. Shape (J, n, H).
-        loss_gradient: the derivative of the loss by outputs (C, 1, outputs, n).
+        loss_gradient: derivative of the loss with respect to outputs (C, 1, outputs, n).
     """
     leaves = [p.detach().requires_grad_() for p in (*parameters, logits)]
     with torch.enable_grad():

@@ -1,7 +1,7 @@
-"""How many steps training takes: what a progress bar needs to know before it begins.
+"""Numbers of training steps, for progress bars.
 
-Whoever trains groups of layers in turn (`probes.training.memory_plan.group_layers`) takes as many
-for each group.
+If groups of layers are trained in turn (`probes.training.memory_plan.group_layers`), each group
+takes this many steps.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fit_steps(
     Args:
         sentences: the sentence of each training example, equal ones adjacent. Shape (N,).
         n_outputs: number of classes; 0 for a regression.
-        kept: which training examples the fit of each draw has (K, N); by default all.
+        kept: True for the training examples in the fit of each draw (K, N); by default all.
         converge: see `probes.training.fit.fit`.
     """
     family = family_of(spec)

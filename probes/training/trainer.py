@@ -20,15 +20,15 @@ from probes.training.fitted import FittedProbes, mean_loss
 from probes.training.losses import Loss
 
 _WIDTH = 512
-"""The number of features for which a convex fit has the learning rate of its specification."""
+"""Number of features for which a convex fit has the learning rate of the specification."""
 
 
 def initial_rate(family: ProbeFamily, spec: ProbeSpec, n_features: int) -> float:
     """Adam's initial learning rate.
 
-    A step of Adam moves an output in proportion to the number of features: convex fits, which have
-    no dev loss to stop by, need smaller steps for wide features. Narrow ones have larger weights,
-    which larger steps reach sooner.
+    A step of Adam moves an output in proportion to the number of features. Convex fits are not
+    stopped by dev loss, so they need smaller steps for wide features. Narrow features have larger
+    weights, which larger steps reach sooner.
     """
     if not family.convex:
         return spec.learning_rate
@@ -42,7 +42,7 @@ def scheduled_steps(spec: ProbeSpec, n_batches: int) -> int:
 
 
 class Trainer:
-    """What to fit: data, family and loss. Stopping points are chosen on dev."""
+    """Data, family and loss of a fit. Stopping points are chosen on dev."""
 
     def __init__(
         self,
@@ -55,16 +55,16 @@ class Trainer:
         self.train, self.dev, self.family, self.loss, self.spec = train, dev, family, loss, spec
 
     def of_cells(self, cells: list[int]) -> Trainer:
-        """The same with the labels and weights of some cells."""
+        """A trainer for some of the cells."""
         train, dev = self.train.of_cells(cells), self.dev.of_cells(cells)
         return Trainer(train, dev, self.family, self.loss, self.spec)
 
     def drawn(self) -> Trainer:
-        """The same without the training examples whose weight is 0 in every cell."""
+        """A trainer without the training examples whose weight is 0 in every cell."""
         return Trainer(self.train.drawn(), self.dev, self.family, self.loss, self.spec)
 
     def initial(self, seeds: Sequence[int], n_outputs: int) -> Parameters:
-        """Starting parameters; those of cell k depend on `seeds[k]` alone.
+        """Starting parameters; those of cell k depend only on `seeds[k]`.
 
         Args:
             n_outputs: number of classes; 0 for a regression.
@@ -78,13 +78,12 @@ class Trainer:
 
 
 class MinibatchFit:
-    """A fit of cells (layer, k).
+    """A fit of cells (layer, k). Each cell keeps the parameters with the least dev loss.
 
-    Its result is, for each cell, the parameters with the least dev loss.
     Convex families are fitted to features in their principal axes, and the result is rotated back.
 
     Args:
-        start: starting parameters. Leading dimensions (L, K), or (L, 1) for equal ones.
+        start: starting parameters. Leading dimensions (L, K), or (L, 1) if cells share them.
         strengths: L2 strengths. Shape (L, K).
         order: seed of the order of batches.
 
@@ -108,11 +107,10 @@ class MinibatchFit:
         if self._axes is not None:
             self.start = self._axes.rotated(self.start)
         self._features = train.features if self._axes is None else self._axes.features
-        # The last steps have to be small where there is one check on dev, at the end.
+        # If dev is checked only at the end, the last steps have to be small.
         self._decay = 2 if convex else 1
         n_batches = len(train.bounds) - 1
-        # Divided by the weight of the mean batch, not of each: examples of a small batch count no
-        # more than others.
+        # Divided by the mean weight of a batch, so that examples of a small batch count no more.
         self._weights = train.weights / (train.weights.sum(1, keepdim=True) / n_batches)
         self.n_steps = scheduled_steps(trainer.spec, n_batches)
         self._batches = shuffled_batches(train, order)
@@ -133,13 +131,13 @@ class MinibatchFit:
         )
 
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The batch of the next step: features (L, n, H), labels and weights (K, n) or (1, n)."""
+        """Next batch: features (L, n, H), labels and weights (K, n) or (1, n)."""
         part, mask = next(self._batches)
         x = self._features.kept_block(part)
         return x, self.trainer.train.labels[:, part], self._weights[:, part] * mask
 
     def step(self, number: int, gradients: Sequence[Tensor]) -> None:
-        """Take a step, and compute the dev loss if it is time to."""
+        """Take a step, and compute the dev loss if it is due."""
         penalty = self.strengths[:, :, None, None]
         for weight, gradient in zip(self._parameters[::2], gradients[::2], strict=True):
             gradient.addcmul_(weight, penalty)
@@ -153,7 +151,7 @@ class MinibatchFit:
         return self._best
 
     def _found(self) -> Parameters:
-        """The present parameters, those of the features as they are given."""
+        """Current parameters, for the features as given."""
         if self._axes is None:
             return self._parameters
         return self._axes.rotated_back(self._parameters)
@@ -177,13 +175,13 @@ class MinibatchFit:
 
 
 _FITS_AT_ONCE = 10
-"""On a device other than a CPU."""
+"""Number of fits that take steps together, except on a CPU."""
 
 
 def fits_at_once(device: torch.device) -> int:
-    """The largest number of fits that take their steps together.
+    """Maximum number of fits that take their steps together.
 
-    The small products of one fit leave a GPU idle. A CPU's caches hold one fit better than several
+    One fit's small products leave a GPU idle, but a CPU's caches hold one fit better than several
     (docs/performance.md).
     """
     return 1 if device.type == "cpu" else _FITS_AT_ONCE
@@ -192,11 +190,10 @@ def fits_at_once(device: torch.device) -> int:
 def run_fits(fits: Iterable[MinibatchFit]) -> Iterator[FittedProbes]:
     """Run fits, several at once on a GPU; results differ by rounding only.
 
-    In the products of a step fits are stacked along the dimension of layers, those of equal numbers
-    of layers and cells.
+    Fits with equal numbers of layers and cells are stacked along the dimension of layers.
 
     Args:
-        fits: of the same family and loss.
+        fits: fits of the same family and loss.
     """
     for _, alike in groupby(fits, key=lambda fit: fit.strengths.shape):
         rest = iter(alike)
@@ -208,7 +205,7 @@ def run_fits(fits: Iterable[MinibatchFit]) -> Iterator[FittedProbes]:
 
 
 def _run_together(fits: Sequence[MinibatchFit]) -> None:
-    # By length, so that those still running are always the first ones.
+    # Longest first, so that running fits always precede finished ones.
     fits = sorted(fits, key=lambda fit: -fit.n_steps)
     family, loss = fits[0].trainer.family, fits[0].trainer.loss
     n_layers = len(fits[0].strengths)
@@ -231,7 +228,7 @@ def _stack(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, ..
         batches: features (L, n, H), labels and weights (K, n) or (1, n) of each.
 
     Returns:
-        features (B · L, n, H), labels and weights (B · L, K or 1, n); a single batch as it is.
+        features (B · L, n, H), labels and weights (B · L, K or 1, n); a single batch unchanged.
     """
     if len(batches) == 1:
         return batches[0]
@@ -253,7 +250,7 @@ class Adam:
 
     Args:
         parameters: float32, contiguous, on one device.
-        learning_rate: the initial one (α of the paper).
+        learning_rate: initial rate (α in the paper).
     """
 
     def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:
@@ -266,7 +263,7 @@ class Adam:
         """Take a step against `gradients` with `share` times the initial learning rate.
 
         Raises:
-            RuntimeError: a gradient has not the shape and dtype of its parameters.
+            RuntimeError: a gradient differs from its parameters in shape or dtype.
         """
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient.contiguous()

@@ -75,7 +75,9 @@ def test_parts_of_models():
     for name, parts in expected.items():
         for n, (first, last) in parts.items():
             assert part_of(name, n) == set(range(first, last + 1))
-    with pytest.raises(MissingError, match="a model of 1 layers has none that counts as middle"):
+    with pytest.raises(
+        MissingError, match="a model of 1 layers has no layers that count as middle"
+    ):
         part_of("middle", 1)
 
 
@@ -366,7 +368,7 @@ def test_a_verdict_that_the_twin_earns_is_not_specific_to_training(own, twin, ex
     found = beside_twin(outcome(own), outcome(twin))
     assert found.verdict == expected
     assert found.why == ("why" if twin == "not tested" else f"why; random twin: {twin}")
-    assert "earns the same verdict" in NOTE
+    assert "gets the same verdict" in NOTE
 
 
 def twin_of(record, name="random:m", seed=0):
@@ -418,4 +420,4 @@ def test_of_several_records_that_with_default_options_counts():
 
 def test_outdated_records_are_left_out_with_a_message(capsys):
     assert reports(RISING) == []
-    assert "0.json: made by another version of its measurement" in capsys.readouterr().err
+    assert "0.json: made by another version of the measurement" in capsys.readouterr().err

@@ -63,7 +63,7 @@ def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
     arrays = dict(np.load(path.with_suffix(".npz")))
     arrays["predicted"] = np.roll(arrays["predicted"], 1, axis=-1)
     np.savez(tmp_path / "changed.npz", **arrays)
-    with pytest.raises(UserError, match=r"changed\.npz: what is stored here does not give"):
+    with pytest.raises(UserError, match=r"changed\.npz: these arrays do not give"):
         of_all_layers(result, tmp_path / "changed.json")
     (tmp_path / "torn.npz").write_bytes(b"PK")
     with pytest.raises(UserError, match=r"torn\.npz: not readable"):
@@ -121,7 +121,7 @@ def test_claims_are_printed(folder, form, capsys, monkeypatch):
     assert main(["claims", str(folder), "--format", form]) == 0
     printed = capsys.readouterr().out
     if form != "json":
-        assert "does not mean that the model uses it" in " ".join(printed.split())
+        assert "A model need not use what can be decoded from it." in " ".join(printed.split())
         assert "part of the corpus" in printed
         assert "Liu et al. 2019a. Differences: " in " ".join(printed.split())
         return

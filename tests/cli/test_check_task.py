@@ -59,7 +59,7 @@ def test_counts_leaks_and_baselines():
     assert report.errors == ()
     said = "\n".join(report.warnings)
     assert (
-        "1 test example has a label that no probe can predict, as it does not occur in train: 'P'"
+        "1 test example has a label that does not occur in train, so no probe can predict it: 'P'"
         in said
     )
     assert "2 of 6 test examples occur word for word in train" in said

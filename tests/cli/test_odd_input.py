@@ -69,7 +69,7 @@ def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path):
     [
         (
             {s: [(["the", "dog"], ["X", "X"])] for s in ("train", "dev", "test")},
-            "every training example of 'c' has the label 'X', so that there is nothing to tell apart",
+            "every training example of 'c' has the label 'X', so there is nothing to tell apart",
         ),
         ({"train": [(["the", "dog"], ["X", "Y"])]}, "--corpus c: "),
         (
@@ -218,7 +218,7 @@ def test_model_files_that_change_between_digest_and_loading_are_refused(tiny_ber
     source = find_model(str(folder))
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes())
-    with pytest.raises(UserError, match="changed while they were read; run again when nothing"):
+    with pytest.raises(UserError, match=r"changed while they were read\. Run the command again"):
         load_encoder(source, device="cpu")
 
 

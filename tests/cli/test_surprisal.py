@@ -50,7 +50,7 @@ def test_of_words_and_of_a_model_in_memory(trained):
 
 
 def test_what_cannot_be_scored(trained, tiny_bert):
-    with pytest.raises(probes.UserError, match="texts is a list of texts that are not empty"):
+    with pytest.raises(probes.UserError, match="give texts as a list of texts that are not empty"):
         probes.surprisal(str(trained["masked"]), ["fine", " "])
     with pytest.raises(probes.UserError, match="no weights of a language-model head"):
         probes.surprisal(tiny_bert, TEXTS)

@@ -127,22 +127,22 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"layers": {}}, "no layers; give them as"),
+        ({"layers": {}}, "no layers; give {layer: array}"),
         ({"layers": {0: np.zeros((3, 2))}}, "3 vectors at layer 0, 600 labels"),
-        ({"layers": {0: np.zeros(600)}}, r"layer 0 is float64 of the shape \(600,\)"),
-        ({"layers": np.zeros((600, 2))}, r"list x of layers, dict\(enumerate\(x\)\)"),
-        ({"labels": ["a"] * 500 + ["b"] * 100, "splits": SPLITS}, "one class only in train, 'a'"),
-        ({"layers": {0: [[1, 2], [3]]}}, r"layer 0 is no array of numbers \("),
+        ({"layers": {0: np.zeros(600)}}, r"layer 0 is float64 of shape \(600,\)"),
+        ({"layers": np.zeros((600, 2))}, r"dict\(enumerate\(x\)\) for a list x of layers"),
+        ({"labels": ["a"] * 500 + ["b"] * 100, "splits": SPLITS}, "train has only the class 'a'"),
+        ({"layers": {0: [[1, 2], [3]]}}, r"layer 0 is not an array of numbers \("),
         ({"layers": {"0": np.zeros((600, 2))}}, "layer '0': give whole numbers from 0"),
         ({"layers": {1: np.full((600, 2), np.nan)}}, r"layer 1, example 0 \(from 0\): a value is NaN"),
-        ({"labels": [1] * 599 + [None]}, r"labels\[599\] is None, not a class as others are"),
+        ({"labels": [1] * 599 + [None]}, r"labels\[599\] is None, not a class like the others"),
         ({"labels": [1.5] * 599 + [float("nan")]}, r"labels\[599\] is nan, not a number"),
         ({"labels": [{"a"}] * 599 + ["a"]}, r"labels\[599\] is 'a', not a set of classes"),
         ({"groups": [1, 2]}, "2 groups, 600 labels"),
         ({"types": ["a"]}, "1 types, 600 labels"),
         ({"splits": ["trian"] * 600}, r"splits\[0\] is 'trian'. Did you mean 'train'"),
-        ({"splits": ["train"] * 600}, "no example is in dev; leave splits= out"),
-        ({"groups": [1] * 600}, "1 groups, which cannot be divided; give splits="),
+        ({"splits": ["train"] * 600}, "dev has no examples; omit splits="),
+        ({"groups": [1] * 600}, "1 groups are too few to draw splits; give splits="),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_one_line(change, says):
@@ -155,9 +155,9 @@ def test_what_does_not_fit_is_one_line(change, says):
 
 def test_what_follows_from_the_vectors_is_not_asked_for(tmp_path):
     layers, y = classes()
-    with pytest.raises(probes.UserError, match="tasks=: follows from the vectors"):
+    with pytest.raises(probes.UserError, match="tasks=: the vectors determine it"):
         probes.probe(probes.Vectors(layers, y), **settings(tmp_path, tasks="pos"))
-    with pytest.raises(probes.UserError, match="limit=: follows from the vectors"):
+    with pytest.raises(probes.UserError, match="limit=: the vectors determine it"):
         probes.probe(probes.Vectors(layers, y), **settings(tmp_path, limit=20))
     with pytest.raises(probes.UserError, match="vectors are in memory"):
         probes.probe(probes.Vectors(layers, y), **settings(tmp_path, workers=2))
@@ -170,7 +170,7 @@ def test_what_follows_from_the_vectors_is_not_asked_for(tmp_path):
 
 def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):
     layers, y = classes()
-    said = "Vectors: labels are floats: regression; give integers for classes"
+    said = "Vectors: float labels mean regression; give integers for classes"
     for labels, kind, warned in (
         (y.astype(float), "regression", True),
         (y + 0.5, "regression", False),

@@ -355,15 +355,15 @@ def test_facts_are_written_from_their_templates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", 'sentence_good,sentence_bad\nA b.,A c.\n"Two\nlines.",Two.\nx,\n', "line 5: sentence_bad is empty or no text"),
-        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n\n{"sentence_good":"a","sentence_bad":3}\n', "line 3: sentence_bad is empty or no text"),
-        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n{"sentence_good":"a"}\n', "line 2: sentence_bad is empty or no text"),
-        ("a.csv", "sentence_good,sentence_bad,group\na,b,  \n", "line 2: group is empty or no text"),
-        ("a.json", '[{"sentence_good":"a","sentence_bad":"b"},{"sentence_good":" ","sentence_bad":"b"}]', "row 2: sentence_good is empty or no text"),
-        ("a.csv", "subject,template,object\nO,[X] is.,N\n", r"line 2: the template '\[X\] is.' has not one \[Y\]"),
-        ("a.csv", "subject,template,object\nO,[Y] [Y] [X],N\n", r"line 2: the template .* has not one \[Y\]"),
-        ("a.csv", "subject,template,object\nO,is [Y],N\n", r"line 2: the template 'is \[Y\]' has not one \[X\]"),
-        ("a.csv", "subject,template,object\n,[X] [Y],N\n", "line 2: subject is empty or no text"),
+        ("a.csv", 'sentence_good,sentence_bad\nA b.,A c.\n"Two\nlines.",Two.\nx,\n', "line 5: sentence_bad is empty or not text"),
+        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n\n{"sentence_good":"a","sentence_bad":3}\n', "line 3: sentence_bad is empty or not text"),
+        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n{"sentence_good":"a"}\n', "line 2: sentence_bad is empty or not text"),
+        ("a.csv", "sentence_good,sentence_bad,group\na,b,  \n", "line 2: group is empty or not text"),
+        ("a.json", '[{"sentence_good":"a","sentence_bad":"b"},{"sentence_good":" ","sentence_bad":"b"}]', "row 2: sentence_good is empty or not text"),
+        ("a.csv", "subject,template,object\nO,[X] is.,N\n", r"line 2: the template '\[X\] is.' must have exactly one \[Y\]"),
+        ("a.csv", "subject,template,object\nO,[Y] [Y] [X],N\n", r"line 2: the template .* must have exactly one \[Y\]"),
+        ("a.csv", "subject,template,object\nO,is [Y],N\n", r"line 2: the template 'is \[Y\]' must have exactly one \[X\]"),
+        ("a.csv", "subject,template,object\n,[X] [Y],N\n", "line 2: subject is empty or not text"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_file_and_line(

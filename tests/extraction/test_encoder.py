@@ -122,9 +122,7 @@ def test_truncation_and_padding_in_the_file_are_overridden(tmp_path: Path) -> No
 
 def test_more_ids_than_embeddings_are_refused(tmp_path: Path) -> None:
     save("bert", tmp_path, vocab_size=100)
-    with pytest.raises(
-        UserError, match="has only 100 embeddings; use the tokenizer that belongs to the model"
-    ):
+    with pytest.raises(UserError, match=r"has only 100 embeddings\. Use the model's own tokenizer"):
         load(tmp_path)
 
 
@@ -166,7 +164,7 @@ def test_a_model_that_shortens_texts_is_refused() -> None:
         num_decoder_layers=1,
     )  # fmt: skip
     model = transformers.FunnelBaseModel(config)
-    with pytest.raises(UserError, match="one vector of one size per token and layer"):
+    with pytest.raises(UserError, match="instead of one vector per token"):
         Encoder(model, bert_tokenizer(), name="funnel")
 
 
@@ -417,7 +415,7 @@ def test_layers_that_accelerate_fetches_from_disk_are_read(tmp_path: Path) -> No
     )
     assert any(weight.is_meta for weight in model.parameters())
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    with pytest.raises(UserError, match="is offloaded to disk, so that the model has no digest"):
+    with pytest.raises(UserError, match="is offloaded to disk, so the model has no digest"):
         Encoder(model, tokenizer, name="spread")
     encoder = Encoder(model, tokenizer, name="spread", digest="known")
     assert_same(vectors(encoder), expected)

@@ -368,7 +368,7 @@ def test_refusals_name_the_model() -> None:
         with pytest.raises(UserError, match=message), intervened(model, [change]):
             layers(model)
     short = Custom("short", 1, Site("layer", 1), lambda states: states[:, 1:])
-    message = "Custom 'short': its function makes"
+    message = "Custom 'short': the function turned"
     with pytest.raises(UserError, match=message), intervened(model, [short]):
         layers(model)
 

@@ -135,7 +135,7 @@ def test_revisions_have_one_random_twin(revisions):
 @pytest.mark.parametrize(
     ("name", "revision", "said"),
     [
-        ("bert-base-uncased@step1000", "main", "^--revision main: --model bert-base-uncased@step1000 names a revision itself; leave one of them out"),
+        ("bert-base-uncased@step1000", "main", "^--revision main: --model bert-base-uncased@step1000 already names a revision; give only one"),
         ("bert-base-uncased@step9", None, r"^--model bert-base-uncased@step9: not in the local hub cache\."),
         ("bert-base-uncased", "step9", r"^--model bert-base-uncased --revision step9: not in the local hub cache\."),
         ("bert-base-uncased@", None, "^--model bert-base-uncased@: give a hub id, @, and a branch"),
@@ -264,7 +264,7 @@ def test_weights_in_another_format_are_named(folder, file, whole):
     (folder / file).write_bytes(b"")
     if not whole:
         (folder / "config.json").unlink()
-    with pytest.raises(UserError, match=rf"in another format only \({file}\)"):
+    with pytest.raises(UserError, match=rf"only in another format \({file}\)"):
         find_model(str(folder))
 
 

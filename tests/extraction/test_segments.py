@@ -198,7 +198,7 @@ def test_a_tokenizer_with_other_tokens_around_a_pair_reads_single_texts_only() -
     )
     words = WordTokenizer(tokenizer)
     assert len(words([Text(("the", "light"), (0, 2))])) == 1
-    with pytest.raises(UserError, match="around a pair of texts"):
+    with pytest.raises(UserError, match="special tokens around a pair of texts"):
         words([Text(("the", "light"), (0, 2), second=1)])
 
 

@@ -136,8 +136,8 @@ def test_weights_of_the_encoder_that_are_not_used_are_counted(
     add(tmp_path, prefix + name, "classifier.weight")
     encoder = load(tmp_path)
     said = capsys.readouterr().err
-    assert "its files hold 1 weight of the encoder, or of prompts before it, for which Bert" in said
-    assert f"(first: {prefix + name}); not used" in said
+    assert "its files hold 1 weight of the encoder, or of prompts before it, that Bert" in said
+    assert f"does not use (first: {prefix + name})" in said
     assert encoder.notes == {"weights not used": f"1 (first: {prefix + name})"}
 
 
@@ -332,7 +332,7 @@ def test_the_language_that_all_texts_are_read_in_is_said(
     elif switch == "tokens":
         tokenizer.src_lang = "de_DE"
     encoder = Encoder(model, tokenizer, name="m", device="cpu")
-    said = "--model m: it reads text in one of several languages at a time, here de_DE"
+    said = "--model m: it reads text in one language at a time, here de_DE"
     assert (said in capsys.readouterr().err) == (switch != "none")
     assert encoder.notes == ({"language of all texts": "de_DE"} if switch != "none" else {})
 
@@ -369,7 +369,7 @@ def test_texts_are_read_in_the_language_that_is_chosen(
             wanted = model(ids, lang_ids=torch.tensor([number])).last_hidden_state
         found = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})[-1]
         torch.testing.assert_close(found, wanted)
-    assert "one of several languages" not in capsys.readouterr().err
+    assert "one language at a time" not in capsys.readouterr().err
 
 
 def test_the_token_of_a_language_is_that_of_the_tokenizer(tmp_path: Path) -> None:

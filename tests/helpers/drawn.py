@@ -6,6 +6,7 @@ import base64
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from html import unescape
 from typing import Any
 
@@ -26,6 +27,19 @@ def column(chart: Any, of: str, **where: Any) -> list[Any]:
     """A column of the data, of the rows that have one and lie where they should."""
     rows = (row for row in data_of(chart) if row.get(of) is not None)
     return [row[of] for row in rows if all(row.get(k) == v for k, v in where.items())]
+
+
+def expressions(spec: Any, key: str = "") -> Iterator[str]:
+    """Whatever Vega reads as an expression."""
+    if isinstance(spec, dict):
+        for name, each in spec.items():
+            if name not in ("values", "domain", "range"):
+                yield from expressions(each, name)
+    elif isinstance(spec, list):
+        for each in spec:
+            yield from expressions(each, key)
+    elif isinstance(spec, str) and key in ("signal", "expr", "test", "update", "init", "as"):
+        yield spec
 
 
 def svg(chart: Any, look: Any = PAPER) -> str:

@@ -153,13 +153,13 @@ def test_formulas_by_hand(formula: str, expected: float) -> None:
         ("(1;%c%) < 1", r"there is no \(1;%c%\)"),
         ("(4;%a%) < 1", r"there is no \(4;%a%\)"),
         ("(0;%a%) < 1", r"there is no \(0;%a%\)"),
-        ("(1;%a%) <", "ends where a surprisal is expected"),
+        ("(1;%a%) <", "ends before a surprisal"),
         ("[(1;%a%) < 1", r"'\[' is never closed"),
-        ("1 < 2 3", "goes on after its end with '3'"),
-        ("1 < 2]", r"goes on after its end with '\]'"),
-        ("1 = 2", "cannot be read from ' = 2' on"),
-        ("1 < x", "cannot be read from ' x' on"),
-        ("", "ends where a surprisal is expected"),
+        ("1 < 2 3", "has '3' after its end"),
+        ("1 < 2]", r"has '\]' after its end"),
+        ("1 = 2", "cannot be read at ' = 2'"),
+        ("1 < x", "cannot be read at ' x'"),
+        ("", "ends before a surprisal"),
     ],
 )
 def test_what_is_wrong_with_a_formula_is_said(formula: str, says: str) -> None:
@@ -404,9 +404,7 @@ def test_pairs_that_become_equal_when_cut_do_not_count(
         measurements="pairs",
         options={"pairs": {"malformed": True}},
     ).others
-    assert "2 of 3 items do not count when cut: texts that are to be compared become equal." in (
-        record.notes
-    )
+    assert "2 of 3 items do not count when cut: their texts become equal." in (record.notes)
     axes = {"scoring": CAUSAL, "per": "text", "perturbation": "cut"}
     cut = one(record, "pair_accuracy", **axes)
     good, bad = (np.sum(left_to_right(*plain["causal"], text)) for text in ("A cook", "Cooks a"))

@@ -85,5 +85,5 @@ def test_documents_are_resampled_if_there_are_enough_of_them(context):
 
 def test_words_of_another_view_are_refused(context):
     masked = replace(context, view=view_over([plain_text(TEST[2])], "masked"))
-    with pytest.raises(TypeError, match="not read as they are, but in the masked view"):
+    with pytest.raises(TypeError, match="read in the 'masked' view, not in 'plain'"):
         masked.words("test", 0)

@@ -178,9 +178,9 @@ def test_what_depends_on_what_cannot_be_told_is_refused(cell, measured):
     with pytest.raises(UserError) as error:
         measured()
     assert str(error.value) == (
-        "The task 'mine' of this session depends on what has no digest (TypeError: cannot pickle "
-        "'generator' object), so that changes would go unnoticed; move it to a file of its own, and "
-        "give that as include=."
+        "The task 'mine' of this session depends on something without a digest (TypeError: cannot "
+        "pickle 'generator' object), so changes would go unnoticed. Move it to its own file, and "
+        "pass that as include=."
     )
     measured(tasks=("pos",))
 

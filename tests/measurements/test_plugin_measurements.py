@@ -211,7 +211,7 @@ def test_evidence_has_the_corpus_and_the_model_too(write, command, tmp_path, cap
     assert command(*named, "--tasks", "agreement", "--limit", "200") == 1
     assert (
         "failed  agreement · linear · words_beside: the measurement 'words_beside' raised "
-        "TypeError: sentences were not read as they are, but in the masked view"
+        "TypeError: sentences were read in the 'masked' view, not in 'plain'"
     ) in capsys.readouterr().err
 
 

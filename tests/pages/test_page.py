@@ -8,6 +8,7 @@ import pytest
 import vl_convert
 from changed_measurement import change_measurement
 from corpus_records import corpus_record, geometry, store_record
+from drawn import expressions
 from pages import chart_of, data_of, own, rows_of, texts
 from results_by_hand import changed, make_full_result, make_result
 
@@ -195,19 +196,6 @@ def test_no_name_is_markup_or_an_expression(write, plug_ins, name):
         found = [re.sub(r'"(?:[^"\\]|\\.)*"', "", x) for x in expressions(compiled)]
         assert not any("alert" in x or "b\\" in x or "c\\" in x for x in found)
     assert "NaN" not in json.dumps(data)
-
-
-def expressions(spec):
-    """Every expression of a chart, as Vega-Lite hands it to Vega."""
-    if isinstance(spec, list):
-        return [found for each in spec for found in expressions(each)]
-    if not isinstance(spec, dict):
-        return []
-    own = [x for name, x in spec.items() if name in EXPRESSIONS and isinstance(x, str)]
-    return own + [found for each in spec.values() for found in expressions(each)]
-
-
-EXPRESSIONS = ("signal", "expr", "test", "update", "init")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from corpus_records import geometry
 from results_by_hand import changed, make_full_result, make_result
 
 from probes.pages.page import write_page
@@ -12,6 +13,7 @@ pytestmark = pytest.mark.integration
 EVIL = "<script>alert(1)</script>"
 TASK = "</script><script>alert(2)</script>"
 NAMES = "#leaderboard tbody th"
+PARTS = "overview", "leaderboard", "evidence", "breakdowns", "of-geometry", "claims", "sources"
 SCORES = "pos (accuracy), n = 9"
 
 
@@ -37,8 +39,12 @@ def some(tmp_path_factory):
         make_full_result("chunking", (0.3, 0.5, 0.2), model=EVIL, metric="span_f1"),
     ]
     found = [changed(r, "model", digest=r.model.name) for r in found]
+    others = {
+        folder / f"{name}.json": geometry(values, model=name, digest=name)
+        for name, values in (("beta", [0.1, 0.2, 0.3]), (EVIL, [0.4, 0.4, 0.4]))
+    }
     return write_page(
-        {folder / f"{i}.json": r for i, r in enumerate(found)}, folder / "p.html", EVIL
+        {folder / f"{i}.json": r for i, r in enumerate(found)}, folder / "p.html", EVIL, others
     )
 
 
@@ -179,6 +185,15 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
+def test_panels_of_one_shape_are_drawn_without_warnings(page, some):
+    page.open(some, "of-geometry")
+    assert set(drawn(page, "Anisotropy")) == {"beta", EVIL}
+    page.until(
+        "for (const x of document.querySelectorAll('#of-geometry .chart:not(.done)'))"
+        " x.scrollIntoView(); return !document.querySelector('#of-geometry .chart:not(.done)')"
+    )
+
+
 def test_printing_unfolds_everything_and_hides_controls(page):
     left = "details:not([open], .numbers), .chart:not(.done)"
     page.js(
@@ -204,7 +219,7 @@ def test_names_are_text(page):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_part_fits_any_width(page, some, width):
     page.emulate(width=width)
-    for part in ("overview", "leaderboard", "evidence", "breakdowns", "claims", "sources"):
+    for part in PARTS:
         page.open(some, part)
         assert page.js("return document.documentElement.scrollWidth") <= width
 

@@ -195,20 +195,14 @@ def test_an_expected_layer_that_was_not_measured_is_no_figure(tmp_path, capsys):
     assert not path.exists()
 
 
-def test_what_rounds_to_zero_has_no_sign():
-    assert [shown(x, metric) for x in (-1e-5, 1e-5) for metric in ("mae", "accuracy")] == [
+def test_numbers_have_neither_a_leading_zero_nor_the_sign_of_one():
+    assert [shown(x, "mae") for x in (-1e-5, 0.5, -0.25, 10.125)] == [
         ".000",
-        "0.0",
-    ] * 2
-
-
-def test_only_a_leading_zero_is_dropped():
-    assert [shown(x, "mae") for x in (0.5, -0.25, 10.125, 20.0)] == [
         ".500",
         "-.250",
         "10.125",
-        "20.000",
     ]
+    assert [shown(x, "accuracy") for x in (-1e-5, 1e-5)] == ["0.0", "0.0"]
 
 
 def test_under_a_low_limit_of_addresses_nothing_is_drawn(folder, capsys, monkeypatch):

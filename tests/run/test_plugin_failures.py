@@ -36,8 +36,8 @@ RAISING = TASK.replace(
             "SEEN = set()\n"
             + TASK.replace("    for i", "    if sentence.id in SEEN: return\n    for i")
             + "    SEEN.add(sentence.id)\n",
-            "yielded different examples of sentence 'train-0001' when run twice; a rule may depend on "
-            "the sentence alone",
+            "yielded different examples of sentence 'train-0001' when run twice. A rule may depend "
+            "only on the sentence",
         ),
         (
             TASK.replace("(i, i + 1)", "(i, i + 1), (i, i + 1)"),

@@ -166,7 +166,7 @@ def test_what_scikit_learn_does_with_estimators(vectors, logits):
         ({"family": "linaer"}, {}, probes.UserError, "family='linaer': Did you mean 'linear'"),
         ({"kind": "regresion"}, {}, probes.UserError, "kind='regresion': Did you mean 'regression'"),
         ({"device": "gpu"}, {}, probes.UserError, "--device gpu"),
-        ({"kind": "multi-label"}, {}, ValueError, "not for labels that are multiclass"),
+        ({"kind": "multi-label"}, {}, ValueError, "does not fit labels that are multiclass"),
         ({"kind": "classification"}, {"y": np.linspace(0, 1, 90)}, ValueError, "continuous"),
         ({}, {"y": np.full((90, 2), 0.5)}, ValueError, "continuous-multioutput"),
         ({"kind": "regression"}, {"y": ["a"] * 90}, ValueError, "could not convert"),

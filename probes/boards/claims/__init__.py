@@ -1,1 +1,1 @@
-"""Statements of the literature about vectors, heads and layers, tested on results."""
+"""Claims of the literature about vectors, heads and layers, tested on results."""

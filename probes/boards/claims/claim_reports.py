@@ -1,4 +1,4 @@
-"""The claims tested on stored results: a report for every model and corpus."""
+"""Tests the claims on stored results, with a report for every model and corpus."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from probes.records.record import Record, model_title
 from probes.records.result import Result
 from probes.tables.table import Cell, Table, TableRow
 
-Group = dict[Path, Record]  # of one model and corpus
+Group = dict[Path, Record]  # records of one model and corpus
 
-CAVEAT = "That something can be decoded does not mean that the model uses it."
+CAVEAT = "A model need not use what can be decoded from it."
 
 NOTE = (
     f"{CAVEAT} Undecided: the data do not decide. Verdicts are tested at .05, with p corrected for "
-    "all claims on a model (Holm), not for many models. Not specific to training: the random twin, "
-    "which was never trained, earns the same verdict."
+    "all claims on a model (Holm), not for many models. Not specific to training: the untrained "
+    "random twin gets the same verdict."
 )
 
 
 @dataclass(frozen=True)
 class Report:
-    """The outcomes of all claims on one model and corpus, and whether there were scores."""
+    """The outcomes of all claims on one model and corpus; `scored` is True if it has scores."""
 
     model: str
     corpus: str
@@ -43,7 +43,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """Model, corpus, and what sets them apart."""
+        """Model and corpus, with settings other than the usual."""
         return " · ".join([self.model, self.corpus, *self.marks])
 
     @property
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def not_tested(self) -> str:
-        """The other claims in one line, by what they lack; empty if there are none."""
+        """The other claims in one line, by reason; empty if there are none."""
         lacking = {x: y.why for x, y in self.outcomes.items() if y.verdict == "not tested"}
         names = {why: [x for x in lacking if lacking[x] == why] for why in lacking.values()}
         reasons = "; ".join(f"{', '.join(each)}: {why}" for why, each in names.items())
@@ -65,17 +65,17 @@ def make_reports(
     family: str,
     others: Mapping[Path, Record] = MappingProxyType({}),
 ) -> list[Report]:
-    """Test the claims on every model and corpus, beside the model's random twin if there is one.
+    """Test the claims on every model and corpus, and on the model's random twin if there is one.
 
-    The twin is among these records, or in the folder beside that of the model. Of several twins,
-    that of the first seed counts. Results of other probe families are not used.
+    The twin is among these records, or in the folder beside the model's. Of several twins, the one
+    with the first seed counts. Results of other probe families are not used.
     """
     groups = _grouped(found, family, others)
     return [_with_twin(group, groups, family) for group in groups]
 
 
 def claims_table(report: Report, family: str) -> Table:
-    """One model's verdicts, with the numbers behind them."""
+    """One model's verdicts, with their numbers."""
     return Table(
         f"{report.title} · {family} probe" if report.scored else report.title,
         ("claim", "verdict", "numbers"),
@@ -94,7 +94,7 @@ def claims_table(report: Report, family: str) -> Table:
 
 
 def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
-    """The report on a model; the claims are tested on its twin as well, if there is one."""
+    """The report on a model, compared with its twin if there is one."""
     report, (path, record) = _report(group), next(iter(group.items()))
     if record.model.random_seed is not None:
         return report
@@ -115,11 +115,11 @@ def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
 def _grouped(
     found: Mapping[Path, Result], family: str, others: Mapping[Path, Record]
 ) -> list[Group]:
-    """What claims relate: results, with records of a corpus, by `SAME_VECTORS`.
+    """Results and records of a corpus, grouped by `SAME_VECTORS`.
 
-    Outdated records are left out with a message. Of several results of a task the first counts; of
-    several records of a measurement of the corpus, that with default options. A comparison of two
-    models belongs to the other one; claims use none with a random twin.
+    Outdated records are left out with a message. Of several results of a task, the first counts; of
+    several records of a corpus measurement, the one with default options. A comparison belongs to
+    the model that is not the base; comparisons with a random twin are not used.
     """
     usable: Group = {}
     for path, record in {**found, **others}.items():
@@ -130,7 +130,7 @@ def _grouped(
             usable[path] = record
         else:
             what = "task or probe" if record.task else "measurement"
-            progress.say(f"left out {path}: made by another version of its {what}")
+            progress.say(f"left out {path}: made by another version of the {what}")
     groups = []
     for every in alike(usable, SAME_VECTORS):
         chosen: dict[str, Path] = {}
@@ -154,7 +154,7 @@ def _report(group: Group) -> Report:
             outcomes[claim.name] = Outcome("not tested", f"{missing}", [])
     marks = {
         f"{first.pooling} pooling": first.pooling != "mean",
-        "random twin: its weights were never trained": first.model.random_seed is not None,
+        "random twin, never trained": first.model.random_seed is not None,
         "part of the corpus": first.corpus.limited,
         "some labels made by a machine": any(
             x.silver or (x.task is None and x.corpus.silver) for x in group.values()

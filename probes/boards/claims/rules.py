@@ -1,4 +1,4 @@
-"""The rules by which claims are tested, on the rows of one model and corpus."""
+"""Rules for testing claims on the rows of one model and corpus."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Verdict = Literal[
 ]
 
 Ends = tuple[float, float]
-"""The ends of a 95 % interval. Those of a constant are equal."""
+"""The ends of a 95 % interval; equal for a constant."""
 
 _NEEDS = {"attention_change": "--model BASE TUNED --measurements attention"}
 
 _OF = "feature", "labels", "group", "paradigm", "phenomenon", "baseline", "base", "predicts"
-"""Axes that say what a number is of."""
+"""Axes that a reason names."""
 
 
 class MissingError(Exception):
-    """A claim reads something that is not in the results. The message says what."""
+    """The results lack something that a claim reads."""
 
 
 class Reads:
-    """The rows that a claim reads: of a task, or of a measurement of the corpus.
+    """The rows that a claim reads, from a task or from a measurement of the corpus.
 
     Args:
-        layers: a part of the model, see `part_of`, every layer of which must be there. Empty for
-            rows that are not compared by layer.
-        keep: a further condition on a row.
-        axes: the place of a row on each of its axes: one, several, or `...` for any; "@rank" is the
-            reported rank and "@n_layers" the last layer.
+        layers: a part of the model (see `part_of`), all layers of which are needed. Empty for rows
+            that are not compared by layer.
+        keep: a further condition on rows.
+        axes: values of axes: one, several, or `...` for any; "@rank" is the reported rank and
+            "@n_layers" the last layer.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ModelRows:
         """The record that a claim reads.
 
         Raises:
-            MissingError: there is none.
+            MissingError: there is no such record.
         """
         result, name = self.results.get(what.task), what.measurement
         if what.task and result is None:
@@ -87,16 +87,15 @@ class ModelRows:
         """The rows that a claim reads.
 
         Raises:
-            MissingError: there are none, or some layers are missing.
+            MissingError: there are no such rows, or layers are missing.
         """
         record = self.record(what)
         facts = {"@rank": record.facts.get("rank"), "@n_layers": self.n_layers}
         places = {axis: facts.get(x, x) for axis, x in what.axes.items()}
         rows = [
             row
-            for row in record.rows
-            if row.metric == what.metric
-            and row.split in ("test", "all")
+            for row in record.rows.with_metric(what.metric)
+            if row.split in ("test", "all")
             and row.axes.keys() == places.keys()
             and all(
                 row.axes[axis] in (x if isinstance(x, tuple) else (x,)) or x is ...
@@ -106,7 +105,8 @@ class ModelRows:
         ]
         if not rows:
             raise MissingError(f"{what.name} has no {what.metric} of this kind")
-        if what.layers or what.measurement == "attention":  # whose heads are chosen among all
+        # Attention heads are chosen among those of all layers.
+        if what.layers or what.measurement == "attention":
             part = part_of(what.layers or "above 0", self.n_layers)
             rows = [row for row in rows if row.layer in part]
             there = {row.layer for row in rows} if what.layers else set(record.extent)
@@ -118,7 +118,7 @@ class ModelRows:
         """The rows that a claim reads, with their intervals.
 
         Raises:
-            MissingError: there are none, or one has no interval.
+            MissingError: there are no such rows, or one has no interval.
         """
         rows = self.read(what)
         found = [(row, ends) for row in rows if (ends := _ends(row))]
@@ -128,7 +128,7 @@ class ModelRows:
 
 
 def _ends(row: Row) -> Ends | None:
-    """The interval of a number; that of a share of few items is exact (Clopper–Pearson)."""
+    """The interval of a number; exact for a share of few items (Clopper–Pearson)."""
     from scipy.stats import binomtest  # slow to import
 
     if row.interval is None and row.value is not None:
@@ -136,6 +136,8 @@ def _ends(row: Row) -> Ends | None:
         if unchanged or row.axes.get("baseline") == "uniform":
             return row.value, row.value
         if row.metric == "sensitivity" and row.n:
+            from scipy.stats import binomtest  # slow to import
+
             low, high = binomtest(round(row.value * row.n), row.n).proportion_ci()
             return float(low), float(high)
     return row.interval
@@ -144,8 +146,8 @@ def _ends(row: Row) -> Ends | None:
 def part_of(name: str, n_layers: int) -> set[int]:
     """The layers of a part of a model.
 
-    The Primer gives layers of BERT-base (12) and BERT-large (24). Other models have theirs by
-    relative depth: that of 12 below 12 layers, that of 24 above 24, interpolated between.
+    The Primer gives layers of BERT-base (12) and BERT-large (24). Other models use relative depth:
+    that of BERT-base below 12 layers, of BERT-large above 24, interpolated between.
 
     Raises:
         MissingError: the model has no such layer.
@@ -164,7 +166,7 @@ def part_of(name: str, n_layers: int) -> set[int]:
     }
     if found := {layer for layer in range(n_layers + 1) if inside[name](layer)}:
         return found
-    raise MissingError(f"a model of {n_layers} layers has none that counts as {name}")
+    raise MissingError(f"a model of {n_layers} layers has no layers that count as {name}")
 
 
 def _listed(layers: Iterable[int]) -> str:
@@ -172,7 +174,7 @@ def _listed(layers: Iterable[int]) -> str:
 
 
 class Outcome(NamedTuple):
-    """A verdict, its reason, the numbers behind it, and p of the claim or its contrary."""
+    """A verdict with reason, numbers, and p of the claim or its contrary."""
 
     verdict: Verdict
     why: str
@@ -181,29 +183,29 @@ class Outcome(NamedTuple):
 
 
 def decided(p_for: float, p_against: float, why: str, numbers: list[dict[str, Any]]) -> Outcome:
-    """The outcome of a test of a claim and of its contrary."""
+    """The outcome of tests of a claim and of its contrary."""
     sides: dict[Verdict, float] = {"supported": p_for, "contradicted": p_against, "undecided": 0.0}
     verdict = next(side for side, p in sides.items() if p < ALPHA)
     return Outcome(verdict, why, numbers, min(p_for, p_against))
 
 
 def any_of(p_values: Iterable[float]) -> float:
-    """The p-value of at least one of several statements (Bonferroni)."""
+    """The p-value for at least one of several statements (Bonferroni)."""
     known = list(p_values)
     return min(1.0, len(known) * min(known))
 
 
 def most_of(p_values: Iterable[float]) -> float:
-    """The p-value of more than half of several statements (Benjamini & Heller 2008)."""
+    """The p-value for more than half of several statements (Benjamini & Heller 2008)."""
     known = sorted(p_values)
     needed = len(known) // 2 + 1
     return min(1.0, (len(known) - needed + 1) * known[needed - 1])
 
 
 def p_above(high: Ends, low: Ends) -> float:
-    """The p-value of one number above another, from their intervals, as if these were normal.
+    """The p-value for one number above another, from their intervals, assumed normal.
 
-    It is below .05 where they do not overlap, which errs towards undecided.
+    It is below .05 if the intervals do not overlap, which errs towards undecided.
     """
     distance, width = sum(high) - sum(low), high[1] - high[0] + low[1] - low[0]
     if distance <= 0:
@@ -212,10 +214,10 @@ def p_above(high: Ends, low: Ends) -> float:
 
 
 def greater(*pairs: tuple[Any, Any], model: ModelRows, needed: Any = max) -> Outcome:
-    """The first of each pair is greater than the second, at all layers that are read.
+    """The first of each pair is greater than the second, at all layers.
 
-    Supported if all comparisons say so, or most if `needed` is `most_of`. Contradicted if in one
-    pair most say the opposite, corrected for the number of comparisons and that of pairs.
+    Supported if all comparisons agree, or most if `needed` is `most_of`. Contradicted if most
+    comparisons of one pair say the opposite, corrected for the numbers of comparisons and pairs.
     """
     p_for, p_against, said, numbers = [], [], [], []
     for pair in pairs:
@@ -235,10 +237,10 @@ def greater(*pairs: tuple[Any, Any], model: ModelRows, needed: Any = max) -> Out
 
 
 def somewhere(side: Literal["above 0", "below 0"], what: Reads, *, model: ModelRows) -> Outcome:
-    """At least one number lies on a side of 0.
+    """At least one number is on a side of 0.
 
-    Supported by the p-values of the record, which are corrected for all numbers of a task.
-    Contradicted if all intervals lie on the other side.
+    Supported by the record's p-values, which are corrected for all numbers of a task. Contradicted
+    if all intervals are on the other side.
     """
     sign = 1 if side == "above 0" else -1
     rows = model.read(what)
@@ -257,9 +259,10 @@ def somewhere(side: Literal["above 0", "below 0"], what: Reads, *, model: ModelR
 
 
 def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
-    """Each task is best in its part of the model, by p-values of every layer's being the best.
+    """Each task is best in a part of the model, by the p-values of layers for being the best.
 
-    Supported if all layers that may be the best lie in it. Contradicted if none does, for one task.
+    Supported if all layers that may be the best lie in that part. Contradicted if none does, for
+    one task.
     """
     inside, outside, said, numbers = [], [], [], []
     for what, part in parts:
@@ -277,7 +280,7 @@ def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
 
 
 def corrected(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """The outcomes of several claims, undecided where p is too great for so many (Holm 1979)."""
+    """The outcomes with p corrected for the number of claims (Holm 1979)."""
     p_values = {name: each.p for name, each in outcomes.items() if each.p is not None}
     found = dict(outcomes)
     for name, p in zip(p_values, holm(list(p_values.values())), strict=True):
@@ -291,7 +294,7 @@ def corrected(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 
 
 def beside_twin(outcome: Outcome, twin: Outcome) -> Outcome:
-    """A model's outcome, given that of its random twin: a shared verdict is not due to training."""
+    """A model's outcome beside the random twin's: a shared verdict is not due to training."""
     if "not tested" in (outcome.verdict, twin.verdict):
         return outcome
     shared = outcome.verdict == twin.verdict != "undecided"
@@ -302,7 +305,7 @@ def beside_twin(outcome: Outcome, twin: Outcome) -> Outcome:
 
 
 def _said(what: Reads, rows: Sequence[Row]) -> str:
-    """``anisotropy at lower layers: 0.061 to 0.183 [0.059, 0.185]``: the least and the greatest."""
+    """Least and greatest value: ``anisotropy at lower layers: 0.061 to 0.183 [0.059, 0.185]``."""
     first = rows[0]
     shared = {axis: {str(row.axes.get(axis)) for row in rows} for axis in _OF if axis in first.axes}
     of = [what.task, *(min(places) for places in shared.values() if len(places) == 1)]

@@ -1,7 +1,7 @@
-"""The claims: what two papers say about vectors, layers and heads, and how that is tested.
+"""The claims of two papers about vectors, layers and heads, with their tests.
 
-The Primer is "A Primer in BERTology" (Rogers et al. 2020, arXiv 2002.12327v1). It reports what
-other studies found. Kovaleva et al. 2019 is "Revealing the Dark Secrets of BERT".
+The Primer is "A Primer in BERTology" (Rogers et al. 2020, arXiv 2002.12327v1), which surveys other
+studies. Kovaleva et al. 2019 is "Revealing the Dark Secrets of BERT".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from probes.records.row import Row
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, its source, how the test differs from the study, and a rule with its rows."""
+    """A statement, its source, the differences of our test from the study, and the test."""
 
     name: str
     statement: str
@@ -28,7 +28,7 @@ class Claim:
 
 
 def _is_tested(model: ModelRows, row: Row) -> bool:
-    """Whether a head was chosen for a single relation, of which there are enough."""
+    """Whether a head was chosen for a single relation with enough words."""
     return row.p is not None and row.axes["feature"] not in (EVERY, NOT_PUNCTUATION)
 
 
@@ -62,7 +62,7 @@ CLAIMS = (
         "senses-cluster",
         "Vectors form clusters that correspond to word senses",
         "Primer 3; Wiedemann et al. 2019",
-        "k-means on vectors of predicates against PropBank senses, above chance; theirs classifies",
+        "k-means on vectors of predicates and PropBank senses, above chance; the study classifies",
         partial(greater, (Reads("geometry", "ami", layers="last", labels="senses"), 0.0)),
     ),
     Claim(
@@ -74,51 +74,51 @@ CLAIMS = (
     ),
     Claim(
         "narrow-cone",
-        "Two random words have a higher cosine than if directions were uniform",
+        "Two random words have a higher cosine than with uniform directions",
         "Primer 3; Ethayarajh 2019",
-        "above 0, where the source says much higher and sets no limit",
+        "above 0; the source says much higher, without a limit",
         partial(greater, (_cosine(layers="above 0"), 0.0)),
     ),
     Claim(
         "narrower-higher",
         "Random words have a higher cosine in higher layers than in lower ones",
         "Primer 3; Ethayarajh 2019",
-        "the borders of lower and higher layers are not theirs",
+        "the borders of lower and higher layers are ours",
         partial(greater, (_cosine(layers="higher"), _cosine(layers="lower"))),
     ),
     Claim(
         "trees-recovered",
         "Linear maps of vectors recover much of dependency trees",
         "Primer 4.1; Hewitt & Manning 2019",
-        "UD trees, from the middle layers; much is more than linking neighbours",
+        "UD trees, from the middle layers; much means more than by linking neighbours",
         partial(greater, (_trees("uuas", layers="middle"), Reads("structure", "chain_uuas"))),
     ),
     Claim(
         "agreement-known",
-        "The model fills in verbs that agree, also if nouns of the other number stand between",
+        "The model fills in verbs that agree, even with nouns of the other number in between",
         "Primer 4.1; Goldberg 2019",
-        "verbs of real text against the commoner number; theirs against no baseline",
+        "verbs of real text, compared with the commoner number; the study has no baseline",
         partial(greater, (_filled(), _guessed()), (_filled(group=_FAR), _guessed(group=_FAR))),
     ),
     Claim(
         "negation-ignored",
-        "Negation is not understood: the same word stays likelier with *not* as without it",
+        "Negation is not understood: the same word is likelier with *not* and without it",
         "Primer 4.1; Ettinger 2020",
         "more than half of NEG-136-SIMP right without *not*, fewer than half with it",
         partial(greater, (_negation(paradigm=_PLAIN), 0.5), (0.5, _negation(paradigm=_NEGATED))),
     ),
     Claim(
         "decodable-not-used",
-        "That syntax is encoded does not mean that the model relies on it",
+        "The model need not rely on the syntax that it encodes",
         "Primer 4.1; Ettinger 2020",
-        "at some layer a probe knows more hidden verbs than the model; theirs changes the input",
+        "at some layer a probe knows more hidden verbs than the model; the study changes inputs",
         partial(somewhere, "above 0", Reads("cloze", "decodable_less_used", "agreement")),
     ),
     Claim(
         "special-tokens-attended",
         "Most heads attend to [CLS], [SEP] and punctuation: the vertical pattern",
         "Primer 5.1; Kovaleva et al. 2019, 4.1; Clark et al. 2019",
-        "more than uniform attention does; single sentences and no fine-tuning, so no blocks",
+        "more than uniform attention; single sentences without fine-tuning, so no blocks",
         partial(greater, (_special(head=...), _uniform), needed=most_of),
     ),
     Claim(
@@ -132,14 +132,14 @@ CLAIMS = (
         "no-head-has-trees",
         "No single head has the complete information on syntactic trees",
         "Primer 5.1; Clark et al. 2019; Htut et al. 2019",
-        "complete is a UAS of .9, about that of a good parser; the limit is ours",
+        "complete means a UAS of .9, like a good parser; the limit is ours",
         partial(greater, (0.9, _head("relation", feature=NOT_PUNCTUATION)), (0.9, _head("uas"))),
     ),
     Claim(
         "semantic-heads",
         "Attention of a few heads is aligned with core semantic relations",
         "Primer 5.1; Kovaleva et al. 2019, 4.2",
-        "PropBank roles, above other places at the same distance; theirs are frame elements",
+        "PropBank roles, above other places at the same distance; the study uses frame elements",
         partial(somewhere, "above 0", _above(measure="role", feature=..., keep=_is_tested)),
     ),
     Claim(
@@ -153,21 +153,21 @@ CLAIMS = (
         "some-heads-hurt",
         "Some heads hurt: disabling them improves performance",
         "Primer 7.1; Kovaleva et al. 2019, 4.6",
-        "frozen probes of the last layer, corrected over heads; theirs are fine-tuned, not tested",
+        "frozen probes of the last layer, corrected over heads; the study fine-tunes, untested",
         partial(somewhere, "below 0", _drop(disabled="head", head=...)),
     ),
     Claim(
         "word-order-low",
         "The lower layers have the most information on linear word order",
         "Primer 5.2; Lin et al. 2019",
-        "indices in real text by regression, theirs as classes in generated sentences",
+        "regression of places in real text; the study classifies in generated sentences",
         partial(peak_in, (_best("position"), "lower")),
     ),
     Claim(
         "syntax-middle",
         "Tree depth is reconstructed best from the middle layers",
         "Primer 5.2; Hewitt & Manning 2019",
-        "regression of a word's depth in UD trees; theirs is a linear map whose norms are depths",
+        "regression of a word's depth in UD trees; the study fits norms of projected vectors",
         partial(peak_in, (_best("depth"), "middle")),
     ),
     Claim(
@@ -181,42 +181,42 @@ CLAIMS = (
         "agreement-late-middle",
         "Subject–verb agreement is best around layers 8–9 of 12",
         "Primer 5.2; Goldberg 2019",
-        "a classifier on the vector at the hidden verb; theirs is the model's own answer",
+        "a classifier on the vector at the hidden verb; the study uses the model's own answer",
         partial(peak_in, (_best("agreement"), "late middle")),
     ),
     Claim(
         "pos-chunks-middle",
         "POS tagging and chunking are performed best at the middle layers",
         "Primer 5.2; Liu et al. 2019a",
-        "UD tags; the borders of the middle are those of Hewitt & Manning",
+        "UD tags; the borders of the middle follow Hewitt & Manning",
         partial(peak_in, (_best("pos"), "middle"), (_best("chunking"), "middle")),
     ),
     Claim(
         "chunks-before-parsing",
         "Lower layers are more useful for chunking, middle ones for parsing",
         "Primer 5.2; Jawahar et al. 2019",
-        "where probes of chunk tags and of tree depth are best; theirs clusters vectors of chunks",
+        "best layers of probes of chunk tags and tree depth; the study clusters vectors of chunks",
         partial(peak_in, (_best("chunking"), "lower"), (_best("depth"), "middle")),
     ),
     Claim(
         "pipeline-order",
         "Layers follow the classical pipeline: POS tagging, dependency parsing, semantic roles",
         "Primer 5.2; Tenney et al. 2019a",
-        "expected layers of probes of this family; theirs are MLPs that attend to spans",
+        "expected layers of probes of this family; the study uses MLPs that attend to spans",
         partial(greater, *combinations(map(_expected, ("srl", "deprel", "pos")), 2)),
     ),
     Claim(
         "semantics-spread",
         "Syntax can be localised in a few layers, semantics is spread across the entire model",
         "Primer 5.2; Tenney et al. 2019a",
-        "divergence from uniform of the weights of mixes, less for srl than for pos and deprel",
+        "divergence of mix weights from uniform ones, lower for srl than for pos and deprel",
         partial(greater, (_mix("pos"), _mix("srl")), (_mix("deprel"), _mix("srl"))),
     ),
     Claim(
         "fine-tuning-changes-final",
         "Fine-tuning changes the last two layers most",
         "Primer 5.2; Kovaleva et al. 2019, 4.3",
-        "attention by divergence, theirs by cosine; the first model of the run is the base",
+        "divergence of attention, the study uses cosines; the first model of the run is the base",
         partial(greater, (_changed(layers="last two"), _changed(layers="below the last two"))),
     ),
 )

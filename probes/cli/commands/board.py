@@ -1,4 +1,4 @@
-"""`python -m probes board`: results as a static site, or checked before they come on it."""
+"""`python -m probes board`: checks results, and writes them as a static site."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=place,
         default=[],
         metavar="RESULTS",
-        help="what is on the board: it is not checked again, and its scores must not change",
+        help="results on the board: they are not checked again, and scores must not change",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check everything, and write the site if one is asked for.
+    """Check everything, and write the site if `--site` is given.
 
     Raises:
-        UserError: there are no results, something cannot be read, does not follow from its sums, or
-            contradicts what is on the board; or the site cannot be written.
+        UserError: there are no results; something cannot be read, does not follow from sums, or
+            contradicts the board; or the site cannot be written.
     """
     if options.site:
-        # Templates and the plotting library are imported only if there is something to draw.
+        # Import templates and the plotting library only if there is something to draw.
         from probes.pages.site import require_free, write_site
 
         require_free(options.site)
@@ -74,7 +74,7 @@ def _report(given: Submission, again: Mapping[Path, Result]) -> None:
         models = {result.model.name for result in again.values()}
         progress.say(
             f"recomputed {counted(len(again), 'result')} of {counted(len(models), 'model')}: "
-            "scores, intervals and tests follow from their sums"
+            "scores, intervals and tests follow from the sums"
         )
     reasons = Counter((x.record.measurement, x.why) for x in given.left_off)
     for (measurement, why), n in sorted(reasons.items()):

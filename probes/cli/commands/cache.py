@@ -1,4 +1,4 @@
-"""`python -m probes cache`: lists and deletes stored vectors and fitted parameters. No torch."""
+"""`python -m probes cache`: lists and deletes stored vectors and fitted parameters."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ SUMMARY = "List and delete stored word vectors and fitted parameters."
 WHOLE, UNFINISHED, BROKEN = "whole", "unfinished", "broken"
 
 _NAME = re.compile(r"[0-9a-f]+(\.partial)?")
-"""Names of stores and files, and of stores that earlier versions had begun; other names are left
-alone."""
+"""Names of stores and files, and of unfinished stores of earlier versions; others are ignored."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,10 @@ class Entry:
 
     Attributes:
         size: bytes on disk.
-        used: time of its last use, in seconds since the epoch.
-        manifest: its description of itself; empty if no run can read it.
+        used: time of last use, in seconds since the epoch.
+        manifest: description of the contents; empty if no run can read it.
         state: WHOLE, UNFINISHED (some shards are missing) or BROKEN (no run can read it).
-        layers: how many are stored.
+        layers: number of stored layers.
     """
 
     path: Path
@@ -66,16 +65,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=place,
         default=default_cache(),
         metavar="DIR",
-        help="where they are stored (PROBES_CACHE_DIR)",
+        help="folder of the cache (PROBES_CACHE_DIR)",
     )
     add(
         "--prune",
         choices=("all", BROKEN),
-        help="delete vectors and parameters that the flags below select, among all, or among those "
-        "that are not whole (damaged, unfinished, replaced, or in another version's format)",
+        help="delete selected vectors and parameters: all, or only broken ones (damaged, "
+        "unfinished, replaced, or in another version's format)",
     )
-    add("--older-than", type=float, metavar="DAYS", help="only what was not used for this long")
-    add("--model", metavar="M", help="only what is of this model")
+    add("--older-than", type=float, metavar="DAYS", help="only those not used for this long")
+    add("--model", metavar="M", help="only those of this model")
     add(
         "--dry-run", action="store_true", help="print what --prune would delete, and delete nothing"
     )
@@ -190,7 +189,7 @@ def _prune(stores: Sequence[Entry], files: Sequence[Entry], *, dry_run: bool) ->
 
 
 def _files(files: Sequence[Entry]) -> str:
-    """What files of parameters are called, with their number and size."""
+    """Number and size of files of parameters, for messages."""
     broken = sum(entry.state == BROKEN for entry in files)
     found = f"{counted(len(files), 'file')} of fitted parameters, {_size(files)}"
     return f"{found}, {broken} of them broken" if broken else found

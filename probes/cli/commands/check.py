@@ -1,4 +1,4 @@
-"""`python -m probes check`: what a task yields on a corpus, without loading a model."""
+"""`python -m probes check`: checks a task on a corpus without loading a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from probes.tasks.task import Task
 SUMMARY = "Check a task without loading a model: examples, labels, leakage, what it reads."
 
 SHOWN = 12
-"""The most labels that the table lists."""
+"""Maximum number of labels in the table."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _tasks_of(given: str, quiet: bool) -> list[Task]:
-    """The tasks of a file, or the task of that name; what else a file registers is printed."""
+    """The tasks of a file, or the task of that name; print other things that a file registers."""
     if given in tasks:
         return [tasks.get(given)]
     path = Path(given)
@@ -134,7 +134,7 @@ def _labels(report: TaskReport) -> Table:
         rows.append(TableRow.of(printable(label), *(f"{n:,}" for n in count), share))
     if rest := list(counts.values())[SHOWN:]:
         sums = [sum(count) for count in zip(*rest, strict=True)]
-        # Where examples have several labels, shares do not add up.
+        # Shares do not add up if examples have several labels.
         share = Cell("" if examples.label_sets else f"{sums[0] / total:.1%}")
         rows.append(TableRow.of(f"{len(rest)} more", *(f"{n:,}" for n in sums), share))
     heads = ("label", *SPLITS, "share of train")

@@ -1,4 +1,4 @@
-"""`python -m probes claims`: which claims of the literature the results support."""
+"""`python -m probes claims`: tests claims of the literature on results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m probes compare`: how two or more models differ."""
+"""`python -m probes compare`: compares two or more models."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     records = records_below([*others, *folders], "--results" * bool(others))
     found = [] if options.task else answers(records, options)
     candidates = named(joined(records))
-    # Models may have been asked for their answers alone.
+    # Models may have answers without scores.
     models = find(options.model, options.results, candidates) if candidates or not found else []
     left = [
         c
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def answers(records: Mapping[Path, Record], options: argparse.Namespace) -> list[Table]:
-    """What the models say of items, beside the first of them."""
+    """Tables of the models' answers to items, compared with the first model."""
     asked = {
         path: record
         for name in options.model
@@ -99,9 +99,9 @@ def find(asked: list[str], results: Path, candidates: Sequence[Candidate]) -> li
     models: list[str] = []
     for name in asked:
         if _is_folder(name):
-            # Of duplicate results only one is a candidate; it need not be the one in this folder.
-            its = set(map(identity, find_results(Path(name)).values()))
-            inside = {c.name for c in candidates if identity(c.result) in its}
+            # Only one of several duplicate results is a candidate, maybe from another folder.
+            here = set(map(identity, find_results(Path(name)).values()))
+            inside = {c.name for c in candidates if identity(c.result) in here}
             if len(inside) != 1:
                 found = f"results of {', '.join(sorted(inside))}" if inside else "no results"
                 raise UserError(f"{name}: {found}; name a folder of one model, or a model.")
@@ -115,5 +115,5 @@ def find(asked: list[str], results: Path, candidates: Sequence[Candidate]) -> li
 
 
 def _is_folder(name: str) -> bool:
-    """Whether a name is a path; a plain name is a model, even if there is a folder of that name."""
+    """Whether a name is a path; a plain name is a model, even if such a folder exists."""
     return ("/" in name or name.startswith(".")) and Path(name).is_dir()

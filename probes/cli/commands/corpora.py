@@ -1,4 +1,4 @@
-"""`python -m probes corpora`: corpora, where their files are, and the tasks they serve."""
+"""`python -m probes corpora`: lists corpora with their files and the tasks they serve."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def run(options: argparse.Namespace) -> int:
     finder = FileFinder(options.data_dir, options.cache_dir, offline=True)
     rows = []
     for name in corpora:
-        its = corpora.get(name)
-        rows.append(TableRow.of(name, its.version, its.licence, where(its, finder), served(its)))
+        x = corpora.get(name)
+        rows.append(TableRow.of(name, x.version, x.licence, where(x, finder), served(x)))
     heads = ("corpus", "version", "licence", "where", "tasks")
     printer.show([Table("corpora", heads, tuple(rows), left=5, notes=_NOTES)])
     return 0
 
 
 def where(corpus: Registered, finder: FileFinder) -> str:
-    """Where the files are: embedded, cached, below `--data-dir`, or not downloaded."""
+    """Place of the files: embedded, cached, below `--data-dir`, or not downloaded."""
     if not corpus.remotes:
         return "embedded"
-    further = {role: file for its in corpus.further.values() for role, file in its.files.items()}
+    further = {role: file for x in corpus.further.values() for role, file in x.files.items()}
     found = {role: finder.find(file) for role, file in (corpus.remotes | further).items()}
     if None not in found.values():
         folders = {
@@ -56,7 +56,7 @@ def where(corpus: Registered, finder: FileFinder) -> str:
 
 
 def served(corpus: Registered) -> str:
-    """The tasks that its annotation serves; those with automatic labels are marked as silver."""
+    """The tasks that a corpus serves; those with automatic labels are marked as silver."""
     names = []
     for name in tasks:
         task = tasks.get(name)

@@ -1,4 +1,4 @@
-"""`python -m probes export --sums`: results as a folder that a licence lets pass on."""
+"""`python -m probes export --sums`: writes results to share, without text of the corpus."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sums",
         action="store_true",
-        help="instead of predictions and labels, what each test document, or sentence where the "
-        "corpus names no documents, contributes to the headline metric: enough for its intervals "
-        "and tests, and no text (counts of a short one may still show its labels)",
+        help="replace predictions and labels by sums of the headline metric over test documents, "
+        "or sentences if there are none: enough for intervals and tests, and no text (counts of a "
+        "short document may still show its labels)",
     )
 
 
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
             "--sums is missing. To share results with labels and predictions, copy their folder."
         )
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UserError(f"{folder} exists and is not an empty folder; name another one.")
+        raise UserError(f"{folder} exists and is not an empty folder; name another folder.")
     records = records_below([options.results], older=True)
     shared = with_sums(
         {path: record for path, record in records.items() if _is_sound(record, path)}
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     for path in shared:
         other = targets.setdefault(folder / place_of(path), path)
         if other != path:
-            raise UserError(f"{path}: has the name of {other}; export their folders one by one.")
+            raise UserError(f"{path}: same name as {other}; export their folders one by one.")
     for target, path in targets.items():
         write_record(target, *shared[path])
     progress.say(f"wrote   {folder}: {counted(len(targets), 'record')}")
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_sound(record: Record, path: Path) -> bool:
-    """Whether a record can be used; if not, it is named."""
+    """Whether a record can be used; if not, a message says why."""
     try:
         require_sound(record, path)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""`python -m probes export-probe`: one fitted probe as a file that needs no part of the suite."""
+"""`python -m probes export-probe`: writes one fitted probe as a file for numpy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ SUFFIX = ".safetensors"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add(
-        "results", type=place, help="a folder of results of one model and corpus, or a file of them"
-    )
+    add("results", type=place, help="a folder of results of one model and corpus, or a file in it")
     add("--task", required=True, metavar="T")
     add("--layer", required=True, type=int, metavar="K", help="from 0, the embedding output")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
@@ -31,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cache-dir",
         type=place,
         metavar="DIR",
-        help="where the run has kept what it fitted (default: PROBES_CACHE_DIR, or what the run "
-        "noted beside its results)",
+        help="cache of the run (default: PROBES_CACHE_DIR, or the one noted beside the results)",
     )
 
 
@@ -40,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the probe and print its path.
 
     Raises:
-        UserError: the probe is not there, or the file cannot be written.
+        UserError: there is no such probe, or the file cannot be written.
     """
     if options.output.suffix != SUFFIX:
         raise UserError(f"{options.output}: the name must end in {SUFFIX}.")

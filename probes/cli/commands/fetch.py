@@ -16,18 +16,18 @@ SUMMARY = "Download corpora for runs without a network, and check them."
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("name", nargs="+", help=f"all, or of {', '.join(corpora)}")
+    parser.add_argument("name", nargs="+", help=f"all, or some of {', '.join(corpora)}")
     parser.add_argument(
         "--mirror",
         default="",
         metavar="URL",
-        help="download from this address instead of the original ones; checksums are the same",
+        help="download from this address instead of the original; checksums stay the same",
     )
     add_places(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Download and read every corpus that is named, and print its counts.
+    """Download and read the named corpora, and print their counts.
 
     Raises:
         UserError: there is no such corpus, or a file cannot be downloaded or read.

@@ -27,10 +27,10 @@ from probes.statistics.spanning_trees import LEFT_OUT
 if TYPE_CHECKING:
     from probes.tables.charts import Chart, Look
 
-SUMMARY = "Draw a figure for a paper: of scores by layer, or a chart of another measurement."
+SUMMARY = "Draw a figure for a paper: scores by layer, or a chart of another measurement."
 
 TREE = "tree"
-"""The figure of one sentence."""
+"""Name of the figure of one sentence's trees."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
-        "--wide", action="store_true", help="6.8 inches, for two columns, instead of 3.3"
+        "--wide", action="store_true", help="6.8 inches wide, for two columns, instead of 3.3"
     )
-    size.add_argument("--width", type=inches, metavar="W", help="in inches")
+    size.add_argument("--width", type=inches, metavar="W", help="width in inches")
     add("--no-title", action="store_true", help="leave the title to the paper's caption")
     add("--font", default="", metavar="NAME", help="a font family (default: Liberation Sans)")
     add("--fonts", type=Path, metavar="DIR", help="a folder with more fonts than the system's")
@@ -59,11 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measurement",
         default="",
         metavar="M",
-        help="of several with such a figure",
+        help="the measurement, if several have such a figure",
     )
-    add("--task", default="", metavar="T", help="of evidence: whose scores it is behind")
-    add("--sentence", type=int, metavar="N", help=f"of {TREE}: which test sentence, from 1")
-    add("--corpus", nargs="+", default=(), metavar="C", help=f"of {TREE}: where its words are from")
+    add("--task", default="", metavar="T", help="for evidence: the task")
+    add("--sentence", type=int, metavar="N", help=f"for {TREE}: number of the test sentence")
+    add("--corpus", nargs="+", default=(), metavar="C", help=f"for {TREE}: the corpus")
     add_places(parser)
 
 
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(
             f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
         )
-    # The drawing library takes a second to import.
+    # The drawing library is slow to import.
     from probes.tables import figures
     from probes.tables.charts import COLUMN, INCH, WIDE, Look
 
@@ -127,10 +127,10 @@ def inches(text: str) -> float:
 
 
 STRUCTURE, TREES = "structure", "trees"
-"""The measurement that predicts trees, and its array of them: the head of each test word."""
+"""The measurement that predicts trees, and the array with the head of each test word."""
 
 SHORTEST, LONGEST = 8, 15
-"""Words of a sentence that is drawn if none is named."""
+"""Least and greatest number of words of the sentence to draw by default."""
 
 
 def predicted_tree(
@@ -144,9 +144,9 @@ def predicted_tree(
     """The tree of one sentence of the test split.
 
     Args:
-        folders: of one model and corpus.
-        number: of the sentence, from 1; None for the first of 8 to 15 words that has a tree.
-        corpus: how the corpus is named; empty if by the name in the record.
+        folders: folders of one model and corpus.
+        number: number of the sentence, from 1; None for the first one of 8 to 15 words with a tree.
+        corpus: the corpus as on the command line; empty for the name in the record.
 
     Raises:
         UserError: there is not exactly one record of trees, its corpus cannot be found or is
@@ -161,16 +161,16 @@ def predicted_tree(
     found = source.load()
     if found.fingerprint != record.corpus.fingerprint:
         raise UserError(
-            f"--corpus {' '.join(names)}: not the text of {path.name} (fingerprint "
-            f"{found.fingerprint[:8]}, not {record.corpus.fingerprint[:8]}); name the corpus that "
-            "was measured."
+            f"--corpus {' '.join(names)}: not the corpus of {path.name} (fingerprint "
+            f"{found.fingerprint[:8]}, not {record.corpus.fingerprint[:8]}); name the measured "
+            "corpus."
         )
     sentences = found.splits["test"]
     trees = read_arrays(path, (TREES,))[TREES]
     ends = np.cumsum([len(sentence) for sentence in sentences])
     if trees.shape != (ends[-1],):
         raise UserError(
-            f"{path.with_suffix('.npz')}: trees of {trees.size:,} words, where the test split has "
+            f"{path.with_suffix('.npz')}: trees of {trees.size:,} words, but the test split has "
             f"{ends[-1]:,}; delete both files and run again."
         )
     by_sentence = np.split(trees, ends[:-1])
@@ -184,14 +184,14 @@ def predicted_tree(
 
 
 def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
-    """The edges of a tree and of the tree that was found, as `probes.tables.charts.arcs` has them.
+    """The edges of a gold tree and of the predicted tree, for `probes.tables.charts.arcs`.
 
-    Found ones are below, and wrong if they are not among the gold ones; direction does not count.
-    Gold edges of words that the found tree leaves out can be neither right nor wrong.
+    Predicted edges are drawn below; they are wrong if they are not in the gold tree, whatever their
+    direction. Gold edges of words that the predicted tree leaves out are neither right nor wrong.
 
     Args:
         gold: index of each word's head, or `ROOT`.
-        predicted: likewise, or `LEFT_OUT`.
+        predicted: index of each word's predicted head, `ROOT` or `LEFT_OUT`.
     """
     true, found = _edges(gold), _edges(predicted)
     left_out = {word for word, head in enumerate(predicted) if head == LEFT_OUT}
@@ -204,7 +204,7 @@ def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
 
 
 def _edges(heads: Sequence[int]) -> set[tuple[int, int]]:
-    """Words and their heads, the lower index first; `ROOT` is lower than all."""
+    """Pairs of words and heads, lower index first; `ROOT` is the lowest."""
     pairs = ((word, head) for word, head in enumerate(heads) if head != LEFT_OUT)
     return {(min(pair), max(pair)) for pair in pairs}
 
@@ -242,7 +242,7 @@ def _named(number: int, trees: Sequence[Ints]) -> int:
         raise UserError(f"--sentence {number}: the test split has sentences 1 to {len(trees):,}.")
     if (trees[number - 1] == LEFT_OUT).all():
         raise UserError(
-            f"--sentence {number}: it was left out, since it has no tree, fewer than two words "
-            "that are not punctuation, or more words than the model reads at once; choose another."
+            f"--sentence {number}: it was left out: it has no tree, fewer than two words beside "
+            "punctuation, or more words than the model's window; choose another."
         )
     return number - 1

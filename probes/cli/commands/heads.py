@@ -1,4 +1,4 @@
-"""`python -m probes heads`: what each attention head of a model does."""
+"""`python -m probes heads`: shows tables of attention heads."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("entropy", "pattern", "relation"),
         default="relation",
-        help="of all heads entropy or pattern, or the best heads by relation (the default), with "
-        "roles and trees",
+        help="entropy or pattern of all heads, or the best heads by relation (the default), role "
+        "and tree",
     )
     add(
         "--all",
         action="store_true",
-        help=f"also relations that are rarer than {FEWEST_LISTED} in test",
+        help=f"also relations with fewer than {FEWEST_LISTED} words in test",
     )
     add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the tables, of twins after those of their models.
+    """Print the tables; twins come after their models.
 
     Raises:
-        UserError: there are no records of attention, or none with what is asked for.
+        UserError: there are no records of attention, or none with the requested table.
     """
     where = ", ".join(map(str, options.folders))
     records = {
@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> int:
         tables += made
     if not tables:
         raise UserError(
-            f"{where}: no heads were chosen by {options.by}; that takes a corpus with heads or "
-            "frames, read one sentence at a time."
+            f"{where}: no heads were chosen by {options.by}; this needs a corpus with heads or "
+            "frames, and --attention-segments one."
         )
     printer.show(tables)
     return 0

@@ -1,4 +1,4 @@
-"""`python -m probes leaderboard`: models ranked task by task, with significant differences."""
+"""`python -m probes leaderboard`: ranks models task by task, with significant differences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-parameters", type=number, metavar="N", help="only models up to this size: 110M, 1.5B"
     )
     add("--together", action="store_true", help="rank causal and bidirectional encoders together")
-    add("--base", metavar="MODEL", help="and scores as shares of this model's")
+    add("--base", metavar="MODEL", help="also show scores as shares of this model's")
     add_older(parser)
     add_format(parser)
 
@@ -76,10 +76,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def retention_tables(boards: Sequence[Board], base: str) -> list[Table]:
-    """What models retain of the base, on every board that it is on.
+    """Scores as shares of the base model's, for every board that has the base.
 
     Raises:
-        UserError: it is on none.
+        UserError: no board has it.
     """
     tables = [table for board in boards if (table := retention_table(board, base))]
     if not tables:
@@ -92,7 +92,7 @@ def chosen(found: Mapping[Path, Record], options: argparse.Namespace) -> dict[Pa
     """The records that pass the filters.
 
     Raises:
-        UserError: no result has a name that a filter asks for, or no result passes all filters.
+        UserError: no result has the name in a filter, or no result passes all filters.
     """
     for flag, asked, known in (
         ("--corpus", options.corpus, {r.corpus.name for r in found.values()}),

@@ -19,12 +19,12 @@ OF = ("corpus", "probes")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("name", metavar="NAME", help="of the measurement: a-z, 0-9 and _")
+    add("name", metavar="NAME", help="name of the measurement: a-z, 0-9 and _")
     add(
         "--of",
         choices=OF,
         default="corpus",
-        help="what is measured: a corpus's vectors (the default), or probes, as evidence",
+        help="measure vectors of a corpus (the default), or probes, as evidence",
     )
     add("--folder", type=place, default=Path(), metavar="DIR", help="default: the current folder")
 
@@ -39,9 +39,7 @@ def run(options: argparse.Namespace) -> int:
     words = {template: name, template.replace("_", "-"): name.replace("_", "-")}
     require_usable(name)
     if name in measurements:
-        raise UserError(
-            f"new-measurement {name}: there is a measurement of this name already; choose another."
-        )
+        raise UserError(f"new-measurement {name}: this name is taken; choose another.")
     file, test = copy_template(
         "new-measurement", EXAMPLES / "measurements" / template, options.folder, name, words
     )

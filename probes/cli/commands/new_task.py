@@ -29,7 +29,7 @@ EXAMPLES = next(x for x in (_CLI / "examples", _CLI.parents[1] / "examples") if 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("name", metavar="NAME", help="of the task: letters, digits and _")
+    add("name", metavar="NAME", help="name of the task: letters, digits and _")
     add("--shape", choices=SHAPES, default="word", help="what an example is made of")
     add("--folder", type=place, default=Path(), metavar="DIR", help="default: the current folder")
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """
     name, template = options.name, f"{options.shape.replace('-', '_')}_classification"
     if name in tasks:
-        raise UserError(f"new-task {name}: there is a task of this name already; choose another.")
+        raise UserError(f"new-task {name}: this name is taken; choose another.")
     task, test = copy_template(
         "new-task", EXAMPLES / "tasks" / template, options.folder, name, {template: name}
     )
@@ -57,11 +57,11 @@ def run(options: argparse.Namespace) -> int:
 def copy_template(
     command: str, template: Path, folder: Path, name: str, words: Mapping[str, str]
 ) -> tuple[Path, Path]:
-    """Copy a template and its test to `folder`, which is made if its parent exists.
+    """Copy a template and its test to `folder`, which is created if its parent exists.
 
     Args:
-        template: its path, without `.py`.
-        words: what is replaced in both files.
+        template: path of the template, without `.py`.
+        words: replacements in both files.
 
     Returns:
         the paths of the copy and of its test.
@@ -71,13 +71,13 @@ def copy_template(
     """
     if not name.isidentifier() or name.startswith("_") or len(name) > 60:
         raise UserError(
-            f"{command} {name}: it becomes the name of a file and a function; use up to 60 "
-            "letters, digits and _, and begin with a letter."
+            f"{command} {name}: files and functions get this name; use up to 60 letters, digits "
+            "and _, and begin with a letter."
         )
     for word in words.values():
         if keyword.iskeyword(word) or hasattr(builtins, word) or word in dir(probes):
             raise UserError(
-                f"{command} {name}: Python or the file itself uses this name; choose another."
+                f"{command} {name}: Python or the template uses this name; choose another."
             )
     file, test = folder / f"{name}.py", folder / f"test_{name}.py"
     module = importlib.util.find_spec(name)

@@ -1,4 +1,4 @@
-"""`python -m probes report`: one HTML page of results."""
+"""`python -m probes report`: writes one HTML page of results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=place,
         metavar="FILE",
-        help="default: RESULTS/report.html; to be given with several folders",
+        help="default: RESULTS/report.html; required for several folders",
     )
 
 
@@ -31,20 +31,20 @@ def run(options: argparse.Namespace) -> int:
     """Write the page and print its path.
 
     Raises:
-        UserError: there is no such folder, there are no results, it is not known where the page is
-            to be written, or the process has not enough addresses.
+        UserError: there is no such folder, there are no results, several folders come without
+            --output, or the process has too little address space.
     """
     folders = options.folders
     if options.output:
         require_parent(options.output)
     elif len(folders) > 1:
-        raise UserError(f"{len(folders)} folders: say where the page goes, such as -o report.html.")
+        raise UserError(f"{len(folders)} folders need an output file, such as -o report.html.")
     path = options.output or folders[0] / "report.html"
     records = records_below(folders, older=options.older)
     found, others = joined(records), of_corpora(records)
     if not found and not others:
         raise no_results(folders)
-    # Templates and the plotting library are imported once there is something to draw.
+    # Import templates and the plotting library only if there is something to draw.
     from probes.pages.page import write_page
     from probes.tables.figures import no_room
 

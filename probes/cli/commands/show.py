@@ -1,4 +1,4 @@
-"""`python -m probes show`: scores by layer, their breakdowns, and the evidence behind them."""
+"""`python -m probes show`: shows scores by layer, breakdowns, and evidence."""
 
 from __future__ import annotations
 
@@ -45,13 +45,11 @@ def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: a path does not exist, or there are no results, or none of this probe family.
+        UserError: a path does not exist, or there are no results of this probe family.
     """
     known = ("layer", "group", "label", *(x.name for x in probe_measurements()))
     if options.by not in known:
-        raise UserError(
-            f"--by {options.by}: nothing of that name. {did_you_mean(options.by, known)}"
-        )
+        raise UserError(f"--by {options.by}: unknown. {did_you_mean(options.by, known)}")
     for path in options.paths:
         if not path.exists():
             raise UserError(f"{path}: there is no such file or folder.")

@@ -1,4 +1,4 @@
-"""`python -m probes sweep`: the runs that a TOML file lists, one after the other."""
+"""`python -m probes sweep`: executes the runs listed in a TOML file, one after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUMMARY = "Run what a TOML file lists: models, corpora and settings."
 OVERRIDING = (
     *("engine", "address", "workers", "output", "cache_dir", "data_dir", "offline", "dry_run"),
 )
-"""Flags of `run_probes.py` that this command has too; they count for all runs."""
+"""Flags of `run_probes.py` that this command has, too; they apply to all runs."""
 
 NOT_OF_RUNS = {"format", "help", "quiet", "verbose", "version", *(f"list-{name}" for name in LISTS)}
 """Flags of `run_probes.py` that a run of a sweep cannot have."""
@@ -42,8 +42,8 @@ class SweepRun:
     """One run of a sweep.
 
     Attributes:
-        models: as `--model` takes them, without the twins that the configuration adds.
-        command: the command line that does the same.
+        models: models as for `--model`, without twins that the configuration adds.
+        command: the equivalent command line.
     """
 
     config: RunConfig
@@ -64,7 +64,7 @@ class SweepRun:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of this command; those that are not given leave the file's values."""
+    """Add the arguments of this command, which override the file's values."""
     parser.add_argument("file", type=place, metavar="FILE", help="a .toml file; see docs/sweeps.md")
     for action in build_parser()._actions:
         if action.dest in OVERRIDING:
@@ -73,10 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the sweep, or say what it would compute.
+    """Run the sweep, or print what it would compute.
 
     Raises:
-        UserError: the file, or one of its values, cannot be used; nothing has run then.
+        UserError: the file or a value in it cannot be used; then nothing is run.
     """
     overriding = {
         name.replace("_", "-"): value for name, value in vars(options).items() if name in OVERRIDING
@@ -108,13 +108,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
-    """Read a sweep, and check all of its runs.
+    """Read a sweep and check all runs.
 
     Args:
-        overriding: flags and their values, which count for all runs.
+        overriding: flags with values for all runs.
 
     Raises:
-        UserError: the file cannot be read; or a value of a run cannot be used.
+        UserError: the file cannot be read, or a value of a run cannot be used.
     """
     try:
         shared = tomllib.loads(read_text(path))
@@ -122,18 +122,18 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
         raise UserError(f"{path}: not TOML ({error}); correct it.") from error
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"{path}: has a number of thousands of digits, or brackets nested too deep; correct it."
+            f"{path}: a number has thousands of digits, or brackets nest too deeply; correct it."
         ) from error
     tables = shared.pop("run", None)
     if not (isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)):
-        raise UserError(f"{path}: it lists no runs; give each a table [[run]].")
+        raise UserError(f"{path}: no runs; give each a table [[run]].")
     found = []
     for number, table in enumerate(tables, start=1):
         try:
             arguments = list(_arguments({**shared, **table, **overriding}))
             given, models = parse(arguments)
             if not models:
-                raise UserError("it has no model; give model, or vectors.")
+                raise UserError("no model; give model or vectors.")
             del given["format"], given["wide"]
             command = shlex.join(["python", "run_probes.py", *arguments])
             found.append(SweepRun(validate(given), tuple(models), command))
@@ -146,11 +146,11 @@ def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
     """The command line of a run.
 
     Raises:
-        UserError: a key or a value that no command line has.
+        UserError: a key or value is not possible on a command line.
     """
     for name, value in table.items():
         if name in NOT_OF_RUNS:
-            raise UserError(f"{name}: not of a single run; give it on the command line.")
+            raise UserError(f"{name}: not a setting of single runs; give it on the command line.")
         values = value if isinstance(value, list) else [value]
         if not all(isinstance(each, (str, int, float)) for each in values):
             raise UserError(f"{name} = {quoted(value)}: give text, a number, true or false.")
@@ -163,19 +163,19 @@ def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _measured(run: SweepRun) -> dict[str, str]:
-    """Measure the models of a run, one by one if they are refused together.
+    """Measure the models of a run, or one by one if they cannot be measured together.
 
-    Where models are compared with the first one, each is measured beside it.
+    If models are compared with the first one, each is measured together with it.
 
     Returns:
-        what is missing, with the reason.
+        reasons for missing results.
     """
     try:
         return dict(measure(run.config, run.models, run.command).failed)
     except UserError as error:
         if len(run.models) == 1:
             return {f"{run.models[0]} on {run.corpus}": str(error)}
-        progress.warn(f"the models of this run are taken one by one, since together: {error}")
+        progress.warn(f"measuring the models of this run one by one, since together: {error}")
     missing: dict[str, str] = {}
     first = run.models[: run.compares]
     for name in run.models[run.compares :]:

@@ -1,1 +1,1 @@
-"""What each attention head attends to."""
+"""Attention heads: where they attend, and how well they find relations and trees."""

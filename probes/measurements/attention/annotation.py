@@ -1,4 +1,4 @@
-"""What the annotation says of words: relations to their heads, and linguistic features."""
+"""Annotation of words: relations to their heads, and linguistic features."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Words = NDArray[np.bool_]
 """Some words of a split. Shape (words,)."""
 
 FEWEST_WORDS = 20
-"""Relations that are rarer in dev or in test, or unknown in train, are counted, not scored."""
+"""Words a relation needs in dev and in test to be scored; it must also occur in train."""
 
 FURTHEST = 10
-"""Offsets of the baseline: a word's head is always so many words away, in either direction."""
+"""The largest offset of the baseline, which puts every head the same number of words away."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Annotation:
     """The words of a split, in corpus order.
 
     Attributes:
-        sentence: the sentence of each, as its number in the split. Shape (words,).
-        position: its place in the sentence. Shape (words,).
-        head: the place of its head in the sentence; -1 for roots, and words of sentences that are
-            left out. Shape (words,).
-        relations: words with a head by their relation; subtypes count for their relation, and for
-            themselves.
-        features: words by linguistic feature, those of Kovaleva et al. (2019), section 4.4.
-        n_sentences: of the split.
+        sentence: number of each word's sentence in the split. Shape (words,).
+        position: place of each word in its sentence. Shape (words,).
+        head: place of each word's head in the sentence; -1 for roots and for words of excluded
+            sentences. Shape (words,).
+        relations: words that have a head, by relation. A subtype counts under its own name and
+            under that of its relation.
+        features: words by linguistic feature (Kovaleva et al. 2019, section 4.4).
+        n_sentences: number of sentences in the split.
     """
 
     sentence: Ints
@@ -47,7 +47,7 @@ class Annotation:
 
     @property
     def length(self) -> Ints:
-        """Words of the sentence of each. Shape (words,)."""
+        """Number of words in each word's sentence. Shape (words,)."""
         return np.bincount(self.sentence)[self.sentence]
 
     @property
@@ -61,7 +61,7 @@ class Annotation:
         return self.of(NOT_PUNCTUATION)
 
     def of(self, relation: str) -> Words:
-        """Words of a relation, of which there may be none."""
+        """Words with this relation; all False if there are none."""
         return self.relations.get(relation, np.zeros(len(self.head), dtype=bool))
 
 
@@ -69,7 +69,7 @@ def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Annot
     """The annotation of a split.
 
     Args:
-        left_out: sentences that do not count. Shape (sentences,).
+        left_out: True for sentences to exclude. Shape (sentences,).
     """
     lengths = np.array([len(sentence) for sentence in sentences])
     number = np.repeat(np.arange(len(sentences)), lengths)
@@ -101,7 +101,7 @@ def is_punctuation(deprel: str) -> bool:
 
 
 def frequent(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]:
-    """Relations that are scored, the most frequent first, and those that are too rare.
+    """Relations to score, most frequent first, and those that are too rare.
 
     Args:
         gold: by split.
@@ -118,7 +118,7 @@ def frequent(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]
 
 
 def best_offset(train: Annotation, words: Words) -> int:
-    """The distance at which the heads of some words are most often; +1 is the next word."""
+    """The most frequent distance from these words to their heads; +1 is the next word."""
     distances = Counter((train.head - train.position)[words].tolist())
     near = [x for x in range(-FURTHEST, FURTHEST + 1) if x]
     return max(near, key=lambda offset: (distances[offset], -abs(offset), offset))
@@ -149,4 +149,4 @@ FEATURES: dict[str, tuple[tuple[str, ...], Callable[[Sentence, int], bool]]] = {
     "objects": (("deprels",), _relation("obj")),
     "negation": (("feats",), _negates),
 }
-"""Features, with the annotation layers that they need. `punctuation` is one of Clark et al.'s."""
+"""Features and the annotation they need. `punctuation` is from Clark et al. (2019)."""

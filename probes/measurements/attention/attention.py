@@ -1,7 +1,4 @@
-"""Attention: what every head of every layer attends to.
-
-docs/attention.md says what each number is, and when not to trust it.
-"""
+"""The measurement `attention`. docs/attention.md explains each number and its limits."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AttentionOptions(Frozen):
-    """What can be set."""
+    """Options of `attention`."""
 
     segments: Literal["one", "two"] = Field(
         default="one",
@@ -39,7 +36,7 @@ class AttentionOptions(Frozen):
 
 
 def blocks(request: Request) -> Extent:
-    """Layer 0 has no heads."""
+    """All requested layers except 0, which has no heads."""
     return dict.fromkeys((layer for layer in request.layers if layer), 1)
 
 
@@ -51,7 +48,7 @@ def head_view(corpus: Corpus, options: AttentionOptions) -> View:
 
 
 def head_sums(corpus: Corpus, layers: Sequence[int], options: AttentionOptions) -> Collector:
-    """See `HeadSums`; it keeps all layers."""
+    """The collector of sums over maps, which keeps all layers."""
     from probes.measurements.attention.collector import HeadSums
     from probes.measurements.attention.links import text_links
 
@@ -98,8 +95,8 @@ def _tables(record: Record) -> Sequence[Table]:
                 "baseline": [None, "uniform"],
             },
             mean="head",
-            note="Mean attention of a sentence's tokens to that word of a kind which gets most of "
-            "it, over sentences with such words.",
+            note="Attention from a sentence's tokens to the word of this kind that receives most, "
+            "averaged over sentences with such a word.",
         ),
         Pivot(
             MIXES,
@@ -107,8 +104,8 @@ def _tables(record: Record) -> Sequence[Table]:
             columns=("feature", "split"),
             where={"feature": "mix of heads", "split": ["dev", "test"]},
             places={"mix of heads": ""},
-            note="UAS of the attention-only probe of Clark et al. (2019), words that are not "
-            "punctuation: a weighted sum of the heads of a layer, or of all heads of the model.",
+            note="UAS of the attention-only probe of Clark et al. (2019), without punctuation: a "
+            "weighted sum of the heads of one layer, or of all heads.",
         ),
         *VIEWS,
     ),
@@ -116,22 +113,20 @@ def _tables(record: Record) -> Sequence[Table]:
 def attention(context: ModelContext) -> Found:
     """Attention of heads: positions, patterns, relations, roles, trees.
 
-    Rows are described in `probes.measurements.attention.heads`; those of the class of a head have
-    it as their ``feature``, and those of mixes of heads have no head. Facts count texts by split
-    (``test_texts``, ``test_words``, ``test_too_long``) and the sample of mixes.
+    `probes.measurements.attention.heads` describes the rows. Rows of ``class`` name the class in
+    ``feature``; rows of mixes have no head. Facts count the texts of each split (``test_texts``,
+    ``test_words``, ``test_too_long``) and the training sentences of mixes.
 
-    Arrays beside the record: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices,
-    sentences), what test sentences contribute to the chosen heads and to their baselines, in the
-    order of the choices: a score is Σ sums / Σ counts. ``test_clusters`` (sentences,) is the
-    document of each, or the sentence itself. ``test_mix_hits`` (probes, sentences) and
-    ``test_mix_counts`` (sentences,): words whose head is found by the mixes of each layer's heads
-    and, in the last row, of all. ``mean_maps`` (layers, heads, tokens, tokens) are the maps
-    averaged over texts of one length, whose rows attend to columns; there are none without such
-    texts.
+    Arrays: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices, sentences) are the
+    parts of the chosen heads' scores and baselines, in the order of the choices; a score is
+    Σ sums / Σ counts. ``test_clusters`` (sentences,) is the document of each sentence, or the
+    sentence itself. ``test_mix_hits`` (probes, sentences) and ``test_mix_counts`` (sentences,)
+    count words whose head is found by the mix of each layer and, in the last row, of all heads.
+    ``mean_maps`` (layers, heads, tokens, tokens) are means over texts of one length, if any; rows
+    attend to columns.
 
-    Parameters: ``mix.layer-03`` (2, heads), how much each head's attention to a word, and from it,
-    counts for that word being the head; ``mix.all`` (layers, 2, heads) for all heads of
-    the model.
+    Parameters: ``mix.layer-03`` (2, heads) are the weights of each head's attention to and from
+    a candidate head word; ``mix.all`` (layers, 2, heads) are those for all heads of the model.
     """
     from probes.measurements.attention.measure import measure
 

@@ -1,4 +1,4 @@
-"""How much the heads of a model differ from those of another, such as before fine-tuning."""
+"""The measurement `attention_change`: heads of a model compared with those of another."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 class ChangeOptions(Frozen):
-    """What can be set."""
+    """Options of `attention_change`."""
 
     sentences: int = Field(
-        default=500, ge=1, description="test sentences of whose maps those of the base are held"
+        default=500, ge=1, description="test sentences to compare; all their maps are in memory"
     )
 
 
 def _view(corpus: Corpus, options: Any) -> View:
-    """The texts that are stored for `attention`, so that no others are."""
+    """The texts of `attention`, so that no further ones are stored."""
     return head_view(corpus, AttentionOptions())
 
 
 def _collector(corpus: Corpus, layers: Sequence[int], options: Any) -> Collector:
-    """As of `attention`; see `_view`."""
+    """The collector of `attention`, for the same reason."""
     return head_sums(corpus, layers, AttentionOptions())
 
 
@@ -69,18 +69,16 @@ def _collector(corpus: Corpus, layers: Sequence[int], options: Any) -> Collector
 def attention_change(context: PairContext) -> Found:
     """Change of attention heads between two models; made along with attention.
 
-    The change of each head from the first model of the run, on a sample of test sentences.
+    Each head is compared with the same head of the run's first model on a sample of test
+    sentences: cosine of the two maps, and Jensen–Shannon divergence averaged over tokens (Kovaleva
+    et al. 2019, section 4.3, without padding). The models need equal numbers of layers and heads,
+    and the same tokens. Rows without a head are means over the heads of a layer.
 
-    As in Kovaleva et al. (2019), section 4.3, without padding; of each sentence the cosine of the
-    two maps, and their Jensen–Shannon divergence averaged over tokens. Models need the same numbers
-    of layers and heads and the same tokens. Rows without a head are means over those of a layer.
-
-    Facts: ``sentences`` that are compared, ``left_out`` those that do not fit into the window of
-    both models, and what intervals have ``resampled``.
+    Facts: ``sentences`` compared, ``left_out`` because a window is too short, and the unit
+    that intervals have ``resampled``.
 
     Raises:
-        NotServedError: heads do not correspond, tokens differ, or no sentence fits into the
-            window.
+        NotServedError: heads do not correspond, tokens differ, or no sentence fits.
     """
     from probes.measurements.attention.comparing import changes_of
 

@@ -1,4 +1,4 @@
-"""Keeps of every attention map what the measurement needs: sums, and where words attend most."""
+"""Reduces every attention map to what the measurement needs: sums, and where words attend most."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from probes.records.header import ModelRecord
 from probes.statistics.spanning_trees import arborescences, spanning_trees
 
 OF_MAPS = ("statistics", "mean_maps", "n_mean_maps")
-"""What is kept whatever a text consists of."""
+"""Parts for every kind of text."""
 
 OF_WORDS = ("received", "most", "trees", "links")
-"""What is kept of the words of sentences."""
+"""Parts for the words of sentences."""
 
 
 _AT_ONCE = 1 << 24
-"""Weights between words that are held until trees are read from them."""
+"""Weights between words to hold before trees are read from them."""
 
 
 class HeadSums(WholeTexts):
-    """What is kept of every head. Texts of several windows, and their words, have NaN and -1.
+    """Statistics of every head. Texts of several windows, and their words, have NaN and -1.
 
     Parts, with blocks B and heads H:
 
-    - ``statistics`` (texts, B, H + 1, statistics): see `STATISTICS`; the last head is one that
-      attends to all visible tokens alike;
-    - ``received`` (words, B, H + 1): what tokens give to a word, on average;
-    - ``most`` (words, B, H, 2): the word to which a word attends most, and that which attends most
-      to it, other than itself; -1 if there is none;
-    - ``trees`` (words, B, H, 3): the head of each word in the trees that `TREES` names;
-    - ``links`` (links, B, H + 1, 2, 2): for each of `ROLE_DIRECTIONS` the greatest weight of a pair
-      in each link, and the mean of that in its controls, NaN without any;
-    - ``mean_maps`` (B, H, T, T) and ``n_mean_maps`` (1,): the sum of the maps of texts of T tokens,
-      and their number.
+    - ``statistics`` (texts, B, H + 1, statistics): see `STATISTICS`; the last head attends to all
+      visible tokens alike;
+    - ``received`` (words, B, H + 1): mean attention that a word receives from tokens;
+    - ``most`` (words, B, H, 2): the other word that each word attends to most, and the one that
+      attends most to it; -1 if there is none;
+    - ``trees`` (words, B, H, 3): the head of each word in each of `TREES`;
+    - ``links`` (links, B, H + 1, 2, 2): for each of `ROLE_DIRECTIONS`, the greatest weight of a
+      word pair in the link, and its mean over controls (NaN without controls);
+    - ``mean_maps`` (B, H, T, T) and ``n_mean_maps`` (1,): sum and number of the maps of texts
+      with T tokens.
 
     Args:
-        links: of texts that have any.
-        of_words: whether texts are sentences, of whose words something is kept.
+        links: links by text; texts without any may be missing.
+        of_words: keep the parts for words; for texts that are sentences.
     """
 
     name = "attention"
@@ -61,21 +61,21 @@ class HeadSums(WholeTexts):
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """See `Collector`."""
+        """Settings that are part of the store's key."""
         return {"of_words": int(self._of_words)}
 
     @cached_property
     def annotation(self) -> str:
-        """See `Collector`."""
+        """Digest of the links, if words are kept."""
         return digest_of(self._links) if self._of_words else ""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """See `Collector`."""
+        """Names of the parts."""
         return (*OF_MAPS, *OF_WORDS) if self._of_words else OF_MAPS
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """At most: no model is known whose heads have fewer than 32 dimensions."""
+        """Upper bound, as no known model has heads of fewer than 32 dimensions."""
         heads = model.n_layers * -(-model.hidden_size // 32)
         of_texts = 4 * (len(shard.texts) * len(STATISTICS) + TOKENS**2)
         of_words = shard.n_rows * (4 + 2 * (2 + len(TREES))) + 16 * self._n_links(shard)
@@ -85,7 +85,7 @@ class HeadSums(WholeTexts):
         return sum(len(self._links[x].links) for x in shard.texts if x in self._links)
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard with nothing found."""
         super().start(shard, pieces)
         self._found: dict[int, dict[str, torch.Tensor]] = {}
         self._held: dict[int, torch.Tensor] = {}
@@ -94,7 +94,7 @@ class HeadSums(WholeTexts):
         self._n_averaged = 0
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """See `Collector`."""
+        """Find the words and links of a pass."""
         super().prepare(windows)
         at = self.layout
         self._n_averaged += int((at.n_tokens == TOKENS).sum())
@@ -108,7 +108,7 @@ class HeadSums(WholeTexts):
             )
 
     def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """See `AttentionCollector`."""
+        """Reserve space for a block, then read its maps."""
         if block not in self._found:
             self._found[block] = self._empty(maps.shape[1])
         super().take(block, maps, visible)
@@ -127,7 +127,7 @@ class HeadSums(WholeTexts):
         return {name: array for name, array in kept.items() if name in self.parts}
 
     def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """See `WholeTexts`."""
+        """Keep statistics, words and links; hold the weights that trees are read from."""
         at, found, seen = self.layout, self._found[block], visible.sum(-1)
         alike = uniform(visible)
         found["statistics"][at.text.cpu()] = torch.cat(
@@ -149,12 +149,12 @@ class HeadSums(WholeTexts):
             self._read_trees()
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """See `Collector`."""
+        """Read the trees still outstanding at the end of a pass."""
         self._read_trees()
 
-    @torch.inference_mode()  # as the pass, whose tensors cannot be changed otherwise
+    @torch.inference_mode()  # tensors of the pass cannot be changed outside it
     def _read_trees(self) -> None:
-        """Read trees from the maps of several blocks at once, which is faster than one by one."""
+        """Read trees from several blocks at once, which is faster."""
         if self._held:
             sizes = [between.shape[1] for between in self._held.values()]
             every = torch.cat([x.to(self.layout.real.device) for x in self._held.values()], dim=1)
@@ -164,15 +164,11 @@ class HeadSums(WholeTexts):
             self._held = {}
 
     def _keep(self, array: torch.Tensor, values: torch.Tensor) -> None:
-        """Keep what belongs to words.
-
-        Args:
-            values: shape (texts, words, …).
-        """
+        """Store values of shape (texts, words, …) at the rows of their words."""
         array[self._rows] = values[self.layout.is_word].to(array.dtype).cpu()
 
     def finish(self) -> dict[str, torch.Tensor]:
-        """See `Collector`."""
+        """All parts of the shard, blocks stacked."""
         blocks = [self._found[block] for block in sorted(self._found)]
         found = {
             part: torch.stack([block[part] for block in blocks], dim=int(part != "mean_maps"))
@@ -184,9 +180,9 @@ class HeadSums(WholeTexts):
 
 
 def most_attended(between: torch.Tensor, is_word: torch.Tensor) -> torch.Tensor:
-    """The word that each attends to most, and that which attends most to it, other than itself.
+    """The other word that each word attends to most, and the one that attends most to it.
 
-    Of equals the first; -1 if all weights are 0, as with those that a decoder does not see.
+    The first of equals; -1 if all weights are 0, such as for words that a decoder cannot see.
 
     Args:
         between: see `Layout.between_words`. Shape (texts, heads, words, words).
@@ -206,11 +202,11 @@ def most_attended(between: torch.Tensor, is_word: torch.Tensor) -> torch.Tensor:
 
 
 def trees(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
-    """The heads of words in the trees that `TREES` names. Shape (texts, words, heads, trees).
+    """The heads of words in each of `TREES`. Shape (texts, words, heads, trees).
 
     Args:
         between: see `most_attended`.
-        n_words: words of each text.
+        n_words: number of words in each text.
     """
     n, heads, width, _ = between.shape
     weights = between.reshape(n * heads, width, width).double().cpu().numpy()
@@ -231,8 +227,8 @@ class _Placements:
     """The links of a pass; see `TextLinks`.
 
     Attributes:
-        text: of each pair, by its place in the pass.
-        rows: where the links are kept.
+        text: place in the pass of each pair's text.
+        rows: rows of the links in the part.
     """
 
     text: torch.Tensor
@@ -244,7 +240,7 @@ class _Placements:
     rows: torch.Tensor
 
     def keep(self, array: torch.Tensor, between: torch.Tensor) -> None:
-        """Keep the weights of links and controls in an array (links, heads, 2, 2)."""
+        """Write the weights of links and controls into an array (links, heads, 2, 2)."""
         both = (self.row, self.column), (self.column, self.row)
         for direction, (one, other) in enumerate(both):
             of_pairs = between[self.text, :, one, other].cpu()  # (pairs, heads)
@@ -261,40 +257,40 @@ class _Placements:
 
 
 def _placements(links: Sequence[TextLinks | None], first: Ints) -> _Placements:
-    """Those of the texts of a pass.
+    """Join the links of the texts of a pass.
 
     Args:
-        links: of each text.
-        first: the row of each text's first link.
+        links: links of each text.
+        first: row of each text's first link.
     """
     n_placements = n_links = 0
     fields: list[list[Ints]] = [[] for _ in range(7)]
-    for place, its in enumerate(links):
-        if its is None:
+    for place, of_text_links in enumerate(links):
+        if of_text_links is None:
             continue
         of_text = (
-            np.full(len(its.row), place),
-            its.row,
-            its.column,
-            its.placement + n_placements,
-            its.link + n_links,
-            its.control,
-            np.arange(len(its.links)) + first[place],
+            np.full(len(of_text_links.row), place),
+            of_text_links.row,
+            of_text_links.column,
+            of_text_links.placement + n_placements,
+            of_text_links.link + n_links,
+            of_text_links.control,
+            np.arange(len(of_text_links.links)) + first[place],
         )
         for field, values in zip(fields, of_text, strict=True):
             field.append(values)
-        n_placements += len(its.link)
-        n_links += len(its.links)
+        n_placements += len(of_text_links.link)
+        n_links += len(of_text_links.links)
     none = np.zeros(0, dtype=np.int64)
     return _Placements(*(torch.from_numpy(np.concatenate([none, *each])) for each in fields))
 
 
 def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
-    """All statistics, in the order of `STATISTICS`, NaN where one is not defined.
+    """All statistics, in the order of `STATISTICS`; NaN where undefined.
 
     Args:
         maps: shape (texts, heads, length, length).
-        visible: how many tokens each token may attend to. Shape (texts, length).
+        visible: number of tokens each token may attend to. Shape (texts, length).
 
     Returns:
         shape (texts, heads, statistics).
@@ -315,15 +311,14 @@ def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> tor
 
 
 def received(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """What each token is given by all tokens together. Shape (texts, heads, length)."""
+    """Total attention that each token receives. Shape (texts, heads, length)."""
     return (layout.real[:, None, None].float() @ maps).squeeze(2)
 
 
 def entropy(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
-    """Mean entropy of rows, as a share of the greatest that is possible.
+    """Mean over rows of the entropy as a share of its maximum, the log of the visible tokens.
 
-    That is the logarithm of the tokens that are visible; rows that see one token are left out.
-    Shape (texts, heads).
+    Rows that see one token are left out. Shape (texts, heads).
     """
     counted = (layout.real & (visible > 1)).float()
     weight = counted / visible.clamp(min=2).log()
@@ -344,7 +339,7 @@ def to_separators(columns: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def at_offset(maps: torch.Tensor, layout: Layout, offset: int) -> torch.Tensor:
-    """Attention to the token at a distance, summed over rows; +1 is the next. (texts, heads)."""
+    """Attention to the token at an offset (+1 is the next), summed over rows. (texts, heads)."""
     length = maps.shape[-1]
     if abs(offset) >= length:
         return maps.new_zeros(maps.shape[:2])
@@ -354,10 +349,10 @@ def at_offset(maps: torch.Tensor, layout: Layout, offset: int) -> torch.Tensor:
 
 
 def in_columns(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """Attention to the columns that get most of it, summed over rows. Shape (texts, heads).
+    """Attention to the columns that receive most, summed over rows. Shape (texts, heads).
 
-    Columns are chosen on even rows and measured on odd ones, and the other way round: on the rows
-    that they are chosen on, some columns get much in any head, and most in short texts.
+    Columns are chosen on even rows and measured on odd ones, and vice versa. Measured on the rows
+    that chose them, they would look strong in any head, most of all in short texts.
     """
     even = torch.arange(maps.shape[-1], device=maps.device) % 2 == 0
     halves = torch.stack([layout.real & even, layout.real & ~even], dim=1)
@@ -368,7 +363,7 @@ def in_columns(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def within_segments(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """Attention of words' tokens to those of their own segment; NaN if there is one segment.
+    """Attention of words' tokens to their own segment; NaN if there is only one.
 
     Shape (texts, heads).
     """
@@ -383,10 +378,10 @@ def within_segments(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def uniform(visible: torch.Tensor) -> torch.Tensor:
-    """The map of a head that attends to all visible tokens alike. Shape (texts, 1, length, length).
+    """Map of a head that attends to all visible tokens alike. Shape (texts, 1, length, length).
 
     Args:
-        visible: whether each token may attend to each. Shape (texts, length, length).
+        visible: True where a token may attend to another. Shape (texts, length, length).
     """
     maps = visible.float()
     return (maps / maps.sum(-1, keepdim=True).clamp(min=1))[:, None]

@@ -1,4 +1,4 @@
-"""Attention of two models to the same tokens."""
+"""Compares the attention of two models on the same tokens."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from probes.records.values import Estimate
 from probes.statistics.bootstrap import means
 
 Tokens = dict[int, tuple[int, ...]]
-"""Token ids of each text, special ones among them, by its place in the view."""
+"""Token ids of each text, including special ones, by the text's place in the view."""
 
 
 def changes_of(context: PairContext, n_sentences: int, seed: int = 0) -> Found:
-    """How the heads of `context.layers` have changed from the base, on a sample of test sentences.
+    """Change of the heads of `context.layers` from the base, on a sample of test sentences.
 
     Raises:
-        NotServedError: see `changes`; or no sentence fits into the window of both models.
+        NotServedError: see `changes`; or no sentence fits both windows.
     """
     test = context.corpus.splits["test"]
     drawn = sample(test, n_sentences, seed)
@@ -58,7 +58,7 @@ def changes_of(context: PairContext, n_sentences: int, seed: int = 0) -> Found:
 
 
 def _rows(context: PairContext, estimates: Sequence[Estimate], width: int) -> Iterator[Row]:
-    """Of each layer the mean over heads, then its heads; of each of these cosine and divergence."""
+    """Cosine and divergence for each layer: first the mean over heads, then each head."""
     pairs = iter(zip(estimates[::2], estimates[1::2], strict=True))
     for layer in context.layers:
         for head in range(width):
@@ -71,13 +71,13 @@ def _rows(context: PairContext, estimates: Sequence[Estimate], width: int) -> It
 
 
 def changes(context: ModelContext, base: ModelContext, view: View) -> dict[int, Floats]:
-    """How far the maps of each text are from those of the base.
+    """Change of each text's maps from those of the base.
 
-    All maps of the base are in memory, in float32. It is read before the model itself.
+    The base is read first, and all of its maps are kept in memory, in float32.
 
     Returns:
-        cosine and divergence, see `change_of_maps`, by the text's place in the view; without texts
-        that do not fit into the window of both. Shape (2, blocks, heads).
+        cosine and divergence (see `change_of_maps`) by the text's place in the view; texts that
+        do not fit both windows are missing. Shape (2, blocks, heads).
 
     Raises:
         NotServedError: the models have other numbers of layers or heads, or other tokens.
@@ -94,10 +94,10 @@ def changes(context: ModelContext, base: ModelContext, view: View) -> dict[int, 
 
 
 def change_of_maps(maps: Floats, base: Floats) -> tuple[Floats, Floats]:
-    """How far maps are from others: exactly 1 and 0 if they are equal.
+    """Cosine and divergence of two maps: exactly 1 and 0 if they are equal.
 
     Args:
-        maps, base: of one text. Shape (…, length, length).
+        maps, base: maps of one text. Shape (…, length, length).
 
     Returns:
         the cosine of the maps as vectors (Kovaleva et al. 2019, section 4.3), and the
@@ -115,7 +115,7 @@ class HeadMaps(Together, PerText):
     """All maps of each text. (blocks, heads, length, length).
 
     Attributes:
-        tokens: what they are maps of.
+        tokens: the tokens of each text.
     """
 
     name = "attention maps"
@@ -124,7 +124,7 @@ class HeadMaps(Together, PerText):
         self.tokens: Tokens = {}
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """See `Collector`."""
+        """Note the tokens of the texts of a pass."""
         super().prepare(windows)
         self._places = self.shard.index[self.layout.text.numpy()].tolist()
         for place, window, real in zip(
@@ -134,13 +134,13 @@ class HeadMaps(Together, PerText):
             self.tokens[place] = tuple(ids.tolist())
 
     def read_together(self, maps: torch.Tensor) -> None:
-        """See `Together`."""
+        """Keep the maps of each text without padding."""
         lengths, host = self.layout.n_tokens.tolist(), maps.cpu()
         for text, of_text, n in zip(self.layout.text.tolist(), host, lengths, strict=True):
             self.keep(text, of_text[..., :n, :n])
 
     def keep(self, text: int, maps: torch.Tensor) -> None:
-        """Keep what is wanted of a text's maps."""
+        """Keep a text's maps."""
         self.found[text] = maps.clone()
 
 
@@ -148,8 +148,8 @@ class Compared(HeadMaps):
     """Change from the maps of another model, float64. (2, blocks, heads).
 
     Args:
-        base, base_tokens: what `HeadMaps` has found of the other model.
-        models: what both are called.
+        base, base_tokens: maps and tokens of the other model, from `HeadMaps`.
+        models: names of both, for messages.
     """
 
     name = "change of attention maps"
@@ -159,7 +159,7 @@ class Compared(HeadMaps):
         self._base, self._base_tokens, self._models = base, base_tokens, models
 
     def keep(self, text: int, maps: torch.Tensor) -> None:
-        """Keep the change, if the other model has read the text at once.
+        """Keep the change, if the text fitted the other model's window.
 
         Raises:
             NotServedError: it has other heads or tokens.

@@ -1,12 +1,11 @@
-"""Numbers of attention heads as they are read from rows: by measure and feature, and of the best.
+"""Reads numbers of attention heads from rows.
 
-Rows of the measurement `attention` have the axes ``head``, ``feature`` and ``direction``, where
-they are of one. Baselines are rows of their own with the axis ``baseline``, which says what it is:
-"uniform", "controls", "offset +1" and the like; without a head it is that of all heads of the
-layer, without a layer that of all. Of every feature, the rows of the head that is best on dev have
-the axis ``chosen``: its test score, its baseline, what is reached by ``chance``, and, as
-``above_baseline`` of the ``measure``, the difference of score and baseline, resampled together,
-with its p-value.
+Rows of the measurement `attention` have the axes ``head``, ``feature`` and ``direction`` where
+they apply. Baselines are rows of their own; the axis ``baseline`` names the kind: "uniform",
+"controls", "offset +1" and so on. A baseline without a head holds for all heads of the layer, one
+without a layer for all heads. For every feature, four rows describe the head that is best on dev
+and have the axis ``chosen``: test score, baseline, ``chance``, and ``above_baseline`` of the
+``measure``, the difference of score and baseline with its p-value.
 """
 
 from __future__ import annotations
@@ -41,27 +40,27 @@ STATISTICS = (
     "diagonal",
     "block",
 )
-"""What is kept of each map."""
+"""Numbers kept for each map."""
 
 
 DIRECTIONS = ("dependent to head", "head to dependent")
-"""Who attends to whom."""
+"""Directions of attention between a word and its head."""
 
 ROLE_DIRECTIONS = ("argument to predicate", "predicate to argument")
-"""The same of links of semantic roles."""
+"""Who attends to whom in links of semantic roles."""
 
 TREES = (*DIRECTIONS, "undirected")
-"""How a tree is read from a map."""
+"""Ways to read a tree from a map."""
 
 TOKENS = 16
-"""Length of the texts whose maps are averaged, special tokens included."""
+"""Length of the texts whose maps are averaged, including special tokens."""
 
 MIX_SENTENCES = 2000
-"""Training sentences that mixes of heads are fitted to, by default."""
+"""Default number of training sentences for mixes of heads."""
 
 
 EVERY, NOT_PUNCTUATION = "all", "all but punct"
-"""Relations of a word to its head that are no relations of the annotation."""
+"""Groups of relations, beside those of the annotation."""
 
 CHANCE, ABOVE = "chance", "above_baseline"
 
@@ -70,7 +69,7 @@ CLASS = "class"
 
 @dataclass(frozen=True)
 class Choice:
-    """The head that is best on dev by a feature, scored on test; see above."""
+    """The head that is best on dev for a feature, with its test rows."""
 
     test: Row
     baseline: Row
@@ -79,7 +78,7 @@ class Choice:
 
     @property
     def feature(self) -> str:
-        """Empty if the measure has none."""
+        """Name of the feature; empty if the measure has none."""
         return str(self.test.axes.get("feature", ""))
 
     @property
@@ -89,18 +88,18 @@ class Choice:
 
     @property
     def kind(self) -> str:
-        """Of baseline."""
+        """Kind of baseline."""
         return str(self.baseline.axes["baseline"])
 
     @property
     def is_better(self) -> bool:
-        """Whether the head is above its baseline beyond chance."""
+        """True if the head is above its baseline beyond chance."""
         value, p = self.difference.value, self.difference.p
         return value is not None and value > 0 and p is not None and p < ALPHA
 
 
 def _part(row: Row) -> str:
-    """Which attribute of a `Choice` a row is."""
+    """The attribute of `Choice` that a row belongs to."""
     if row.metric == ABOVE:
         return "difference"
     kind = row.axes.get("baseline")
@@ -108,7 +107,7 @@ def _part(row: Row) -> str:
 
 
 def choices(rows: Iterable[Row]) -> list[Choice]:
-    """The chosen heads, in their order."""
+    """The chosen heads, in the order of their rows."""
     found: dict[tuple[Place, Place], dict[str, Row]] = {}
     for row in rows:
         if "chosen" in row.axes:
@@ -133,7 +132,7 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         if row.metric == ABOVE or {"baseline", "chosen"} & row.axes.keys():
             continue
         *of, head, layer = place = _place(row)
-        # Of the head, of all heads of the layer, or of the model.
+        # The baseline of the head, of all heads of the layer, or of the model.
         wider = (*of, head, layer), (*of, None, layer), (*of, None, None)
         baseline = next((baselines[x] for x in wider if x in baselines), None)
         choice = chosen.get(place)
@@ -151,7 +150,7 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
 
 
 def head_frame(rows: Iterable[Row]) -> pd.DataFrame:
-    """The numbers of single heads, a line each, with the columns of ``heads.csv``."""
+    """Numbers of single heads, one per line, with the columns of ``heads.csv``."""
     import pandas as pd
 
     frame = pd.DataFrame(numbers(rows), dtype=object)
@@ -159,11 +158,11 @@ def head_frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def grid(heads: pd.DataFrame, metric: str, column: str = "value", **places: Any) -> pd.DataFrame:
-    """One column of a measure, with a line for each layer and a column for each head.
+    """One number of a measure, by layer (rows) and head (columns).
 
     Args:
         heads: see `head_frame`.
-        places: the feature and direction, where the measure has them, and the split if not test.
+        places: feature and direction, where the measure has them, and the split if not test.
     """
     where = {"feature": None, "direction": None, **places}
     return rows_where(heads, [metric], where).pivot(index="layer", columns="head", values=column)
@@ -172,7 +171,7 @@ def grid(heads: pd.DataFrame, metric: str, column: str = "value", **places: Any)
 CLEAR, MIXED = 0.5, 0.2
 
 BOUNDS = (0.4, 0.5, 0.6, 0.7)
-"""What `CLEAR` might be as well; nothing is said of the share of a class that one contradicts."""
+"""Other plausible values of `CLEAR`; a share of a class is stated only if all of them agree."""
 
 MASSES = ("vertical", "diagonal", "block")
 
@@ -187,7 +186,7 @@ CLASSES = {
 
 
 def beyond_uniform(mass: Floats, uniform: Floats) -> Floats:
-    """The share of attention that a pattern takes beyond uniform attention; at most 1."""
+    """Share of attention that a pattern takes beyond uniform attention; at most 1."""
     rest = 1 - uniform
     return np.divide(mass - uniform, rest, out=np.zeros_like(mass), where=rest > 0)
 
@@ -195,20 +194,20 @@ def beyond_uniform(mass: Floats, uniform: Floats) -> Floats:
 def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
     """The class of a head.
 
-    Kovaleva et al. (2019), section 4.1, name the classes. They had a convolutional network tell
-    them apart that was trained on some 400 maps labelled by hand; neither network nor labels were
-    published. Here a rule does, from the share of attention that each pattern takes beyond what
-    uniform attention gives it:
+    The classes are those of Kovaleva et al. (2019), section 4.1. Their classifier was trained on
+    some 400 hand-labelled maps and never published, so a rule decides here, from the share of
+    attention that each pattern takes beyond uniform attention:
 
     - diagonal: a token's attention to itself and both neighbours;
-    - vertical: attention to the two tokens that get most of it from other rows than are counted;
+    - vertical: attention to the two tokens that receive most, chosen on the other half of the rows;
     - block: attention of words to words of their own segment, in texts of two segments.
 
-    A head is vertical + diagonal if both masses are `MIXED` or more and together `clear`; otherwise
-    it has the class of the greatest mass, if that is `clear`; otherwise it is heterogeneous.
+    A head is vertical + diagonal if both masses are at least `MIXED` and their sum at least
+    `clear`. Otherwise it has the class of the greatest mass if that is at least `clear`, else it
+    is heterogeneous.
 
     Args:
-        masses: beyond uniform attention, by name; block is missing in texts of one segment.
+        masses: masses beyond uniform attention, by name; texts of one segment have no block.
     """
     both = masses["vertical"], masses["diagonal"]
     if min(both) >= MIXED and sum(both) >= clear:
@@ -218,10 +217,7 @@ def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
 
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
-    """The share of attention that patterns take beyond uniform attention.
-
-    A line for each layer and head, a column for each pattern.
-    """
+    """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
     found = rows_where(head_frame(rows), ["pattern"], {})
     mass, uniform = (found[name].to_numpy(dtype=float) for name in ("value", "baseline"))
     wide = found.assign(value=beyond_uniform(mass, uniform)).pivot(

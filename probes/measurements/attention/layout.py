@@ -1,4 +1,4 @@
-"""Texts that heads are measured on, where they are in a forward pass, and maps between words."""
+"""Texts to measure heads on, their layout in a forward pass, and attention between words."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from probes.statistics.partition import Partition, partition
 
 @dataclass(frozen=True)
 class Layout:
-    """Of the windows of a pass that hold a whole text.
+    """Layout of the windows of a pass that hold a whole text.
 
     Attributes:
-        window: their places in the pass. Shape (texts,).
-        text: the text of each, by its place in the shard. Shape (texts,).
-        real: which tokens are not padding. Shape (texts, length).
-        word: the word of each token; -1 for special tokens and padding. Shape (texts, length).
-        n_words: words of each text. Shape (texts,).
-        segment: the segment of each word's tokens, 0 or 1; -1 for special tokens and padding. None
-            for texts of one segment. Shape (texts, length).
+        window: place of each window in the pass. Shape (texts,).
+        text: place of its text in the shard. Shape (texts,).
+        real: True for tokens, False for padding. Shape (texts, length).
+        word: word of each token; -1 for special tokens and padding. Shape (texts, length).
+        n_words: number of words of each text. Shape (texts,).
+        segment: segment of each token, 0 or 1; -1 for special tokens and padding. None if texts
+            have one segment. Shape (texts, length).
     """
 
     window: torch.Tensor
@@ -44,7 +44,7 @@ class Layout:
     segment: torch.Tensor | None = None
 
     def to(self, device: torch.device) -> Layout:
-        """The same on a device."""
+        """Move to a device."""
         if self.real.device == device:
             return self
         segment = None if self.segment is None else self.segment.to(device)
@@ -59,38 +59,34 @@ class Layout:
 
     @cached_property
     def members(self) -> torch.Tensor:
-        """Which tokens belong to which word, as 0 and 1. Shape (texts, length, words)."""
+        """1 where a token belongs to a word, else 0. Shape (texts, length, words)."""
         words = torch.arange(int(self.n_words.max()), device=self.word.device)
         return (self.word[..., None] == words).float()
 
     @cached_property
     def pieces(self) -> torch.Tensor:
-        """Tokens of each word; 0 beyond the text. Shape (texts, words)."""
+        """Number of tokens of each word; 0 beyond the text. Shape (texts, words)."""
         return self.members.sum(1)
 
     @cached_property
     def is_word(self) -> torch.Tensor:
-        """Which words there are. Shape (texts, words)."""
+        """True for words, False beyond the text. Shape (texts, words)."""
         return self.pieces > 0
 
     @cached_property
     def n_tokens(self) -> torch.Tensor:
-        """Tokens of each text, special ones among them. Shape (texts,)."""
+        """Number of tokens of each text, including special ones. Shape (texts,)."""
         return self.real.sum(1)
 
     def of_pass(self, values: torch.Tensor) -> torch.Tensor:
-        """What belongs to the windows that hold a whole text. Shape (texts, …).
-
-        Args:
-            values: of all windows of the pass. Shape (windows, …).
-        """
+        """Values of the windows that hold a whole text: (windows, …) to (texts, …)."""
         whole = len(self.window) == len(values)
         return values if whole else values[self.window.to(values.device)]
 
     def between_words(self, maps: torch.Tensor) -> torch.Tensor:
-        """How much words attend to words: summed over the tokens attended to, averaged over rows.
+        """Attention between words: summed over tokens attended to, averaged over attending ones.
 
-        Clark et al. (2019), section 4.1. Rows sum to 1 less what special tokens get.
+        Clark et al. (2019), section 4.1. Rows sum to 1 minus attention to special tokens.
 
         Args:
             maps: shape (texts, heads, length, length).
@@ -108,11 +104,7 @@ class Layout:
 
 
 def layout_of(windows: PaddedWindows, pieces: Sequence[Pieces]) -> Layout:
-    """The layout of a pass.
-
-    Args:
-        pieces: of the shard's texts.
-    """
+    """The layout of a pass. `pieces` are those of all texts of the shard."""
     length = windows.inputs["input_ids"].shape[1]
     texts, counts = windows.text.tolist(), windows.n_pieces.tolist()
     seconds = windows.second.tolist()
@@ -143,25 +135,25 @@ def layout_of(windows: PaddedWindows, pieces: Sequence[Pieces]) -> Layout:
 
 
 class WholeTexts(AttentionCollector):
-    """A collector of maps of texts that fit into the model's window; others are left out."""
+    """A collector of maps that skips texts longer than the model's window."""
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard."""
         self.shard, self.texts = shard, pieces
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """See `Collector`."""
+        """Find the layout of a pass."""
         self.layout = layout_of(windows, self.texts)
 
     def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """See `AttentionCollector`."""
+        """Pass the maps of whole texts on to `take_whole`."""
         if len(self.layout.window):
             self.layout = self.layout.to(maps.device)
             of = self.layout.of_pass
             self.take_whole(block, of(maps), of(visible))
 
     def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """The same as `take`, for the texts of `layout`."""
+        """Read the maps of a block, for the texts of `layout`."""
         raise NotImplementedError
 
 
@@ -170,10 +162,10 @@ class Texts:
     """The texts of a split.
 
     Attributes:
-        sentences: those of the split.
-        index: the place of each text in the view. Shape (texts,).
-        left_out: texts that do not fit into the model's window. Shape (texts,).
-        partition: what intervals resample.
+        sentences: sentences of the split.
+        index: place of each text in the view. Shape (texts,).
+        left_out: True for texts longer than the model's window. Shape (texts,).
+        partition: clusters that intervals resample.
     """
 
     sentences: Sequence[Sentence]
@@ -184,7 +176,7 @@ class Texts:
 
 
 def view_of(corpus: Corpus, segments: str) -> View:
-    """What is read: sentences of dev and test, or pairs of neighbouring sentences of test.
+    """Sentences of dev and test, or pairs of neighbouring sentences of test.
 
     Raises:
         NotServedError: no two sentences of test are neighbours.

@@ -1,11 +1,10 @@
-"""Links between predicates and their core arguments, and positions of the same distance.
+"""Links between predicates and their core arguments, and controls at the same distance.
 
-Kovaleva et al. (2019), section 4.2, with PropBank's roles in the place of FrameNet's elements: core
-arguments of at most three words, at least two words from their predicate. What a head gives to a
-link, it may give to whatever is at that distance; so each link stands beside its *controls*: the
-same two spans, moved together to every other place in the sentence where no predicate is linked to
-an argument. Either end may attend to the other: Kovaleva et al. take the pairs of words that a link
-consists of, and their example is a predicate that attends to its argument.
+After Kovaleva et al. (2019), section 4.2, with PropBank roles instead of FrameNet elements: core
+arguments of at most three words, at least two words from their predicate. A head may attend to
+whatever is at that distance. So each link has *controls*: the same two spans, moved together to
+every other place in the sentence that has no link. Attention is measured in both directions:
+Kovaleva et al. do not fix one, and in their example the predicate attends to its argument.
 """
 
 from __future__ import annotations
@@ -47,11 +46,10 @@ class TextLinks:
     """The links of a text, each with its placements: the link itself, then its controls.
 
     Attributes:
-        row, column: words of each pair of a placement, argument and predicate, of which either may
-            attend to the other. Shape (cells,).
-        placement: the placement of each pair. Shape (cells,).
-        link: the link of each placement. Shape (placements,).
-        control: whether a placement is a control. Shape (placements,).
+        row, column: argument word and predicate word of each pair. Shape (cells,).
+        placement: placement of each pair. Shape (cells,).
+        link: link of each placement. Shape (placements,).
+        control: 1 if a placement is a control, else 0. Shape (placements,).
     """
 
     links: tuple[Link, ...]
@@ -75,12 +73,12 @@ def links_of(sentence: Sentence) -> list[Link]:
 
 
 def _apart(one: Span, other: Span) -> int:
-    """Words from one span to the other; 1 for neighbours, 0 if they overlap."""
+    """Distance of two spans in words; 1 for neighbours, 0 if they overlap."""
     return max(0, one[0] - other[1] + 1, other[0] - one[1] + 1)
 
 
 def text_links(sentences: Iterable[Sentence]) -> dict[Text, TextLinks]:
-    """The links of texts that have any; sentences of equal words share theirs."""
+    """The links of texts that have any. Sentences with the same words share theirs."""
     links: dict[Text, list[Link]] = {}
     linked: dict[Text, set[tuple[int, int]]] = {}
     for sentence in sentences:
@@ -121,16 +119,18 @@ def _placed(text: Text, links: list[Link], linked: set[tuple[int, int]]) -> Text
 def digest_of(links: Mapping[Text, TextLinks]) -> str:
     """SHA-256 of the links of all texts, with their placements; empty if there are none."""
     digest = hashlib.sha256()
-    for text, its in links.items():
-        digest.update(repr((text.words, its.links, its.row.tolist(), its.link.tolist())).encode())
+    for text, of_text in links.items():
+        digest.update(
+            repr((text.words, of_text.links, of_text.row.tolist(), of_text.link.tolist())).encode()
+        )
     return digest.hexdigest() if links else ""
 
 
 SHORT = 12
-"""Words of the sentences that Kovaleva et al. (2019) confine themselves to."""
+"""Longest sentence, in words, that Kovaleva et al. (2019) use."""
 
 Kind = Callable[[Link, int], bool]
-"""Whether a link, of a sentence of so many words, belongs to a feature."""
+"""Decides from a link and its sentence's length whether a feature includes the link."""
 
 
 def _of_role(role: str) -> Kind:
@@ -142,19 +142,17 @@ KINDS: dict[str, Kind] = {
     f"core, at most {SHORT} words": lambda link, n_words: n_words <= SHORT,
     **{role: _of_role(role) for role in ROLES},
 }
-"""Features: all links, those that Kovaleva et al. look at, and those of each role."""
+"""Features: all links, those that Kovaleva et al. use, and those of each role."""
 
 
 def roles(
     context: ModelContext, blocks: Sequence[int], splits: Mapping[str, Texts]
 ) -> tuple[list[ScoredHeads], dict[str, int], int]:
-    """Frequent roles; those that are too rare, with their links in test; and links without control.
-
-    The last do not count.
+    """Scores of frequent roles, test links of rarer ones, and the number of links without controls.
 
     A score is the greatest weight from a word of the argument to one of the predicate, or back,
-    averaged over links (Kovaleva et al. 2019, section 4.2); the baseline is the mean of its
-    controls, and chance what uniform attention gives the link.
+    averaged over links that have controls (Kovaleva et al. 2019, section 4.2). The baseline is the
+    mean over controls; chance is the weight under uniform attention.
     """
     of_text = text_links(s for texts in splits.values() for s in texts.sentences)
     n_links = [len(of_text[text].links) if text in of_text else 0 for text in context.view.texts]
@@ -187,7 +185,7 @@ def roles(
 def _links(
     texts: Texts, of_text: Mapping[Text, TextLinks], index: Mapping[Text, int], first: Ints
 ) -> tuple[Ints, Ints, list[tuple[Link, int]]]:
-    """The links of a split: sentence, row in the store, and the link with its sentence's length."""
+    """Sentence, row in the store, and (link, sentence length) of each link of a split."""
     sentence: list[int] = []
     row: list[int] = []
     links: list[tuple[Link, int]] = []

@@ -1,4 +1,4 @@
-"""Reading attention maps of a sample of sentences, with nothing stored."""
+"""Collectors that read attention maps of a sample of sentences and store nothing."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from probes.measurements.attention.layout import WholeTexts
 from probes.records.header import ModelRecord
 
 PAIRS = 1 << 20
-"""The most pairs of words of all sentences of a sample, which bounds memory and time where they
-are long: 2,000 sentences of EWT have fewer."""
+"""Maximum number of word pairs in a sample, which bounds memory and time for long sentences.
+2,000 sentences of EWT have fewer."""
 
 
 def sample(sentences: Sequence[Sentence], n: int, seed: int) -> list[int]:
-    """The numbers of at most `n` of the sentences, drawn without replacement, ascending.
+    """Numbers of up to `n` sentences drawn without replacement, ascending.
 
-    There are fewer if more would have too many pairs of words (`PAIRS`); a longer sentence than
-    that is never drawn.
+    The sample is smaller where `n` sentences would have more than `PAIRS` pairs of words.
     """
     usable = [i for i, each in enumerate(sentences) if len(each) ** 2 <= PAIRS]
     drawn = np.random.default_rng(seed).permutation(usable)[:n].tolist()
@@ -46,22 +45,22 @@ class PerText(Live):
     """Finds one tensor for each text that fits into the model's window; see `by_text`."""
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard with nothing found."""
         super().start(shard, pieces)
         self.found: dict[int, torch.Tensor] = {}
 
     def finish(self) -> dict[str, torch.Tensor]:
-        """What was found, by the text's place in the shard."""
+        """Tensors by the text's place in the shard."""
         return {str(text): found for text, found in self.found.items()}
 
 
 def by_text(
     read: Iterable[tuple[Shard, Mapping[str, torch.Tensor]]],
 ) -> dict[int, torch.Tensor]:
-    """What a collector `PerText` finds, by the text's place in the view.
+    """Tensors of a `PerText` collector by the text's place in the view.
 
     Args:
-        read: what `ModelContext.read` gives.
+        read: the result of `ModelContext.read`.
     """
     return {
         int(shard.index[int(place)]): tensor
@@ -71,32 +70,28 @@ def by_text(
 
 
 class Together(Live):
-    """Holds what is wanted of all blocks of a pass, until they are read together."""
+    """Holds the maps of all blocks of a pass, then reads them together."""
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """See `Collector`."""
+        """Begin a pass."""
         super().prepare(windows)
         self._blocks: list[torch.Tensor] = []
 
     def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """See `WholeTexts`."""
+        """Hold the maps of a block."""
         self._blocks.append(self.wanted(maps))
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """See `Collector`."""
+        """Read the maps at the end of a pass."""
         if self._blocks:
             device = self._blocks[0].device  # a model may be spread over several
             self.read_together(torch.stack([x.to(device) for x in self._blocks], dim=1))
             self._blocks = []
 
     def wanted(self, maps: torch.Tensor) -> torch.Tensor:
-        """What is held of one block's maps (texts, heads, length, length): all of them."""
+        """Reduce a block's maps (texts, heads, length, length) to what to hold: by default all."""
         return maps
 
     def read_together(self, maps: torch.Tensor) -> None:
-        """Take what is kept of all blocks.
-
-        Args:
-            maps: as `wanted` returns them, of the texts of `layout`. Shape (texts, blocks, …).
-        """
+        """Read the maps of all blocks, as `wanted` returned them. Shape (texts, blocks, …)."""
         raise NotImplementedError

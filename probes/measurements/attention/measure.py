@@ -1,4 +1,4 @@
-"""Measures attention: from what a collector kept of every head to rows, choices and notes."""
+"""Makes rows, choices and notes from the statistics that a collector kept of every head."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from probes.statistics.ratios import RatioParts, difference, estimate, intervals
 
 
 class Gathering:
-    """What is found, as it grows; see `Found`."""
+    """A `Found` under construction."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -48,7 +48,7 @@ class Gathering:
 
 
 def measure(context: ModelContext) -> Found:
-    """Everything that is measured of heads.
+    """All numbers of heads.
 
     Raises:
         NotServedError: no text of a split fits into the model's window.
@@ -65,8 +65,8 @@ def measure(context: ModelContext) -> Found:
     test = splits["test"].partition
     found.facts["resampled"] = test.clusters
     found.notes.append(
-        "Entropy: share of the greatest that is possible. Means over test texts; those of single "
-        f"heads, with intervals over {test.clusters}, are in heads.csv."
+        "Entropy: share of the greatest possible. Means over test texts. heads.csv has the numbers "
+        f"of single heads, with intervals over {test.clusters}."
     )
     found.rows += of_texts(context, heads, splits["test"])
     of_class: dict[Any, str] = classes(masses(found.rows)).to_dict()
@@ -81,7 +81,7 @@ def measure(context: ModelContext) -> Found:
 
 
 def count_texts(found: Gathering, split: str, texts: Texts, segments: str) -> None:
-    """Count the texts of a split, and those that do not fit into the model's window."""
+    """Count the texts of a split, and those longer than the model's window."""
     n, left_out = len(texts.index), int(texts.left_out.sum())
     counts = {"texts": n, "words": texts.n_words, "too_long": left_out}
     found.facts |= {f"{split}_{name}": count for name, count in counts.items()}
@@ -126,7 +126,7 @@ def add_of_sentences(
         *[
             note_of(
                 ROLES,
-                f"{without_controls:,} links of dev and test have no such place and are left out.",
+                f"{without_controls:,} links of dev and test without such a place are left out.",
             )
         ]
         * bool(without_controls),
@@ -144,7 +144,7 @@ def _too_rare(title: str, of: str, rare: Mapping[str, int]) -> Iterator[str]:
 
 
 def splits_of(segments: str) -> tuple[str, ...]:
-    """The splits whose texts are read."""
+    """Names of the splits to read."""
     return ("dev", "test") if segments == "one" else ("test",)
 
 
@@ -158,7 +158,7 @@ def add_mixes(found: Gathering, context: ModelContext, heads: Heads, partition: 
         note_of(MIXES, f"Fitted to {mix.words:,} words in {mix.sentences:,} training sentences.")
     )
     if mix.left_out:
-        long = f"{mix.left_out:,} sentences of the sample are left out: they are too long."
+        long = f"{mix.left_out:,} sentences of the sample are too long and left out."
         found.notes.append(note_of(MIXES, long))
     found.arrays["test_mix_hits"] = mix.hits["test"][[*heads.blocks, -1]]
     found.arrays["test_mix_counts"] = mix.counts["test"]
@@ -168,7 +168,7 @@ def add_mixes(found: Gathering, context: ModelContext, heads: Heads, partition: 
 
 
 def mixes_of(found: HeadMixes, heads: Heads, partition: Partition) -> Iterator[Row]:
-    """The attention-only probe's scores: of each layer's heads, then of all."""
+    """Scores of the attention-only probe for the heads of each layer, then for all heads."""
     counts = found.counts["test"].astype(np.float64)
     axes = {"feature": "mix of heads"}
     for layer, row in zip((*heads.layers, None), (*heads.blocks, -1), strict=True):
@@ -191,11 +191,11 @@ def add_mean_maps(found: Gathering, context: ModelContext, heads: Heads) -> None
 
 @dataclass(frozen=True)
 class Picked:
-    """A head that is best on dev by some feature.
+    """The head that is best on dev for a feature.
 
     Attributes:
         cell: layer, head and direction, as in `ScoredHeads`.
-        test, baseline: what test sentences contribute to its score, and to its baseline's.
+        test, baseline: parts of its test score, and of its baseline.
     """
 
     measure: str
@@ -209,7 +209,7 @@ class Picked:
 
     @classmethod
     def of(cls, scored: ScoredHeads) -> Picked:
-        """The best head, without the others."""
+        """Keep the best head only."""
         cell = scored.best
         return cls(
             scored.measure,
@@ -224,10 +224,7 @@ class Picked:
 
 
 def choices_of(picked: Sequence[Picked], heads: Heads, partition: Partition) -> Iterator[Row]:
-    """The scores of all heads that were picked for a measure, tested together.
-
-    See `probes.measurements.attention.heads`.
-    """
+    """Rows with the axis ``chosen`` for all heads picked by a measure, tested together."""
     p_of = p_values([(each.test, each.baseline) for each in picked], partition)
     for each, p in zip(picked, p_of, strict=True):
         cell, direction = divmod(each.cell, len(each.directions))
@@ -251,7 +248,7 @@ def _ends(found: Estimate) -> tuple[float | None, float | None]:
 
 
 def arrays_of(picked: Sequence[Picked]) -> dict[str, NDArray[np.generic]]:
-    """What test sentences contribute, in the order of the choices; see `Attention`."""
+    """Parts of test scores in the order of the choices; see `attention`."""
     if not picked:
         return {}
     return {
@@ -266,11 +263,11 @@ UNIFORM = "uniform"
 
 @dataclass(frozen=True)
 class Heads:
-    """The heads that are reported: of some layers, all of them.
+    """The reported heads: all heads of some layers.
 
     Attributes:
-        layers: ascending.
-        n: heads of each layer.
+        layers: layers, ascending.
+        n: number of heads per layer.
     """
 
     layers: tuple[int, ...]
@@ -278,7 +275,7 @@ class Heads:
 
     @property
     def blocks(self) -> list[int]:
-        """The places of the layers in what the collector kept."""
+        """Places of the layers in the collector's parts."""
         return [layer - 1 for layer in self.layers]
 
     def named(self, cell: int) -> tuple[int, int]:
@@ -288,7 +285,7 @@ class Heads:
 
 
 def of_texts(context: ModelContext, heads: Heads, test: Texts) -> Iterator[Row]:
-    """What is one number per text and head, averaged over texts."""
+    """Statistics of texts, averaged over the texts of test."""
     values = context.of_texts("statistics")[test.index][:, heads.blocks]
     for place, name in enumerate(STATISTICS):
         of_name = values[..., place].astype(np.float64)
@@ -304,11 +301,10 @@ def of_texts(context: ModelContext, heads: Heads, test: Texts) -> Iterator[Row]:
 def averaged(
     measured: str, feature: Place, values: Floats, heads: Heads, partition: Partition
 ) -> Iterator[Row]:
-    """A mean over texts in which it is defined.
+    """Mean of a statistic over the texts in which it is defined, with the uniform baseline.
 
     Args:
-        values: of every text, layer and head, the last of which is uniform. Shape
-            (texts, layers, heads + 1).
+        values: shape (texts, layers, heads + 1); the last head is uniform.
     """
     known: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(values), axis=(1, 2))
     filled = np.where(known[:, None, None], values, 0)
@@ -325,8 +321,8 @@ def of_features(
 ) -> Iterator[Row]:
     """Attention to words with a feature, and to special tokens and punctuation together.
 
-    Sentences without a word of the feature are left out; of several such words, that which gets
-    most counts (Kovaleva et al. 2019, section 4.4). Special tokens and punctuation get what other
+    Sentences without such a word are left out; if there are several, the one that receives most
+    counts (Kovaleva et al. 2019, section 4.4). Special tokens and punctuation receive what other
     words do not (after Clark et al. 2019, section 3.2).
     """
     received = np.concatenate(context.stored.arrays("received"))[context.rows("test")]
@@ -371,7 +367,7 @@ def _rows(
     partition: Partition | None,
     axes: Mapping[str, Place],
 ) -> Iterator[Row]:
-    """Numbers of all heads, with intervals if there is a partition."""
+    """Scores of all heads, with intervals if there is a partition."""
     scores = found.scores
     ends = np.full((len(scores), 2), np.nan) if partition is None else intervals(found, partition)
     for cell, (score, pair) in enumerate(zip(scores.tolist(), ends.tolist(), strict=True)):

@@ -1,15 +1,15 @@
 """Dependency heads from mixes of attention heads: the attention-only probe of Clark et al. (2019).
 
-The probability that word j is the head of word i is the softmax over the other words of a sentence
-of
+The probability that word j is the head of word i is the softmax, over the other words of the
+sentence, of
 
     Σ_k w_k α^k_ij + u_k α^k_ji,
 
-where α^k_ij is how much word i attends to word j in attention head k.
+where α^k_ij is the attention of word i to word j in attention head k.
 
-A probe for each block and one for all blocks are fitted to a sample of training sentences, and
-predict the head of every word of dev and test. The maps of the sample are in memory for the fit
-alone; predictions are made while the model reads.
+One probe per block and one for all blocks are fitted to a sample of training sentences and predict
+the head of every word of dev and test. Only the fit keeps maps in memory; predictions are made
+while the model reads.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from probes.statistics.sums import ratio
 
 @dataclass(frozen=True)
 class HeadMixes:
-    """The probes of all blocks and what they predict.
+    """The probes of all blocks and their scores.
 
     Attributes:
-        sentences, words: that the probes were fitted to.
-        left_out: sentences of the sample that do not fit into the model's window.
-        weights: w and u of the probe of each block. Shape (blocks, 2, attention heads).
-        all_weights: the same of the probe of all blocks.
-        hits: words whose head is predicted, by split; the last row is of all blocks. Shape
-            (blocks + 1, sentences).
-        counts: words that have a head to be predicted, by split; 0 for sentences that do not fit
-            into the window. Shape (sentences,).
-        long: sentences that do not fit, by split.
+        sentences, words: size of the training sample.
+        left_out: sentences of the sample that are longer than the model's window.
+        weights: w and u of each block's probe. Shape (blocks, 2, attention heads).
+        all_weights: w and u of the probe for all blocks, in the same shape.
+        hits: words whose head is predicted correctly, by split; the last row is for all blocks.
+            Shape (blocks + 1, sentences).
+        counts: words with a head to predict, by split; 0 for sentences that are too long. Shape
+            (sentences,).
+        long: number of sentences that are too long, by split.
     """
 
     sentences: int
@@ -62,15 +62,15 @@ class HeadMixes:
     long: Mapping[str, int]
 
     def uas(self, split: str) -> Floats:
-        """The share of words whose head is predicted, for each probe. Shape (blocks + 1,)."""
+        """Share of words whose head is predicted correctly, by probe. Shape (blocks + 1,)."""
         return ratio(self.hits[split].sum(1), self.counts[split].sum())
 
 
 def mixing(context: ModelContext, n_sentences: int = MIX_SENTENCES, seed: int = 0) -> HeadMixes:
-    """Fit the probes, and score what they predict on dev and test.
+    """Fit the probes, and score them on dev and test.
 
     Args:
-        n_sentences: of training, that are drawn.
+        n_sentences: training sentences to draw.
 
     Raises:
         NotServedError: no training sentence can be used.
@@ -107,7 +107,7 @@ def mixing(context: ModelContext, n_sentences: int = MIX_SENTENCES, seed: int = 
 
 
 def heads_to_predict(sentence: Sentence) -> Ints:
-    """The head of each word; `NO_HEAD` for the root, for punctuation, and without annotation."""
+    """The head of each word; `NO_HEAD` for roots, punctuation and words without annotation."""
     if not sentence.heads:
         return np.full(len(sentence), NO_HEAD)
     deprels = sentence.deprels or [""] * len(sentence)
@@ -125,20 +125,20 @@ class WordMaps(Together, PerText):
     name = "attention between words"
 
     def wanted(self, maps: torch.Tensor) -> torch.Tensor:
-        """See `Together`."""
+        """Average maps over the tokens of words."""
         return self.layout.between_words(maps).half()
 
     def read_together(self, maps: torch.Tensor) -> None:
-        """See `Together`."""
+        """Keep the maps of each text without padding."""
         sizes = self.layout.n_words.tolist()
         for text, of_text, n in zip(self.layout.text.tolist(), maps, sizes, strict=True):
             self.found[text] = of_text.flatten(0, 1)[:, :n, :n].cpu().clone()
 
 
 class PredictedHeads(PerText):
-    """The most likely head of each word, int16, for the probes of each block and of all.
+    """The most likely head of each word by each block's probe, then by that of all blocks.
 
-    Of each text (blocks + 1, words).
+    Each text has int16 of shape (blocks + 1, words).
 
     Args:
         weights, all_weights: see `HeadMixes`.
@@ -150,13 +150,13 @@ class PredictedHeads(PerText):
         self._weights, self._all_weights = weights, all_weights
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """See `Collector`."""
+        """Begin a pass with nothing predicted."""
         super().prepare(windows)
         self._predicted: list[torch.Tensor] = []
         self._total: torch.Tensor | None = None
 
     def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """See `WholeTexts`."""
+        """Predict from one block, and add its part to the sum over blocks."""
         between = self.layout.between_words(maps).transpose(0, 1)
         own, part = (
             mixed(each[block - 1].to(maps.device), between)
@@ -171,7 +171,7 @@ class PredictedHeads(PerText):
         return scores.masked_fill(beyond, -torch.inf).argmax(-1).short().cpu()
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """See `Collector`."""
+        """Predict from the sum over blocks, and keep the predictions of each text."""
         if self._total is not None:
             found = torch.stack([*self._predicted, self._best(self._total)], dim=1)
             sizes = self.layout.n_words.tolist()
@@ -180,7 +180,7 @@ class PredictedHeads(PerText):
 
 
 def _read_groups(context: ModelContext, sentences: Sequence[Sentence]) -> list[MixedHeads]:
-    """The sentences that fit into the model's window, by their number of words."""
+    """Sentences that fit into the model's window, grouped by number of words."""
     view = view_over(map(plain_text, sentences), "plain")
     maps = by_text(context.read(view, WordMaps()))
     read = [x for x in sentences if view.index[plain_text(x)] in maps]
@@ -208,15 +208,15 @@ def _scored(
 
 
 PRIOR = 1.0
-"""The precision of a Gaussian prior on the weights of attention divided by its root mean square. It
-keeps them finite where the heads of all words are found; on EWT, a hundredth or thirty times of it
-moves UAS by .0002 at most."""
+"""Precision of a Gaussian prior on the weights, with attention scaled to a root mean square of 1.
+It keeps weights finite where all heads are found. On EWT, 0.01 or 30 changes UAS by at most
+.0002."""
 
 _STEPS, _SLOPE = 500, 1e-5
-"""The most steps of L-BFGS, and the greatest slope at which they end."""
+"""Maximum number of L-BFGS steps, and the slope at which they end."""
 
 NO_HEAD = -1
-"""In the place of a word's head: a word that the probe is not fitted to."""
+"""Instead of a word's head: the word is not used."""
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,8 @@ class MixedHeads:
     """Sentences of the same number of words.
 
     Attributes:
-        maps: attention between words, float16: it takes half the memory, and its rounding is far
-            below what tells words apart. Shape (attention heads, sentences, words, words).
+        maps: attention between words; float16 halves the memory, and rounding does not matter.
+            Shape (attention heads, sentences, words, words).
         heads: index of each word's head, or `NO_HEAD`. Shape (sentences, words).
     """
 
@@ -234,16 +234,16 @@ class MixedHeads:
 
     @property
     def n_words(self) -> int:
-        """Words that the probe is fitted to."""
+        """Number of words with a head to predict."""
         return int((self.heads != NO_HEAD).sum())
 
     def of(self, part: slice) -> MixedHeads:
-        """The same of some attention heads."""
+        """Select some attention heads."""
         return MixedHeads(self.maps[part], self.heads)
 
 
 def mixed(weights: Tensor, maps: Tensor) -> Tensor:
-    """How likely each word (last dimension) is the head of each, up to its softmax.
+    """Scores of each word (last dimension) as the head of each other, before the softmax.
 
     Args:
         weights: w and u. Shape (2, attention heads).
@@ -262,8 +262,8 @@ def mixed(weights: Tensor, maps: Tensor) -> Tensor:
 def fit(groups: Sequence[MixedHeads]) -> Tensor:
     """The weights w and u with the highest posterior, by L-BFGS from zeros.
 
-    The loss is the mean of -log p over words, plus `PRIOR` / (2 · words) times the sum of squares
-    of the weights that belong to attention divided by its root mean square.
+    The loss is the mean of -log p over words, plus `PRIOR` / (2 · words) times the sum of squared
+    weights, with attention scaled to a root mean square of 1.
 
     Returns:
         shape (2, attention heads), float32.
@@ -289,7 +289,7 @@ def fit(groups: Sequence[MixedHeads]) -> Tensor:
 
 
 def root_mean_squares(groups: Sequence[MixedHeads]) -> Tensor:
-    """That of attention to other words; 1 for heads that pay none. Shape (attention heads,)."""
+    """Root mean square of each head's attention to other words; 1 for heads that pay none."""
     n = sum(x.maps[0].numel() - x.heads.numel() for x in groups)
     total = torch.zeros(len(groups[0].maps), device=groups[0].maps.device)
     for group in groups:

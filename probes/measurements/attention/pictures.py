@@ -1,4 +1,4 @@
-"""Charts of heads that are no plain rows: tooltips, mean maps and relations."""
+"""Charts of heads: grids with tooltips, mean maps and relations."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ DESCRIBED: dict[str, tuple[str, Place]] = {
     "to itself": ("offset", 0),
     "to the next token": ("offset", 1),
 }
-"""What a tooltip says of a head in any case."""
+"""Lines of every head's tooltip."""
 
 MOST_RELATIONS = 20
-"""Relations of the chart, the most frequent ones."""
+"""Number of relations in the chart, the most frequent ones."""
 
 MOST_DESCRIBED = 5
-"""Relations in a tooltip, those in which a head exceeds the offset most."""
+"""Number of relations in a tooltip, those in which a head exceeds the offset most."""
 
 PATTERNS = Maps(
     "patterns",
@@ -70,7 +70,7 @@ def heads_grid(name: str, title: str, metric: str, feature: Place, note: str) ->
 
 @lru_cache(maxsize=8)
 def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, str]]:
-    """Everything about each head, by layer and head."""
+    """Tooltips by layer and head."""
     rows = found.records[model].rows
     best_for: dict[str, list[str]] = {}
     for choice in choices(rows):
@@ -113,8 +113,8 @@ class RelationsGrid:
     name = "relations"
     title = "Relations"
     note = (
-        "How often the word attended to most is the right one: the head of each layer that is best "
-        "on dev, on test. Offset: the best fixed distance on train."
+        "How often the word attended to most is the right one: test scores of each layer's best "
+        "head on dev. Offset: the best fixed distance on train."
     )
 
     def missing(self, found: Findings) -> dict[str, str]:
@@ -150,13 +150,13 @@ class RelationsGrid:
 
 
 def _relations(rows: Iterable[Row]) -> list[Choice]:
-    """The most frequent relations, the most frequent of them last."""
+    """The most frequent relations, in ascending order."""
     found = [choice for choice in choices(rows) if choice.test.metric == "relation"]
     return sorted(found, key=lambda x: -(x.test.n or 0))[:MOST_RELATIONS][::-1]
 
 
 def _best_by_layer(rows: Iterable[Row]) -> dict[str, dict[int, float]]:
-    """Test scores by relation and layer, of the head and direction that are best on dev."""
+    """Test scores of the head and direction that are best on dev, by relation and layer."""
     every = chosen(head_frame(rows), ["relation"], {"split": ["dev", "test"]})
     cells = every.pivot(
         index=["feature", "layer", "direction", "head"], columns="split", values="value"
@@ -181,4 +181,4 @@ VIEWS = (
     PATTERNS,
     RelationsGrid(),
 )
-"""The charts of `Attention`, in their order."""
+"""The charts of `attention`, in order."""

@@ -1,4 +1,4 @@
-"""What can be right or wrong of a head: relations and trees, each with its baseline."""
+"""Scores of heads against gold relations and trees, each with a baseline."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ScoredHeads:
 
     Attributes:
         directions: who attends to whom; cells are layers × heads × directions.
-        baselines: by split; of one cell, or of as many as there are.
-        chance: what would be reached on test by any head without knowledge. Shape (cells,).
-        by_difference: whether the best head is that which differs most from its baseline.
+        baselines: baseline by split, for each cell or one for all.
+        chance: test score of a head without knowledge. Shape (cells,).
+        by_difference: choose the head that exceeds its baseline most, not the best score.
     """
 
     measure: str
@@ -45,17 +45,17 @@ class ScoredHeads:
 
     @property
     def on_dev(self) -> Floats:
-        """What heads are chosen by. Shape (cells,)."""
+        """Values on dev by which heads are chosen. Shape (cells,)."""
         scores = self.dev.scores
         return scores - self.baselines["dev"].scores if self.by_difference else scores
 
     @property
     def best(self) -> int:
-        """The best cell on dev; of equals the first."""
+        """The best cell on dev; the first of equals."""
         return int(np.nanargmax(self.on_dev))
 
     def baseline(self, split: str, cell: int) -> RatioParts:
-        """That of a cell."""
+        """Baseline of a cell."""
         of_split = self.baselines[split]
         return of_split if of_split.sums.shape[1] == 1 else of_split.of(cell)
 
@@ -66,11 +66,11 @@ def relations(
     gold: Mapping[str, Annotation],
     names: Sequence[str],
 ) -> Iterator[ScoredHeads]:
-    """Relations by their names, one after the other.
+    """Scores of heads on the named relations.
 
-    A head is right about a word if, of all other words, it attends most to that word's head, or if
-    the word's head is the word that attends most to it (Clark et al. 2019, section 4.2.1). The
-    baseline is the best fixed offset on train; by chance it is any of the other words.
+    From dependent to head, a prediction is right if the word attends most to its head; from head to
+    dependent, if its head is the word that attends most to it (Clark et al. 2019, section 4.2.1).
+    The baseline is the best fixed offset on train; chance picks any other word.
     """
     hits = {}
     for split in ("dev", "test"):
@@ -95,22 +95,22 @@ def _of_words(context: ModelContext, part: str, split: str) -> NDArray[Any]:
 
 
 def _at(gold: Annotation, offset: int) -> Words:
-    """Whether a word's head is at an offset."""
+    """True for words whose head is at an offset."""
     found: Words = gold.head == gold.position + offset
     return found
 
 
 def _counted(gold: Annotation, relation: str, hits: Words) -> RatioParts:
-    """Hits among words of a relation. `hits` has a column per cell."""
+    """Hits among words of a relation. `hits` has one column per cell."""
     return summed_up(gold.sentence, gold.n_sentences, gold.relations[relation], hits)
 
 
 def summed_up(sentence: Ints, n_sentences: int, which: Words, values: NDArray[Any]) -> RatioParts:
-    """Values of some words or links, summed over each sentence.
+    """Sum values of words or links over each sentence.
 
     Args:
-        sentence: of each. Shape (n,).
-        which: which of them count. Shape (n,).
+        sentence: sentence of each item. Shape (n,).
+        which: True for items that count. Shape (n,).
         values: shape (n, cells).
     """
     (rows,) = np.nonzero(which)
@@ -124,13 +124,13 @@ def summed_up(sentence: Ints, n_sentences: int, which: Words, values: NDArray[An
 def trees(
     context: ModelContext, blocks: Sequence[int], gold: Mapping[str, Annotation]
 ) -> tuple[list[ScoredHeads], list[Row]]:
-    """Trees that are read from maps, and what chains of words reach on test.
+    """Scores of trees read from maps, and of chains of words on test.
 
-    Maximum spanning arborescences (Raganato & Tiedemann 2018) without being told the root, and
-    undirected trees; dependents that are punctuation do not count. The baseline of arborescences
-    is the better chain on train: each word depends on the one before, or on the one after. In a
-    random tree of n words each is the head of another with probability 1 / n, since n − 1 of the
-    n (n − 1) ordered pairs are linked and all are alike.
+    Trees are maximum spanning arborescences (Raganato & Tiedemann 2018), not told the root, and
+    undirected trees. Punctuation is not scored. The baseline of arborescences is the better of two
+    chains on train, in which each word depends on the one before or on the one after. By chance, a
+    word of a random tree of n words is the head of another with probability 1 / n: n − 1 of the
+    n (n − 1) ordered pairs are linked, all equally likely.
     """
     right = {split: each.without_punctuation for split, each in gold.items()}
     if not all(words.any() for words in right.values()):
@@ -140,20 +140,20 @@ def trees(
     hits: dict[str, dict[str, RatioParts]] = {"uas": {}, "uuas": {}}
     base: dict[str, dict[str, RatioParts]] = {"uas": {}, "uuas": {}}
     for split in ("dev", "test"):
-        its, counts = gold[split], right[split]
+        annotation, counts = gold[split], right[split]
 
         def summed(
-            values: NDArray[Any], its: Annotation = its, counts: Words = counts
+            values: NDArray[Any], annotation: Annotation = annotation, counts: Words = counts
         ) -> RatioParts:
             flat = values.reshape(len(values), -1)
-            return summed_up(its.sentence, its.n_sentences, counts, flat)
+            return summed_up(annotation.sentence, annotation.n_sentences, counts, flat)
 
         heads = _of_words(context, "trees", split)[:, blocks]
-        directed = heads[..., : len(DIRECTIONS)] == its.head[:, None, None, None]
+        directed = heads[..., : len(DIRECTIONS)] == annotation.head[:, None, None, None]
         hits["uas"][split] = summed(directed)
-        hits["uuas"][split] = summed(_linked(heads[..., -1], its))
-        base["uas"][split] = summed(_at(its, chains[best]))
-        base["uuas"][split] = summed(_at(its, -1) | _at(its, 1))
+        hits["uuas"][split] = summed(_linked(heads[..., -1], annotation))
+        base["uas"][split] = summed(_at(annotation, chains[best]))
+        base["uuas"][split] = summed(_at(annotation, -1) | _at(annotation, 1))
     of_chains = [
         Row("uas", float(_at(gold["test"], at)[right["test"]].mean()), axes={"baseline": chain})
         for chain, at in chains.items()
@@ -178,12 +178,14 @@ def trees(
 
 
 def _linked(heads: NDArray[Any], gold: Annotation) -> Words:
-    """Whether the edge between a word and its head is in a tree.
+    """True where the edge of a word and its gold head is in the tree. Shape (words, layers, heads).
 
     Args:
-        heads: in the tree. Shape (words, layers, heads).
+        heads: heads in the tree, of the same shape.
     """
-    its = gold.head[:, None, None]
+    gold_head = gold.head[:, None, None]
     of_head = heads[(gold.first + gold.head.clip(0))]
-    found: Words = (heads == its) | ((of_head == gold.position[:, None, None]) & (its >= 0))
+    found: Words = (heads == gold_head) | (
+        (of_head == gold.position[:, None, None]) & (gold_head >= 0)
+    )
     return found

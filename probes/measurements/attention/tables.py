@@ -1,4 +1,4 @@
-"""Tables of attention heads: entropy and class of every one, and those chosen on dev."""
+"""Tables of attention heads: entropy and class of every head, and heads chosen on dev."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RELATIONS, ROLES, TREES = "relations", "roles", "trees"
 MIXES = "mixes of heads, %"
 
 FEWEST_LISTED = 100
-"""Relations that are rarer in test are not in tables, for brevity."""
+"""Test words that a relation needs to be listed in tables."""
 
 ATTENDS = {
     "dependent to head": "to head",
@@ -40,33 +40,32 @@ ATTENDS = {
     "argument to predicate": "to pred.",
     "predicate to argument": "to arg.",
 }
-"""Who attends to whom, in few letters."""
+"""Short names of directions."""
 
 ABOUT = {
-    RELATIONS: "Of each relation the head that is best on dev, and who attends to whom in it: how "
-    "often the word that is attended to most is the right one. To head: dependents attend to their "
-    "heads; to dep.: heads to their dependents. Baseline: the best fixed distance on train, in "
-    "brackets, +1 being the next word. Chance: any other word of the sentence.",
-    ROLES: "The greatest attention from a word of an argument (at most 3 words, at least 2 from "
-    "its predicate) to one of the predicate, × 100, or from the predicate to the argument, in the "
-    "head and direction that exceed the controls most on dev. Baseline: other places of the "
-    "sentence at the same distance. Chance: uniform attention.",
-    TREES: "Maximum spanning trees of a head's attention between words, without being told the "
-    "root; words that are not punctuation. UAS: right heads in arborescences; UUAS: words linked "
-    "to their head in undirected trees. Baseline: the better chain on train. Chance: a random "
-    "tree.",
+    RELATIONS: "For each relation, the head and direction that are best on dev: how often the word "
+    "attended to most is the right one. To head: dependents attend to their heads; to dep.: heads "
+    "attend to their dependents. Baseline: the best fixed distance on train, in brackets (+1 is "
+    "the next word). Chance: any other word of the sentence.",
+    ROLES: "Greatest attention, × 100, from a word of an argument (at most 3 words, at least 2 "
+    "from its predicate) to one of the predicate, or back, for the head and direction that exceed "
+    "the controls most on dev. Baseline: other places of the sentence at the same distance. "
+    "Chance: uniform attention.",
+    TREES: "Maximum spanning trees of a head's attention between words; the root is not given, and "
+    "punctuation is not scored. UAS: right heads in arborescences; UUAS: words linked to their "
+    "head in undirected trees. Baseline: the better chain on train. Chance: a random tree.",
 }
-"""What tables of chosen heads show."""
+"""Notes of the tables of chosen heads."""
 
 SIGNS = f"Heads by class: {', '.join(f'{sign} {name}' for name, sign in CLASSES.items())}"
 
 
 def head_tables(record: Record, by: str, *, every: bool = False) -> list[Table]:
-    """The tables of a record; by relation there are none without relations, roles and trees.
+    """The tables of a record; none by relation if it has no relations, roles or trees.
 
     Args:
         by: "entropy", "pattern" or "relation".
-        every: whether rare relations are listed too.
+        every: list rare relations too.
     """
     segments = " · pairs of sentences" * (record.settings["segments"] == "two")
     title = f"{model_title(record)} · {corpus_title(record)}{segments}"
@@ -87,8 +86,8 @@ def _entropy_table(title: str, found: Iterable[Row]) -> Table:
         for layer, values in entropy.iterrows()
     )
     note = (
-        "Mean over test texts, by head; uniform attention has 100. Intervals, and all other "
-        "numbers of heads, are in heads.csv."
+        "Mean over test texts, by head; uniform attention has 100. heads.csv has intervals and all "
+        "other numbers."
     )
     return Table(f"{title} · entropy, %", ("layer", *map(str, entropy)), rows, notes=(note,))
 
@@ -100,15 +99,15 @@ def _class_table(title: str, found: Iterable[Row]) -> Table:
         TableRow.of(str(layer), *(CLASSES[name] for name in names))
         for layer, names in signs.iterrows()
     )
-    note = f"{SIGNS}, by a rule on mean masses; these are in heads.csv."
+    note = f"{SIGNS}, by a rule on mean masses, which are in heads.csv."
     return Table(f"{title} · patterns", ("layer", *map(str, signs)), rows, notes=(note,))
 
 
 def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Table]:
-    """Relations, roles and trees with the head chosen for each; those without any are missing.
+    """Tables of relations, roles and trees with the head chosen for each; empty ones are left out.
 
     Args:
-        every: whether rare relations are listed too.
+        every: list rare relations too.
     """
     found = choices(record.rows)
     made = []
@@ -125,8 +124,8 @@ def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Ta
         n = sum(choice.difference.p is not None for choice in own)
         notes = [
             ABOUT[name],
-            f"★: above the baseline. p: two-sided, corrected for the {n} that are tested, in which "
-            f"head and baseline differ in {FEWEST} {record.facts['resampled']} or more.",
+            f"★: above the baseline. p: two-sided, corrected for {n} tests; head and baseline must "
+            f"differ in at least {FEWEST} {record.facts['resampled']}.",
         ]
         if len(own) > len(listed):
             notes.append(f"{len(own) - len(listed)} rarer relations are in heads.csv.")
@@ -163,7 +162,7 @@ def _signed(difference: Row) -> Cell:
 
 
 def pattern_table(title: str, found: Iterable[Row]) -> Table:
-    """The masses of patterns of each layer and how many heads have each class; then of all."""
+    """Masses of patterns and number of heads of each class, by layer and then for all heads."""
     of_heads = masses(found)
     means = of_heads.groupby("layer").mean()
     by_layer = zip(classes(of_heads).groupby("layer"), means.to_numpy().tolist(), strict=True)
@@ -186,12 +185,11 @@ def pattern_table(title: str, found: Iterable[Row]) -> Table:
         for place, (first, own, names) in enumerate(parts, start=1)
     )
     note = (
-        f"{SIGNS}. Layers: with a bound of {CLEAR}; last rows: of all heads with other "
-        "bounds, too. Masses: mean share of attention, % beyond "
-        "uniform; columns are chosen on other rows than they are measured on. By a rule, "
-        "not by the network of Kovaleva et al. (2019), which was never published: VD if both "
-        f"masses are {MIXED} or more and together {CLEAR}; else the class of the greatest mass, if "
-        f"that is {CLEAR} or more; else H."
+        f"{SIGNS}. Layers: with a bound of {CLEAR}; last rows: all heads with other bounds, too. "
+        "Masses: mean share of attention beyond uniform, in %; columns are chosen and measured on "
+        "different rows. By a rule, as the network of Kovaleva et al. (2019) was never published: "
+        f"VD if both masses are at least {MIXED} and their sum at least {CLEAR}; else the class of "
+        f"the greatest mass if that is at least {CLEAR}; else H."
     )
     heads = ("layer", *(f"{name}\nmass" for name in means), *CLASSES.values())
     return Table(title, heads, rows, notes=(note,))

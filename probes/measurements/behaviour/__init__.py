@@ -1,1 +1,1 @@
-"""What a model says: probabilities of words under its own language-model head."""
+"""Behaviour: probabilities of words under the model's own language-model head."""

@@ -1,10 +1,9 @@
 """Cloze agreement (Goldberg 2019): does the model itself prefer the right form of a hidden verb?
 
-The examples are those of the task `agreement`, so that the same verbs are asked of the probe of
-every layer, which reads their number from a vector, and of the model, which fills them in. A probe
-is trained with balanced classes, while the model has its prior: one number may be likelier whatever
-the sentence says. So both are compared with the model's log-odds cut at a threshold that is fitted
-on train, and verbs of either number count alike.
+The examples are those of the task `agreement`. The probe of every layer reads a verb's number from
+a vector; the model fills in the verb. Probes are trained with balanced classes, but the model may
+find one number likelier whatever the sentence says. So the model's log-odds are cut at a threshold
+fitted on train before the two are compared, and both numbers count alike.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ _BY_LAYER = {
     "neither": "neither",
     "error_consistency": "kappa",
 }
-"""Metric → its name in `TwoAnswers.found`, of the probe and the model."""
+"""Name in `TwoAnswers.found` of each metric of probe and model."""
 
 _ALIKE = "both numbers alike"
 
 _TRAINING = 1000
-"""Verbs of train, drawn at random, on which the threshold is fitted."""
+"""Number of random training verbs on which the threshold is fitted."""
 
 
 def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """Only `agreement` hides a word that has two forms."""
+    """The reason for not measuring a task; only `agreement` hides a word with two forms."""
     return "" if task.name == TASK else f"only {TASK} hides a word that has another form"
 
 
@@ -72,45 +71,45 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
             columns=("baseline", "threshold", "tokens"),
             places={1: "forms of one token", ("threshold", "train"): "threshold of train"},
             below=("answer_threshold",),
-            note="Share of verbs whose right form the model finds likelier than its other number.",
+            note="Share of verbs whose right form the model finds likelier than the other number.",
         ),
         Pivot(
             "decodable and used, %",
             (*_BY_LAYER, "decodable_less_used"),
             columns=("metric",),
-            note="Decodable: the probe is right; used: the model is, by the threshold of train. On "
-            "the same verbs, of which either number counts alike. κ: agreement beyond chance.",
+            note="Decodable: the probe is right; used: the model is right, with the threshold of "
+            "train. Same verbs; both numbers count alike. κ: agreement beyond chance.",
         ),
         Lines(
             "decodable_and_used",
             "decodable",
             title="agreement: decodable in layers, and used",
-            note="The level is the model's own answer on the same verbs.",
+            note="Level: the model's own answers on the same verbs.",
             levels={"used": "used"},
         ),
     ),
 )
 def cloze(context: TaskContext) -> Found:
-    """Agreement: the model's own answers, beside what its layers' probes can tell.
+    """Agreement: the model's own answers, beside those of the probes of layers.
 
     Rows of test: ``cloze_accuracy`` overall, by the ``group`` of attractors, by the verb's number
-    and as the mean over both numbers, each also of the ``baseline`` of the commoner number, and
-    with the ``threshold`` that is fitted on ``train``; for the examples whose two forms have one
-    token each, with ``tokens`` 1. ``answer_threshold``: log p(singular) − log p(plural), in nats,
-    above which the answer is singular then.
+    and as the mean over both numbers. Each is repeated for the ``baseline`` of the commoner number,
+    and with the ``threshold`` fitted on ``train``. Examples whose two forms have one token each
+    have ``tokens`` 1. ``answer_threshold`` is that threshold: log p(singular) − log p(plural), in
+    nats, above which the answer is singular.
 
-    With that threshold, and as means over both numbers, so that ``used`` and ``decodable`` are
-    balanced accuracies: ``used``; by layer ``decodable``, of the probe on the same examples; the
-    shares ``both``, ``decodable_only``, ``used_only`` and ``neither``; ``decodable_less_used`` with
-    p, corrected over layers; and ``error_consistency``, how far both are right and wrong on the
-    same examples beyond chance (κ; Geirhos et al. 2020, eq. 3), which is taken within each number.
+    The other metrics use the threshold and are means over both numbers, so that ``used`` and
+    ``decodable`` are balanced accuracies: ``used``; by layer ``decodable``, for the probe on the
+    same examples; the shares ``both``, ``decodable_only``, ``used_only`` and ``neither``;
+    ``decodable_less_used`` with p, corrected over layers; and ``error_consistency``, agreement of
+    errors beyond chance (κ; Geirhos et al. 2020, eq. 3), computed within each number.
 
     Arrays: ``used`` (examples,), 1 where the model prefers the right form, ½ for a tie, NaN for
-    examples that are left out; ``log_odds``, of the right form.
+    excluded examples; ``log_odds`` of the right form.
 
     Raises:
-        NotServedError: no test example has another form in the training split, or none of
-            train with one of the numbers can be asked.
+        NotServedError: no test example has another form in the training split, or no training
+            example of one number can be used.
     """
     split = context.examples.splits["test"]
     forms = Forms.of(context.corpus.splits["train"])
@@ -133,9 +132,9 @@ def cloze(context: TaskContext) -> Found:
     def parts(values: Floats, some: NDArray[np.bool_] | slice = slice(None)) -> RatioParts:
         return RatioParts.of_examples(values[some], sentence[some], len(part.of_sentence))
 
-    def row(name: str, its: RatioParts, layer: int | None = None, **axes: Any) -> Row:
-        found = estimate(its, part)
-        return Row(name, found.value, layer, *ends(found.interval), n=its.n, axes=axes)
+    def row(name: str, values: RatioParts, layer: int | None = None, **axes: Any) -> Row:
+        found = estimate(values, part)
+        return Row(name, found.value, layer, *ends(found.interval), n=values.n, axes=axes)
 
     gold, train = (context.examples.targets(name) for name in ("test", "train"))
     commonest = gold == np.bincount(train[train >= 0]).argmax()
@@ -168,26 +167,24 @@ def cloze(context: TaskContext) -> Found:
     ]
     rows.append(_row("used", each[-1], "other"))
     layers = {
-        layer: TwoAnswers(its, answers_of[-1][1], singular, cluster, part.n)
-        for layer, its in zip(context.layers, right, strict=True)
+        layer: TwoAnswers(of_layer, answers_of[-1][1], singular, cluster, part.n)
+        for layer, of_layer in zip(context.layers, right, strict=True)
     }
     tests = p_values(list(layers.values()))
-    for (layer, its), p in zip(layers.items(), tests, strict=True):
-        rows += [_row(name, its, of, layer) for name, of in _BY_LAYER.items()]
-        rows.append(_row("decodable_less_used", its, "difference", layer, p))
+    for (layer, two), p in zip(layers.items(), tests, strict=True):
+        rows += [_row(name, two, of, layer) for name, of in _BY_LAYER.items()]
+        rows.append(_row("decodable_less_used", two, "difference", layer, p))
     answered, log_odds = np.full((2, len(asked)), np.nan)
     answered[own], log_odds[own] = preferred, kept.log_odds
     facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
     notes = [f"{n} of {len(asked)} verbs are left out: {x}." for x, n in reasons.items()]
     if not context.corpus.splits["test"][split.sentence[0]].written:
-        notes.append(
-            "The corpus does not say how its words are spaced: each has a space before it."
-        )
+        notes.append("The corpus does not say how words are spaced: each has a space before it.")
     return Found(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
 
 
 def answers(context: TaskContext, questions: Sequence[Question]) -> Answers:
-    """What the model says to questions."""
+    """The model's answers to questions."""
     from probes.extraction.token_scores import TokenScores, scored
     from probes.extraction.views import view_over
 
@@ -198,7 +195,7 @@ def answers(context: TaskContext, questions: Sequence[Question]) -> Answers:
 
 
 def _questions(context: TaskContext, forms: Forms, split: str) -> list[Question | str]:
-    """A question for each example of a split, or why there is none."""
+    """A question for each example of a split, or the reason why there is none."""
     own, sentences = context.examples.splits[split], context.corpus.splits[split]
     return [
         forms.question(sentences[number], example)
@@ -207,10 +204,10 @@ def _questions(context: TaskContext, forms: Forms, split: str) -> list[Question 
 
 
 def _threshold_of_train(context: TaskContext, forms: Forms) -> tuple[float, int]:
-    """The threshold on log p(singular) − log p(plural), and on how many verbs it is fitted.
+    """The threshold on log p(singular) − log p(plural), and the number of verbs it is fitted on.
 
     Raises:
-        NotServedError: no verb of one of the numbers can be asked.
+        NotServedError: no verb of one number can be used.
     """
     asked = _questions(context, forms, "train")
     some = [i for i, x in enumerate(asked) if not isinstance(x, str)]
@@ -228,12 +225,12 @@ def _threshold_of_train(context: TaskContext, forms: Forms) -> tuple[float, int]
 
 def _row(
     name: str,
-    its: TwoAnswers,
+    two: TwoAnswers,
     of: str,
     layer: int | None = None,
     p: float | None = None,
     **axes: Any,
 ) -> Row:
-    value, pair = its.estimate(of)
+    value, pair = two.estimate(of)
     low, high = ends(informative(bounds(pair)))
-    return Row(name, value, layer, low, high, n=len(its.one), p=p, axes=axes)
+    return Row(name, value, layer, low, high, n=len(two.one), p=p, axes=axes)

@@ -1,4 +1,4 @@
-"""Contexts with a word to be filled in: what a model expects there.
+"""Contexts with a word to fill in, and the words that a model expects there.
 
 Diagnostics of Ettinger (2020), and facts as cloze sentences (Petroni et al. 2019).
 """
@@ -30,31 +30,31 @@ if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
 
 DEPTHS = 1, 5, 10
-"""Among how many of the likeliest tokens an answer may be: Ettinger's, and Petroni's."""
+"""Numbers of likeliest tokens to search for an answer (Ettinger 2020; Petroni et al. 2019)."""
 
 THRESHOLDS = 0.0, 0.01
-"""By how much the better word's probability has to be greater (Ettinger 2020, section 6)."""
+"""Differences by which the better word's probability must be greater (Ettinger 2020, section 6)."""
 
 
 def completion_columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
-    """Answers, then comparisons of words."""
+    """Scales of answers, then of comparisons of words."""
     return [*_completions(items, found), *_sensitivities(items, found)]
 
 
 def _by_chance(items: Sequence[Item]) -> Iterator[Row]:
-    """That one of several words is guessed; with a rival named, one of two."""
+    """Chance of guessing the right word of several; of two if a rival is named."""
     asked = [item for item in items if item.rivals]
     every = dict.fromkeys(rival for item in asked for rival in item.rivals)
     for rival in (None, *every) if len(every) > 1 else (None,):
-        its = [item for item in asked if rival in (None, *item.rivals)]
-        for axes, own in groups_of(its):
-            guessed = [1 / (2 if rival else 1 + len(its[i].rivals)) for i in own]
+        against = [item for item in asked if rival in (None, *item.rivals)]
+        for axes, own in groups_of(against):
+            guessed = [1 / (2 if rival else 1 + len(against[i].rivals)) for i in own]
             places = {**axes, "threshold": 0.0} | ({"rival": rival} if rival else {})
             yield Row("sensitivity_chance", float(np.mean(guessed)), n=len(own), axes=places)
 
 
 def _notes(items: Sequence[Item], found: Scored) -> list[str]:
-    """How many items have no answer of one token, or compare words of different lengths."""
+    """Notes on items without an answer of one token, or with words of different lengths."""
     asked = [item for item in items if item.answers]
     several = sum(max(_ranks(item, found), default=-1) < 0 for item in asked)
     compared = [
@@ -66,12 +66,13 @@ def _notes(items: Sequence[Item], found: Scored) -> list[str]:
     notes = (
         (
             several,
-            f"{several} of {len(asked)} items have no answer of one token: not in completion.",
+            f"{several} of {len(asked)} items have no answer of one token and are left out of "
+            "completion.",
         ),
         (
             uneven,
-            f"{uneven} of {len(compared)} items compare words of different numbers of "
-            "tokens, of which the longer is less likely for that alone.",
+            f"{uneven} of {len(compared)} items compare words of different numbers of tokens; the "
+            "longer one is less likely for that reason alone.",
         ),
     )
     return [note for count, note in notes if count]
@@ -89,9 +90,9 @@ def _notes(items: Sequence[Item], found: Scored) -> list[str]:
             rows="phenomenon",
             columns=("metric", "likeliest", "threshold"),
             where={"paradigm": None, "rival": None, "perturbation": None},
-            note="Completion: an answer is among so many of the likeliest tokens, which a guess "
-            "almost never is. Sensitivity: the better word's probability is greater than any "
-            "other's, by more than the threshold; guesses are right less often with one above 0.",
+            note="Completion: an answer is among this many likeliest tokens; a guess almost never "
+            "is. Sensitivity: the better word is likelier than any other, by more than the "
+            "threshold; a threshold above 0 makes guesses right less often.",
         ),
         Pivot(
             "by paradigm, %",
@@ -114,15 +115,12 @@ def _notes(items: Sequence[Item], found: Scored) -> list[str]:
 def completion(context: ModelContext) -> Found:
     """Contexts to be completed: answers among the likeliest words, sensitivity.
 
-    Answers among the likeliest tokens, and words that should be likelier than others.
-
-    Rows by ``paradigm``, by ``phenomenon`` and overall: ``completion_accuracy``, how often one of
-    the answers is among the ``likeliest`` so many tokens, of items with an answer of one token
-    (half of the tokens that are as likely as an answer count as likelier);
-    ``sensitivity``, how often the good word's probability is greater than that of a ``rival``, or
-    of all, by more than a ``threshold``. Words of several tokens are scored within the word, see
-    `TokenScores`. ``sensitivity_chance`` is how often a guess is right, one in as many as there are
-    words. No row is of several phenomena. See `scored_items` for arrays.
+    Rows by ``paradigm``, by ``phenomenon`` and overall, but not over several phenomena.
+    ``completion_accuracy``: share of items with an answer among the ``likeliest`` tokens, of those
+    with an answer of one token; half of the tokens tied with an answer count as likelier.
+    ``sensitivity``: share of items whose good word is likelier than a ``rival``, or than all, by
+    more than a ``threshold``; words of several tokens are scored within the word, see
+    `TokenScores`. ``sensitivity_chance``: 1 / number of words. See `scored_items` for arrays.
     """
     return scored_items(
         context, completion_columns, notes_of=_notes, by_chance=_by_chance, pools_phenomena=False
@@ -130,7 +128,7 @@ def completion(context: ModelContext) -> Found:
 
 
 def _ranks(item: Item, found: Scored) -> list[float]:
-    """The rank of each answer; -1 for one of several tokens."""
+    """The rank of each answer; -1 for answers of several tokens."""
     return [float(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
 
 

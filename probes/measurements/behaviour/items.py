@@ -1,4 +1,4 @@
-"""Items as a model reads them, and their scores as rows: by paradigm, by phenomenon and overall."""
+"""Items as a model reads them, and rows of their scores by paradigm, by phenomenon and overall."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 
 class ItemOptions(Frozen):
-    """What can be set of a measurement of items."""
+    """Options of measurements of items."""
 
     malformed: bool = Field(
         default=False,
-        description="also with the words of texts shuffled, and with texts cut: true or false",
+        description="also measure shuffled and cut texts: true or false",
     )
 
 
 def _extent(request: Request) -> Extent:
-    """The model's answer comes after its last layer."""
+    """The last layer, which gives the model's answer."""
     return {request.n_layers: 1}
 
 
 def _view(corpus: Corpus, options: ItemOptions) -> View:
-    """The texts of all conditions, each once; of contexts the word filled in is scored."""
+    """The texts of all conditions, each once; contexts have the word filled in."""
     every = [*corpus.items]
     for change in PERTURBED if options.malformed else ():
         every += filter(None, (malformed(item, change) for item in corpus.items))
@@ -54,7 +54,7 @@ def _view(corpus: Corpus, options: ItemOptions) -> View:
 
 
 def _collector(corpus: Corpus, layers: Sequence[int], options: ItemOptions) -> Collector:
-    """See `TokenScores`."""
+    """The collector of token scores."""
     from probes.extraction.token_scores import TokenScores
 
     return TokenScores()
@@ -68,7 +68,7 @@ OF_ITEMS: dict[str, Any] = {
     "collector": _collector,
     "shares_arrays": True,
 }
-"""Arguments of `@measurement` for what a model says of items, under its language-model head."""
+"""Arguments of `@measurement` for scoring items with the language-model head."""
 
 
 def scored_items(
@@ -80,20 +80,20 @@ def scored_items(
     mean_metric: str = "",
     pools_phenomena: bool = True,
 ) -> Found:
-    """Score all texts, and what is predicted of them.
+    """Score all items.
 
-    Arrays beside the record: ``values`` (scales, items), NaN where an item does not count, in the
-    order of the facts ``scale 1`` and so on; ``cluster`` and ``stratum`` (items,), what is
-    resampled; ``phenomenon`` (items,). Of malformed texts there are the same rows with the axis
-    ``perturbation``, and ``lost``, by how much the value of the same items is less.
+    Arrays: ``values`` (scales, items), in the order of the facts ``scale 1`` and so on, NaN where
+    an item does not count; ``cluster`` and ``stratum`` (items,) for resampling; ``phenomenon``
+    (items,). Malformed texts have the same rows with the axis ``perturbation``, and ``lost``, the
+    decrease of the value on the same items.
 
     Args:
-        columns_of: the scales, with the value of each item; the last argument says whether the
+        columns_of: returns scales with the value of each item, given items, scores, and True if the
             model is causal.
-        notes_of: what tables are followed by.
-        by_chance: the values of guesses, which stand beside those of models.
-        mean_metric: of the mean over paradigms, which counts each alike; empty for none.
-        pools_phenomena: whether there is a number of items of several phenomena.
+        notes_of: returns notes for tables.
+        by_chance: returns rows for guesses.
+        mean_metric: metric of the unweighted mean over paradigms; empty for none.
+        pools_phenomena: make rows over several phenomena.
     """
     from probes.extraction.token_scores import stored_scores
 
@@ -105,12 +105,12 @@ def scored_items(
         there = np.array([item is not None for item in changed])
         if equal := sum(map(_is_plain, items)) - int(there.sum()):
             notes.append(
-                f"{equal:,} of {len(items):,} items do not count when {change}: texts that are "
-                "to be compared become equal."
+                f"{equal:,} of {len(items):,} items do not count when {change}: their texts become "
+                "equal."
             )
         if there.any():
-            its = columns_of([x for x in changed if x], found, context.model.causal)
-            columns += _compared(its, intact, there, change)
+            of_changed = columns_of([x for x in changed if x], found, context.model.causal)
+            columns += _compared(of_changed, intact, there, change)
     values = np.stack([column for _, column in columns])
     facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
     rows = list(accuracy_rows(items, values.T, [scale for scale, _ in columns], mean_metric))
@@ -126,21 +126,21 @@ def scored_items(
 
 
 def _unknown(stored: Store, n: int) -> list[str]:
-    """A note if the model does not know the words of texts, as in a language that is not its own.
+    """A note if the model does not know the words of texts, as in a foreign language.
 
     Args:
-        n: how many texts, or regions of them, are scored.
+        n: number of scored texts, or regions of texts.
     """
     unknown = stored.count("unknown_words")
-    said = f"{unknown:,} of {n:,} texts, or regions of them, are unknown tokens by half or more."
+    said = f"{unknown:,} of {n:,} texts (or regions) consist of unknown tokens by half or more."
     return [said] if unknown else []
 
 
 def _compared(
-    its: Sequence[Column], intact: Sequence[Floats], there: NDArray[np.bool_], change: str
+    of_changed: Sequence[Column], intact: Sequence[Floats], there: NDArray[np.bool_], change: str
 ) -> Iterator[Column]:
-    """The values of malformed items, and how much less they are than those of the intact ones."""
-    for (scale, values), before in zip(its, intact, strict=True):
+    """The values of malformed items, and their decrease from the intact ones."""
+    for (scale, values), before in zip(of_changed, intact, strict=True):
         column = np.full(len(there), np.nan)
         column[there] = values
         axes = {**scale.axes, "perturbation": change}
@@ -148,19 +148,19 @@ def _compared(
         yield Scale("lost", {**axes, "of": scale.metric}), before - column
 
 
-LOST = "Score on intact texts minus that on malformed ones, of the same items."
-"""The note of tables of what is lost."""
+LOST = "Score on intact texts minus score on malformed ones, for the same items."
+"""The note of tables of losses."""
 
 PERTURBED = "shuffled", "cut"
-"""How texts are made malformed: words in random order; the first half of them, or of the context of
-a word that is filled in the last two (Ettinger 2020, section 7.1)."""
+"""Ways to make texts malformed: words in random order; or cut to their first half, contexts of a
+filled-in word to their last two words (Ettinger 2020, section 7.1)."""
 
 
 def malformed(item: Item, change: str) -> Item | None:
-    """A malformed item: its texts of as many words change alike.
+    """A malformed item, whose texts of equal length change alike.
 
-    None if it has several regions, or if texts that are to be compared become equal, as those of a
-    pair that differs in its last word do when it is cut.
+    None if it has several regions, or if its texts become equal, such as a cut pair that differed
+    in the last word.
     """
     if not _is_plain(item):
         return None
@@ -185,25 +185,25 @@ def malformed(item: Item, change: str) -> Item | None:
 
 
 def _is_plain(item: Item) -> bool:
-    """Whether its texts can be made malformed: they are not divided into regions."""
+    """Whether texts can be made malformed: they are not divided into regions."""
     return item.kind == "contexts" or all(len(regions) == 1 for regions in item.texts.values())
 
 
 def text_in(item: Item, condition: str) -> Text:
-    """What a model reads of an item under a condition."""
+    """The text of an item under a condition, as the model reads it."""
     regions, start = item.texts[condition], item.target
     keep = (start, start + 1) if item.kind == "contexts" else (0, len(regions))
     return Text(regions, keep, written=True)
 
 
 def strata_of(items: Sequence[Item]) -> Strata:
-    """Clusters within paradigms."""
+    """Clusters for resampling, within paradigms."""
     clusters = [item.cluster or item.id for item in items]
     return Strata.of(clusters, [item.paradigm for item in items])
 
 
 def arrays_of(items: Sequence[Item]) -> dict[str, NDArray[np.generic]]:
-    """What lies beside the values of items: ``cluster``, ``stratum`` and ``phenomenon``."""
+    """Arrays beside the values of items: ``cluster``, ``stratum`` and ``phenomenon``."""
     strata = strata_of(items)
     return {
         "cluster": strata.cluster.astype(np.int32),
@@ -214,14 +214,14 @@ def arrays_of(items: Sequence[Item]) -> dict[str, NDArray[np.generic]]:
 
 @dataclass(frozen=True)
 class Scale:
-    """How items are scored: a metric and the places on axes that its rows have."""
+    """A way to score items: a metric, and the axes of the rows."""
 
     metric: str
     axes: Mapping[str, Place]
 
     @property
     def name(self) -> str:
-        """In words, for facts."""
+        """Metric and axes as text, for facts."""
         return ", ".join([self.metric, *(f"{axis} {place}" for axis, place in self.axes.items())])
 
 
@@ -235,8 +235,8 @@ def accuracy_rows(
     """Means by paradigm, by phenomenon and overall, with intervals.
 
     Args:
-        values: of each item. Shape (items, scales); NaN where an item does not count.
-        mean: metric of the mean over paradigms, which counts each alike; no such row if empty.
+        values: value of each item. Shape (items, scales); NaN where an item does not count.
+        mean: metric of the unweighted mean over paradigms; no such row if empty.
     """
     known = ~np.isnan(values)
     alike: dict[bytes, list[int]] = {}  # scales that count the same items are resampled together
@@ -248,8 +248,8 @@ def accuracy_rows(
         counted = np.flatnonzero(known[:, numbers[0]])
         chosen = [items[i] for i in counted.tolist()]
         of_these = [scales[number] for number in numbers]
-        its = _rows(chosen, values[counted][:, numbers], of_these, mean)
-        found |= dict(zip(numbers, its, strict=True))
+        of_scales = _rows(chosen, values[counted][:, numbers], of_these, mean)
+        found |= dict(zip(numbers, of_scales, strict=True))
     for number in sorted(found):
         yield from found[number]
 
@@ -263,23 +263,23 @@ def _rows(
     rows: list[list[Row]] = [[] for _ in scales]
     paradigms, n_clusters = [], 0
     for (axes, own), found in zip(groups, means, strict=True):
-        n_clusters = strata.n_clusters(own)  # in the end that of all
+        n_clusters = strata.n_clusters(own)  # the last group is all items
         for i, scale in enumerate(scales):
-            its = float(found[0][i]), found[1][:, i], n_clusters
-            rows[i].append(_row(scale.metric, *its, n=len(own), axes={**axes, **scale.axes}))
+            numbers = float(found[0][i]), found[1][:, i], n_clusters
+            rows[i].append(_row(scale.metric, *numbers, n=len(own), axes={**axes, **scale.axes}))
         if "paradigm" in axes:
             paradigms.append(found)
     if mean and len(paradigms) > 1:
         each, resamples = (np.mean(x, axis=0) for x in zip(*paradigms, strict=True))
         for i, scale in enumerate(scales):
             if scale.metric != "lost":
-                its = float(each[i]), resamples[:, i], n_clusters
-                rows[i].append(_row(mean, *its, n=len(paradigms), axes=scale.axes))
+                numbers = float(each[i]), resamples[:, i], n_clusters
+                rows[i].append(_row(mean, *numbers, n=len(paradigms), axes=scale.axes))
     return rows
 
 
 def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, Place], Ints]]:
-    """The items of each paradigm, of each phenomenon, and all, with their places on axes."""
+    """The items of each paradigm, of each phenomenon, and all items, with their axes."""
     axes: dict[str, Place]
     keys: tuple[Callable[[Item], dict[str, Place]], ...] = (
         lambda item: {"paradigm": item.paradigm, "phenomenon": item.phenomenon or None},
@@ -310,6 +310,6 @@ def _row(
         pair = None
         why = f"fewer than {FEWEST} items or groups of them"
     elif informative(pair) is None:
-        why = "all items, or nearly all, have the same value"
+        why = "nearly all items have the same value"
     low, high = ends(informative(pair))
     return Row(metric, value, None, low, high, n=n, why=why, axes=dict(axes))

@@ -1,7 +1,6 @@
-"""The logit lens: what each layer would answer through the model's own head.
+"""The logit lens: answers of each layer through the model's own head, beside the layer's probe.
 
-Beside the probe of the same layer on the same examples: what a probe can decode need not be what
-the model could say (nostalgebraist 2020; Geva et al. 2021).
+A probe may decode what the model could not say (nostalgebraist 2020; Geva et al. 2021).
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
 
 
 def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """Only agreement, and tasks that label words, at layers."""
+    """The reason for not measuring a task; agreement and tasks that label words have none."""
     if task.site:
         return "the head reads layers"
     if task.name == TASK or (task.shape == "word" and task.kind == "classification"):
         return ""
-    return "the lens answers only agreement, and tasks with one label for a word"
+    return "the lens answers only agreement and tasks with one label per word"
 
 
 @measurement(
@@ -54,8 +53,8 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
             "readable",
             ("decodable", "readable"),
             title="{task}: decodable and readable",
-            note="Readable: the answer of the layer through the model's own head; used: that of "
-            "the last layer, which is the model's own.",
+            note="Readable: the layer's answer through the model's own head. Used: the last "
+            "layer's answer, which is the model's own.",
             levels={"used": "used"},
         ),
     ),
@@ -63,25 +62,21 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
 def lens(context: TaskContext) -> Found:
     """Answers of each layer through the model's own head, beside its probe.
 
-    What layers answer through the model's own head, on the test examples of a task.
+    For `agreement`, the answer is the likelier of the verb's two forms, if each has one token. For
+    a task that labels words, it is the label with the highest probability: the sum over tokens of
+    the token's probability times the share of the label among the token's training occurrences.
 
-    Of `agreement` the answer is the likelier of the verb's two forms, where each has one token. Of
-    a task that labels words it is the label that the likeliest words mostly have in the training
-    split: a label's probability is the sum over tokens of the token's probability times the share
-    of that label among the token's occurrences as a word.
-
-    Rows by layer: ``readable`` and ``decodable``, the accuracy of the lens and of the probe on the
-    same examples, balanced where probes are trained with balanced classes; the ``baseline`` of the
-    commonest label; of agreement ``used``, the model's own answers, which are those of the last
-    layer.
+    Rows by layer: ``readable`` and ``decodable``, the accuracy of lens and probe on the same
+    examples (balanced if probes are trained with balanced classes); the ``baseline`` of the
+    commonest label; for agreement ``used``, the answers of the last layer and thus of the model.
 
     Raises:
-        NotServedError: there is nothing to ask.
+        NotServedError: no example can be answered.
     """
     ask = _of_forms if context.task.name == TASK else _of_labels
     predicted, known = ask(context)
     if not known.any():
-        raise NotServedError("no example can be answered with a single token of the model")
+        raise NotServedError("no example can be answered with one token of the model")
     gold = context.scorers["test"].gold.part(known)
     balanced = "balanced_accuracy"
     metric = metrics.get(balanced if context.task.metric == balanced else "accuracy")
@@ -98,13 +93,13 @@ def lens(context: TaskContext) -> Found:
     commonest = np.full(len(known), np.bincount(train[train >= 0]).argmax())
     rows = [row("readable", commonest, None, baseline="majority")]
     probes = context.predicted(context.layers)
-    for layer, its, probe in zip(context.layers, predicted, probes, strict=True):
+    for layer, lens_answer, probe in zip(context.layers, predicted, probes, strict=True):
         rows += [
-            row("readable", its, layer),
+            row("readable", lens_answer, layer),
             row("decodable", probe, layer),
         ]
         if layer == context.model.n_layers and context.task.name == TASK:
-            rows.append(row("used", its, None))
+            rows.append(row("used", lens_answer, None))
     n, of = int(known.sum()), len(known)
     notes = [f"{context.task.name}: {of - n} of {of} examples cannot be answered."]
     return Found(rows, facts={"examples": n}, notes=notes if n < of else ())
@@ -146,7 +141,7 @@ def _of_labels(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def _unanswered(found: Floats) -> NDArray[np.bool_]:
-    """Which examples (L, n, answers) lack an answer. Shape (n,)."""
+    """True where an answer is missing: (L, n, answers) to (n,)."""
     lacking: NDArray[np.bool_] = np.asarray(np.isnan(found).any(axis=(0, 2)))
     return lacking
 
@@ -154,7 +149,7 @@ def _unanswered(found: Floats) -> NDArray[np.bool_]:
 def answers_at(
     context: TaskContext, answers: Sequence[Mapping[str, float]]
 ) -> tuple[Floats, list[bool]]:
-    """What `LensAnswers` finds at the test examples (L, n, answers), and which answers it knows."""
+    """Probabilities of answers at test examples (L, n, answers), and True for known answers."""
     from probes.extraction.shards import kept_words, row_of_each_text
     from probes.extraction.views import view_over
     from probes.measurements.behaviour.lens_collector import LensAnswers

@@ -1,4 +1,4 @@
-"""Keeps what each layer would say of some words through the model's own head."""
+"""A collector of the answers that each layer gives through the model's own head."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from probes.extraction.windows import Pooling, Window
 from probes.records.header import ModelRecord
 
 _ROWS = 256
-"""Predictions over the vocabulary that are in memory at once."""
+"""Number of predictions over the vocabulary in memory at once."""
 
 
 class LensAnswers(Collector):
-    """The probabilities of answers in the place of each kept word, at every layer.
+    """Probabilities of answers in the place of each kept word, at every layer.
 
     The part ``answers`` (words, layers, answers) has Σ p(token) · weight over the tokens of an
-    answer, p being the softmax over the tokens of all answers, float64; NaN for a word with nothing
-    before it that a model could read from left to right. A word that has several tokens, or the
-    unknown one, is in no answer.
+    answer, where p is the softmax over the tokens of all answers, in float64; NaN for the first
+    word if the model reads left to right. Words of several tokens, and unknown ones, are in no
+    answer.
 
     Args:
-        layers: which layers.
-        answers: of each answer, the words that stand for it, with their weights.
-        after: whether they are answers to what comes after each kept word, as in texts that are cut
-            before a hidden one, instead of in its place.
+        layers: layers to read.
+        answers: words of each answer, with their weights.
+        after: predict the word after each kept word, as in texts cut before a hidden word, instead
+            of the kept word.
 
     Attributes:
-        known: whether an answer has a token, known when something has been read.
+        known: True for answers that have a token; set when reading begins.
     """
 
     name = "lens"
@@ -51,20 +51,20 @@ class LensAnswers(Collector):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """See `Collector`."""
+        """Names of the parts."""
         return ("answers",)
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """See `Collector`."""
+        """Size of the answers of a shard."""
         return 8 * shard.n_rows * len(self.layers) * len(self.answers)
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard with nothing found."""
         shape = shard.n_rows, len(self.layers), len(self.answers)
         self._found = torch.full(shape, torch.nan, dtype=torch.float64)
 
     def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
-        """The windows themselves, without words that nothing precedes in a causal model."""
+        """The windows, without the first word if the model is causal."""
         if not self.known:
             self._find_tokens(reader)
         self._behind = int(reader.causal and not self._after)
@@ -72,14 +72,14 @@ class LensAnswers(Collector):
         for window in windows:
             read = window.place >= self._behind
             if read.any():
-                its = window.place[read], window.owner[read], window.share[read]
-                found.append(replace(window, place=its[0], owner=its[1], share=its[2]))
+                some = {x: getattr(window, x)[read] for x in ("place", "owner", "share")}
+                found.append(replace(window, **some))
         return found
 
     def _find_tokens(self, reader: Reader) -> None:
         words = sorted({word for answer in self.answers for word in answer})
         pieces = reader.split([Text((word,), (0, 1)) for word in words])
-        # The unknown token stands for any word.
+        # The unknown token may stand for any word.
         known = ((w, x) for w, x in zip(words, pieces, strict=True) if not x.unknown)
         token = {w: int(x.ids[0]) for w, x in known if len(x.ids) == 1}
         places = {i: place for place, i in enumerate(sorted(set(token.values())))}
@@ -92,7 +92,7 @@ class LensAnswers(Collector):
         self.known = (self._weights > 0).any(0).tolist()
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """See `Collector`."""
+        """Read the answers of a pass."""
         states = layer_states(output)
         for place, layer in enumerate(self.layers):
             flat = states[layer].reshape(-1, states[layer].shape[-1])
@@ -104,5 +104,5 @@ class LensAnswers(Collector):
                 self._found[windows.word[rows], place] = own @ self._weights
 
     def finish(self) -> dict[str, torch.Tensor]:
-        """See `Collector`."""
+        """The answers of the shard."""
         return {"answers": self._found}

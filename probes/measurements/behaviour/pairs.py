@@ -1,7 +1,7 @@
-"""Minimal pairs: does a model find the acceptable sentence the likelier one?
+"""Minimal pairs: does a model find the acceptable sentence likelier?
 
-Pairs are those of Warstadt et al. (2020), predictions over regions those of Hu et al. (2020), and
-masked models are scored as by Salazar et al. (2020) and Kauf & Ivanova (2023).
+Pairs follow Warstadt et al. (2020), predictions over regions Hu et al. (2020), and scores of masked
+models Salazar et al. (2020) and Kauf & Ivanova (2023).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 SCORINGS = {"log_p": "pseudo-log-likelihood", "within_word": "within-word l2r"}
-"""How a masked model scores, by what `TokenScores` keeps."""
+"""Scoring of masked models, by part of `TokenScores`."""
 
 LEFT_TO_RIGHT = "left to right"
-"""How a causal model does."""
+"""Scoring of causal models."""
 
 
 def _columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
-    """How much of what is predicted is true, by each way to score."""
+    """Share of true predictions of each item, for every way to score."""
     columns = []
     for part, scoring in {"log_p": LEFT_TO_RIGHT}.items() if causal else SCORINGS.items():
         axes = {"scoring": scoring, "per": "text"}
@@ -54,9 +54,8 @@ def _columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]
             rows="phenomenon",
             columns=("scoring", "per"),
             where={"paradigm": None, "perturbation": None},
-            note="Share of pairs of which the acceptable sentence is likelier; ties count ½. "
-            "Guesses are right in 50 % of pairs. Per text: all log-probabilities; per token: their "
-            "mean.",
+            note="Share of pairs whose acceptable sentence is likelier; ties count ½, chance is "
+            "50 %. Per text: sum of log-probabilities; per token: their mean.",
         ),
         Pivot(
             "by paradigm, %",
@@ -95,11 +94,10 @@ def _columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]
 def pairs(context: ModelContext) -> Found:
     """Minimal pairs and other predictions about which text is likelier.
 
-    How often the prediction of an item is true: ties count ½.
-
-    Rows: ``pair_accuracy`` by ``paradigm``, by ``phenomenon`` and overall; ``mean_of_paradigms``,
-    which counts each paradigm alike. Axes: ``scoring``; ``per`` says whether surprisal is that of
-    the ``text`` or, of minimal pairs, its mean over a ``token``. See `scored_items` for arrays.
+    Rows: ``pair_accuracy``, the share of true predictions (ties count ½), by ``paradigm``, by
+    ``phenomenon`` and overall; ``mean_of_paradigms``, their unweighted mean. Axes: ``scoring``;
+    ``per``, which is ``text`` for the surprisal of the whole text or ``token`` for the mean
+    (minimal pairs only). See `scored_items` for arrays.
     """
     return scored_items(context, _columns, mean_metric="mean_of_paradigms")
 
@@ -107,11 +105,11 @@ def pairs(context: ModelContext) -> Found:
 def rightness(
     items: Sequence[Item], found: Scored, part: str, *, per_token: bool = False
 ) -> Floats:
-    """How much of what is predicted of each item is true, from 0 to 1. Shape (items,).
+    """Share of true predictions of each item, from 0 to 1. Shape (items,).
 
     Args:
         part: see `Scored.surprisal`.
-        per_token: divide the surprisal of a text by its pieces.
+        per_token: divide the surprisal of a text by its number of pieces.
     """
     surprisal = found.surprisal(part)
 
@@ -126,13 +124,13 @@ def rightness(
 
     values = []
     for item in items:
-        its = regions(item)
-        values.append(np.mean([truth(formula, its) for formula in item.predictions]))
+        surprisals = regions(item)
+        values.append(np.mean([truth(formula, surprisals) for formula in item.predictions]))
     return np.array(values)
 
 
 Surprisals = Mapping[str, Sequence[float]]
-"""Of each region, by condition."""
+"""Surprisal of each region, by condition."""
 
 _TOKEN = re.compile(r"\s*(\(\s*(\*|\d+)\s*;\s*%([^%]+)%\s*\)|\d+\.?\d*|[-+*/<>&|()\[\]])")
 
@@ -143,11 +141,11 @@ _LEVELS: tuple[dict[str, Callable[[float, float], float]], ...] = (
     {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
     {"*": lambda a, b: a * b, "/": lambda a, b: a / b},
 )
-"""Operators by how strongly they bind. A comparison of equals is half true."""
+"""Operators from weakest to strongest binding. A comparison of equals is half true."""
 
 
 def truth(formula: str, surprisals: Surprisals) -> float:
-    """1 where the prediction is true of an item, 0 where it is false, ½ where it ties.
+    """1 if a prediction is true of an item, 0 if it is false, ½ for a tie.
 
     Predictions are formulas over the surprisals of regions (Gauthier et al. 2020)::
 
@@ -158,18 +156,18 @@ def truth(formula: str, surprisals: Surprisals) -> float:
     products.
 
     Raises:
-        ValueError: the formula cannot be read, or names a region or condition that is not there.
+        ValueError: the formula cannot be read, or names a missing region or condition.
     """
     tokens, place = [], 0
     while place < len(formula.rstrip()):
         match = _TOKEN.match(formula, place)
         if match is None:
-            raise ValueError(f"the formula {formula!r} cannot be read from {formula[place:]!r} on")
+            raise ValueError(f"the formula {formula!r} cannot be read at {formula[place:]!r}")
         tokens.append((match[1], match[2], match[3]))
         place = match.end()
     value, rest = _value(tokens, 0, surprisals)
     if rest:
-        raise ValueError(f"the formula {formula!r} goes on after its end with {rest[0][0]!r}")
+        raise ValueError(f"the formula {formula!r} has {rest[0][0]!r} after its end")
     return value
 
 
@@ -177,7 +175,7 @@ _Tokens = list[tuple[str, str, str]]
 
 
 def _value(tokens: _Tokens, level: int, surprisals: Surprisals) -> tuple[float, _Tokens]:
-    """The value of what begins a formula, and what is left of it."""
+    """The value of a formula's beginning, and the remaining tokens."""
     if level == len(_LEVELS):
         return _operand(tokens, surprisals)
     value, tokens = _value(tokens, level + 1, surprisals)
@@ -190,7 +188,7 @@ def _value(tokens: _Tokens, level: int, surprisals: Surprisals) -> tuple[float, 
 
 def _operand(tokens: _Tokens, surprisals: Surprisals) -> tuple[float, _Tokens]:
     if not tokens:
-        raise ValueError("the formula ends where a surprisal is expected")
+        raise ValueError("the formula ends before a surprisal")
     (text, region, condition), rest = tokens[0], tokens[1:]
     if condition:
         try:

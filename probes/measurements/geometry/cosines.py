@@ -1,7 +1,8 @@
-"""Cosines of words: of random ones, of the same type, and of the same sentence.
+"""Cosines of random words, of words of one type, and of words of one sentence.
 
-Means over all pairs are exact, and need no pair: with unit vectors û_i of sum S, the mean cosine of
-two different words is (‖S‖² − Σ‖û_i‖²) / (n (n − 1)). A zero vector has cosine 0 with all others.
+Means over all pairs are exact without visiting pairs: with unit vectors û_i and their sum S, the
+mean cosine of two different words is (‖S‖² − Σ‖û_i‖²) / (n (n − 1)). A zero vector has cosine 0
+with all others.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def unit_vectors(rows: Rows) -> Rows:
 
 
 def contributions(unit: Rows) -> Floats:
-    """What each dimension contributes to the expected cosine of two random words.
+    """Contribution of each dimension to the expected cosine of two random words.
 
-    Exact over all pairs, where Timkey & van Schijndel (2021, eq. 3) have a sample; the sum over
+    Exact over all pairs, unlike the sample of Timkey & van Schijndel (2021, eq. 3). The sum over
     dimensions is the expected cosine.
 
     Args:
@@ -47,12 +48,12 @@ def contributions(unit: Rows) -> Floats:
 
 
 def anisotropy(unit: Rows, document: Ints, n_documents: int, what: str) -> Estimate:
-    """The expected cosine of two random words (Ethayarajh 2019, section 3.3), with its interval.
+    """Expected cosine of two random words (Ethayarajh 2019, section 3.3), with its interval.
 
     Args:
         unit: unit vectors.
-        document: the cluster of each word. Shape (n,).
-        what: clusters are, in the plural.
+        document: cluster of each word. Shape (n,).
+        what: name of the clusters, in the plural.
     """
     if len(unit) < 2:
         return unknown("fewer than two words")
@@ -62,14 +63,14 @@ def anisotropy(unit: Rows, document: Ints, n_documents: int, what: str) -> Estim
 
 
 def cosine_in_resamples(unit: Rows, document: Ints, drawn: Floats) -> Floats:
-    """The expected cosine of two random words in each resample. Shape (resamples,).
+    """Expected cosine of two random words in each resample. Shape (resamples,).
 
-    The words of each copy of a document are paired with each other and with those of all other
-    documents, but not with those of another copy: two random documents are not the same one.
+    The words of a document's copy are paired with each other and with those of other documents, but
+    not with those of another copy, since two random documents differ.
 
     Args:
-        unit, document: as of `anisotropy`.
-        drawn: how often each document is drawn. Shape (resamples, documents).
+        unit, document: see `anisotropy`.
+        drawn: number of copies of each document. Shape (resamples, documents).
     """
     n_documents = drawn.shape[1]
     sums = group_sums(unit, document, n_documents)
@@ -83,10 +84,10 @@ def cosine_in_resamples(unit: Rows, document: Ints, drawn: Floats) -> Floats:
 
 
 def self_similarity(unit: Rows, occurrences: list[Ints]) -> Floats:
-    """The mean cosine of two occurrences of a word type (Ethayarajh 2019, definition 1).
+    """Mean cosine of two occurrences of a word type (Ethayarajh 2019, definition 1).
 
     Args:
-        occurrences: of each type the rows, at least two.
+        occurrences: rows of each type, at least two.
 
     Returns:
         shape (types,).
@@ -95,14 +96,14 @@ def self_similarity(unit: Rows, occurrences: list[Ints]) -> Floats:
 
 
 def intra_sentence_similarity(rows: Rows, unit: Rows, sentence: Ints, n_sentences: int) -> Floats:
-    """The mean cosine of a sentence's words with their mean (Ethayarajh 2019, definition 2).
+    """Mean cosine of a sentence's words with their mean (Ethayarajh 2019, definition 2).
 
     Args:
         rows, unit: vectors and unit vectors.
-        sentence: of each word. Shape (n,).
+        sentence: sentence of each word. Shape (n,).
 
     Returns:
-        shape (sentences,); NaN for those without two words.
+        shape (sentences,); NaN for sentences with fewer than two words.
     """
     directions = unit_vectors(group_sums(rows, sentence, n_sentences))
     cosines = np.empty(len(rows))

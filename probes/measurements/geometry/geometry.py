@@ -2,8 +2,8 @@
 
 Anisotropy and contextuality (Ethayarajh 2019), dominant dimensions (Timkey & van Schijndel 2021),
 intrinsic dimension, similarity of layers (Kornblith et al. 2019), clusters (Jawahar et al. 2019),
-and the share of a word's place (after Mickus et al. 2020). Nothing is trained; all but clusters of
-senses are of the words of the test split. docs/geometry.md says how far to trust each number.
+and variance explained by a word's place (after Mickus et al. 2020). Nothing is trained. Clusters of
+senses use all splits, other numbers the words of test. docs/geometry.md explains their limits.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ SIMILARITIES = (
     "intra_sentence_similarity",
     "maximum_explainable_variance",
 )
-"""Measures of contextuality; each has a baseline, and is adjusted by it."""
+"""Measures of contextuality; each has a baseline, which is subtracted to adjust it."""
 
 POSITION = "position_share", "position_share_within_types"
-OF_POSITION = "Share of the variance that the place in the sentence explains, adjusted for chance."
+OF_POSITION = "Share of variance explained by the place in the sentence, adjusted for chance."
 
 TEST_AND_ALL = {"split": ("test", "all")}
-"""Where clustered items are from: senses from all splits."""
+"""Splits of clustered items; senses are from all splits."""
 
 MOST_SEED = 10**8
-"""The highest seed; k-means takes none above 2³² − 1, and each of its starts has one of its own."""
+"""The highest seed: k-means accepts up to 2³² − 1, and each start has its own."""
 
 
 class GeometryOptions(Frozen):
-    """What can be set."""
+    """Options of `geometry`."""
 
     seed: int = Field(
         default=0, ge=0, le=MOST_SEED, description="seed of random words and of k-means"
     )
     least: int = Field(
-        default=5, ge=2, description="sentences that a word type has to be in to be measured"
+        default=5, ge=2, description="sentences a word type must occur in to be measured"
     )
 
 
@@ -77,8 +77,8 @@ class GeometryOptions(Frozen):
             ("share_of_anisotropy",),
             columns=("rank",),
             before="dimension",
-            note="The dimensions that contribute most to the anisotropy, each with its share where "
-            "the anisotropy is above 0.",
+            note="The dimensions that contribute most to anisotropy, with their share of it if it "
+            "is above 0.",
         ),
         Pivot("position", POSITION, columns=("metric",), note=OF_POSITION),
         Pivot(
@@ -86,24 +86,23 @@ class GeometryOptions(Frozen):
             tuple(x + y for x in SIMILARITIES for y in ("", "_baseline", "_adjusted")),
             columns=("metric",),
             note="Self-similarity and explainable variance: means over word types; intra-sentence "
-            "similarity: over sentences. Expected: anisotropy; as many random words, in sentences "
-            "of the same lengths; as many random words for each type. Adjusted: minus what is "
-            "expected.",
+            "similarity: mean over sentences. Expected: anisotropy for self-similarity, otherwise "
+            "the same measure on as many random words. Adjusted: minus expected.",
         ),
         Pivot(
             "clusters",
             ("nmi", "ami"),
             columns=("labels", "metric"),
             where=TEST_AND_ALL,
-            note="k-means, as many clusters as classes; mean over several starts. AMI is adjusted "
-            "for chance, which NMI of few items is not. ± half a 95 % interval over starts and "
-            "documents or sentences, with the clusters fixed; of senses, over lemmas.",
+            note="k-means with as many clusters as classes, mean over several starts. AMI is "
+            "adjusted for chance; NMI is not, and is high for few items. ± half a 95 % interval "
+            "over starts and documents or sentences, with clusters fixed; for senses, over lemmas.",
         ),
         Pivot(
             metrics=("cka",),
             columns=("other_layer",),
-            note="Linear CKA over test words, once for every two layers: 1 for layers that are "
-            "equal up to rotation and scale.",
+            note="Linear CKA over test words, once per pair of layers; 1 for layers that are equal "
+            "up to rotation and scale.",
         ),
         Lines(
             "isotropy",
@@ -160,8 +159,8 @@ def geometry(context: ModelContext) -> Found:
     rows: list[Row] = []
     means = []
     with context.bar(len(layers) * (len(layers) + 3) // 2) as bar:
-        # Threads are slow with many small matrices, and with them the borders of k-means would
-        # depend on which is faster. Only libraries that are loaded by now are limited.
+        # Threads are slow with many small matrices, and would make k-means depend on timing.
+        # Only libraries that are already loaded are limited.
         with threadpool_limits(1):
             for layer in layers:
                 vectors, read = context.words("test", layer), _reader(context, layer)
@@ -191,7 +190,7 @@ def geometry(context: ModelContext) -> Found:
 
 
 def _reader(context: ModelContext, layer: int) -> Read:
-    """Gives rows of a layer in float32."""
+    """A function that returns rows of a layer in float32."""
     stored = context.vectors.layer(layer)
     return lambda rows: stored[rows].astype(np.float32)
 
@@ -199,24 +198,19 @@ def _reader(context: ModelContext, layer: int) -> Read:
 def _notes(
     facts: Mapping[str, Any], least: int, rows: Sequence[Row], labels: Mapping[str, LabelSet]
 ) -> Iterator[str]:
-    """What was measured, and what a reader has to know of it."""
+    """Notes on the measured words and clusters."""
     yield (
         f"{facts['words']:,} test words in {facts['sentences']:,} sentences; "
-        f"{counted(facts['types'], 'word type')} in at least {least} of these. ± half a 95 % "
-        f"interval over {facts['resampled']}, or over word types or lemmas where these are "
-        "averaged."
+        f"{counted(facts['types'], 'word type')} in at least {least} sentences. ± half a 95 % "
+        f"interval over {facts['resampled']}, or over word types or lemmas for means over these."
     )
     if n := facts["in_several_windows"]:
-        yield (
-            f"{n:,} sentences are longer than the model's window and are measured like the others."
-        )
+        yield (f"{n:,} sentences longer than the model's window are measured like the others.")
     if n := facts["far_words"]:
-        yield (
-            f"{counted(n, 'word')} beyond place {PLACES} of a sentence: all count as of that place."
-        )
+        yield (f"{counted(n, 'word')} beyond place {PLACES} of a sentence count as being there.")
     zeros = [row for row in rows if row.metric == "zero_vectors" and row.value]
     if zeros:
         counts = ", ".join(f"{row.value:,} at layer {row.layer}" for row in zeros)
-        yield f"Words whose vector is 0, with cosines of 0: {counts}."
+        yield f"Words with vector 0, whose cosines count as 0: {counts}."
     for name, each in labels.items():
         yield f"Clusters against {name}: {each.note}."

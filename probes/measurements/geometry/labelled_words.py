@@ -1,4 +1,4 @@
-"""The words of test: what is known of all, what is clustered, and the labels of clusters."""
+"""The words of test, and the labelled items that are clustered."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Words:
-    """What is known of words besides their vectors.
+    """Words without their vectors.
 
     Attributes:
-        sentence: the sentence of each word. Shape (n,).
-        position: its place in the sentence, from 0. Shape (n,).
-        type: its word form, numbered by first occurrence; case matters. Shape (n,).
-        partition: documents, or sentences where the corpus names none.
-        least: how often, and in how many sentences, a frequent type occurs.
+        sentence: sentence of each word. Shape (n,).
+        position: place of each word in its sentence, from 0. Shape (n,).
+        type: word form of each word, numbered by first occurrence; case matters. Shape (n,).
+        partition: documents, or sentences if the corpus has no documents.
+        least: number of sentences a frequent type must occur in.
     """
 
     sentence: Ints
@@ -44,12 +44,12 @@ class Words:
 
     @property
     def document(self) -> Ints:
-        """The cluster of each word. Shape (n,)."""
+        """Cluster of each word. Shape (n,)."""
         return self.partition.of_sentence[self.sentence]
 
     @property
     def n_sentences(self) -> int:
-        """The number of sentences."""
+        """Number of sentences."""
         return len(self.partition.of_sentence)
 
     @cached_property
@@ -77,16 +77,16 @@ def test_words(context: ModelContext, least: int) -> Words:
 
 
 Read = Callable[[Ints], Rows]
-"""Gives some rows of a layer."""
+"""A function that returns rows of a layer."""
 
 PER_CLASS = 10
-"""Items per class that are enough for clusters of the words or chunks of a corpus."""
+"""Minimum number of items per class for clusters of words or chunks."""
 
 RARE_LEMMA, RARE_SENSE = 20, 5
-"""How often a lemma, and a sense of it, have to occur."""
+"""Minimum number of occurrences of a lemma and of each sense."""
 
 MOST = 5_000
-"""Items that are clustered together; of more, as many are drawn at random."""
+"""Maximum number of items to cluster together; larger groups are sampled at random."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ class LabelledGroup:
     """Items that are clustered together.
 
     Attributes:
-        rows: of the words that an item consists of, as rows of a layer. Shape (items, words).
-        labels: of each item, numbered from 0 without gaps. Shape (items,).
-        sentence: of each item, as its number in its split. Shape (items,).
+        rows: rows of each item's words in a layer. Shape (items, words).
+        labels: label of each item, numbered from 0 without gaps. Shape (items,).
+        sentence: number of each item's sentence in the split. Shape (items,).
     """
 
     rows: Ints
@@ -105,11 +105,11 @@ class LabelledGroup:
 
     @property
     def n_classes(self) -> int:
-        """The number of different labels."""
+        """Number of different labels."""
         return int(self.labels.max(initial=-1)) + 1
 
     def vectors(self, read: Read) -> Rows:
-        """The vectors of an item's words, one after the other. Shape (items, words · H)."""
+        """Concatenated vectors of each item's words. Shape (items, words · H)."""
         return np.concatenate([read(column) for column in self.rows.T], axis=1)
 
 
@@ -118,12 +118,12 @@ class LabelSet:
     """One kind of label.
 
     Attributes:
-        groups: each clustered by itself; none if there is nothing to cluster.
-        available: how many items they are drawn from, where there are too many.
-        left_out: words of sentences without this annotation, or predicates of lemmas and senses
-            that are too rare.
-        by_lemma: whether each group is of a lemma, and labels are its senses.
-        missing: why nothing is clustered; empty if something is.
+        groups: groups to cluster separately; empty if there is nothing to cluster.
+        available: number of items before sampling.
+        left_out: number of words without this annotation, or of predicates of rare lemmas and
+            senses.
+        by_lemma: True if each group is a lemma, and labels are senses.
+        missing: reason why nothing is clustered; empty otherwise.
     """
 
     groups: tuple[LabelledGroup, ...]
@@ -134,7 +134,7 @@ class LabelSet:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many items there are of what."""
+        """Numbers of items, classes and so on, by name."""
         return {
             "items": sum(len(group.labels) for group in self.groups),
             "available": self.available,
@@ -145,9 +145,9 @@ class LabelSet:
 
     @property
     def note(self) -> str:
-        """The counts in words, or why there are none: ``2,871 items, 15 classes``."""
+        """The counts as text (``2,871 items, 15 classes``), or the reason for having none."""
         if self.missing:
-            return f"none, as {self.missing}"
+            return f"none: {self.missing}"
         counts = self.counts
         drawn = f" of {self.available:,}" if self.available > counts["items"] else ""
         lemmas = f" of {counted(len(self.groups), 'lemma')}" if self.by_lemma else ""
@@ -156,7 +156,7 @@ class LabelSet:
 
 
 def label_sets(context: ModelContext) -> dict[str, LabelSet]:
-    """What is clustered, by kind of label, as far as the corpus is annotated."""
+    """Items to cluster, by kind of label that the corpus has."""
     found = {}
     for name, find in (("upos", _tags), ("chunks", _chunks)):
         if name in context.corpus.layers:
@@ -167,7 +167,7 @@ def label_sets(context: ModelContext) -> dict[str, LabelSet]:
 
 
 class Item(NamedTuple):
-    """Something to cluster: a label, the rows of its words, and the number of its sentence."""
+    """An item to cluster: label, rows of the words, and number of the sentence."""
 
     label: str
     rows: tuple[int, ...]
@@ -175,7 +175,7 @@ class Item(NamedTuple):
 
 
 Find = Callable[[Sentence], Iterator[tuple[str, tuple[int, ...]]]]
-"""Finds labels in a sentence, with the words that have them."""
+"""A function that yields the labels of a sentence with their words."""
 
 
 def _tags(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -210,7 +210,7 @@ def _of_test(context: ModelContext, layer: str, find: Find) -> LabelSet:
     left_out = sum(len(s) for s in context.corpus.splits["test"] if not s.layer(layer))
     missing = ""
     if group.n_classes < 2:
-        missing = "there are no two classes in test"
+        missing = "test has fewer than two classes"
     elif len(group.labels) < PER_CLASS * group.n_classes:
         missing = f"fewer than {PER_CLASS} items per class in test"
     return LabelSet(() if missing else (group,), len(items), left_out, missing=missing)
@@ -219,8 +219,7 @@ def _of_test(context: ModelContext, layer: str, find: Find) -> LabelSet:
 def _senses(context: ModelContext) -> LabelSet:
     """Occurrences of predicates in all splits, lemma by lemma.
 
-    Nothing is trained, so that no split has to be kept apart, and few lemmas of a test split have
-    several senses.
+    All splits are used: nothing is trained, and few lemmas of a test split have several senses.
     """
     by_lemma: dict[str, list[Item]] = defaultdict(list)
     for split in context.corpus.splits:
@@ -245,7 +244,7 @@ def _senses(context: ModelContext) -> LabelSet:
 
 
 def _group(items: Sequence[Item], seed: int) -> LabelledGroup:
-    """At most `MOST` of the items, in random order; the same for every layer and model."""
+    """Up to `MOST` items in random order, the same for every layer and model."""
     number: dict[str, int] = {}
     drawn = np.random.default_rng(seed).permutation(len(items))[:MOST]
     some = [items[place] for place in drawn]

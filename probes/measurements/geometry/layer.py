@@ -30,19 +30,19 @@ from probes.statistics.partition import Partition
 from probes.statistics.sums import Rows, centred, cross_gram, ratio
 
 DOMINANT = 3
-"""Dimensions that are named."""
+"""Number of dimensions to list."""
 
 
 @dataclass(frozen=True)
 class Averaged:
-    """What the measures of contextuality of one layer are means of.
+    """Contextuality of each sentence and word type at one layer, before averaging.
 
     Attributes:
-        intra_sentence: similarity of each sentence, raw and of random words; NaN for those without
-            two words. Shape (sentences, 2).
-        self_similarity: of each frequent type. Shape (types,).
-        explainable: maximum explainable variance of each, raw and of random words. Shape
-            (types, 2).
+        intra_sentence: similarity of each sentence, raw and of random words; NaN for sentences
+            with fewer than two words. Shape (sentences, 2).
+        self_similarity: self-similarity of each frequent type. Shape (types,).
+        explainable: maximum explainable variance of each frequent type, raw and of random words.
+            Shape (types, 2).
     """
 
     intra_sentence: Floats
@@ -55,7 +55,7 @@ def averaged(rows: Rows, words: Words, seed: int) -> Averaged:
 
     Args:
         rows: vectors of the test words. Shape (n, H).
-        seed: of random words; every layer has the same.
+        seed: seed of random words, the same for every layer.
     """
     rng = np.random.default_rng(seed)
     unit = unit_vectors(rows)
@@ -89,10 +89,10 @@ def measured(
 
     Args:
         rows: vectors of the test words. Shape (n, H).
-        of: what is averaged over sentences and types.
-        labels: what is clustered, by kind.
-        read: gives any rows of the layer, for clusters.
-        seed: of k-means.
+        of: contextuality of sentences and types.
+        labels: items to cluster, by kind.
+        read: returns rows of the layer.
+        seed: seed of k-means.
     """
     unit, length = unit_vectors(rows), norms(rows)
     documents = words.partition.n, words.partition.clusters
@@ -132,18 +132,18 @@ def measured(
 
 
 def drawn_like(own: Ints, n: int, rng: np.random.Generator) -> Ints:
-    """As many different words as a type has occurrences, of whatever type. Shape (occurrences,)."""
+    """Draw different words of any type, as many as a type has occurrences. (occurrences,)."""
     return rng.choice(n, len(own), replace=False)
 
 
 def _similarity(values: Floats, cluster: Ints, n_clusters: int, what: str) -> list[Estimate]:
-    """The means of raw and baseline values (n, 2), and of their differences."""
+    """Means of raw and baseline values (n, 2), and of their differences."""
     three = np.column_stack([values, values[:, 0] - values[:, 1]])
     return means(three, cluster, n_clusters, what)
 
 
 def _of_types(values: Floats, expected: Estimate) -> list[Estimate]:
-    """The mean self-similarity of types, raw and minus the anisotropy, which is held fixed."""
+    """Mean self-similarity of types, raw and minus anisotropy, which is held fixed."""
     places = np.arange(len(values))
     if expected.value is None:
         return [expected] * 3
@@ -153,7 +153,7 @@ def _of_types(values: Floats, expected: Estimate) -> list[Estimate]:
 
 
 def _dominant(unit: Rows, expected: Estimate, layer: int) -> Iterator[Row]:
-    """The dimensions that contribute most, with their shares where the whole is above 0."""
+    """The dimensions that contribute most, with their shares if the sum is above 0."""
     if expected.value is None:
         return
     parts = contributions(unit)
@@ -166,7 +166,7 @@ def _dominant(unit: Rows, expected: Estimate, layer: int) -> Iterator[Row]:
 
 
 def _standardised(rows: Rows) -> float | None:
-    """The expected cosine of two random words after each dimension is standardised.
+    """Expected cosine of two random words after each dimension is standardised.
 
     Dimensions without variance become 0. None for fewer than two words.
     """
@@ -179,11 +179,11 @@ def _standardised(rows: Rows) -> float | None:
 
 
 def explainable_variance(rows: Rows) -> float:
-    """The maximum explainable variance σ₁² / Σσ² (Ethayarajh 2019, definition 3), about the mean.
+    """Maximum explainable variance σ₁² / Σσ² (Ethayarajh 2019, definition 3), about the mean.
 
-    The share of the variance that one direction explains. Of vectors that are not centred, as in
-    the paper's formula, the first direction is about that of their mean, and its share at least
-    about their mean cosine: it would repeat self-similarity. 1 if all vectors are the same.
+    The share of the variance that one direction explains; 1 if all vectors are equal. The paper's
+    formula does not centre vectors. The first direction is then close to their mean, and the
+    measure would repeat self-similarity.
 
     Args:
         rows: shape (n, H).
@@ -200,8 +200,8 @@ def explainable_variance(rows: Rows) -> float:
 def participation_ratio(rows: Rows) -> float | None:
     """(Σλ)² / Σλ² of the covariance's eigenvalues λ: d if d of them are equal and others 0.
 
-    The number of dimensions that vectors vary in, large ones counting most (Gao et al. 2017). No
-    eigenvalue is needed: the sums are tr C and ‖C‖²_F. None if the vectors do not vary.
+    The effective number of dimensions in which vectors vary (Gao et al. 2017). The sums are tr C
+    and ‖C‖²_F, so no eigenvalues are computed. None if the vectors do not vary.
     """
     gram = cross_gram(x := centred(rows), x)
     total, squares = float(np.trace(gram)), float((gram**2).sum())
@@ -209,21 +209,19 @@ def participation_ratio(rows: Rows) -> float | None:
 
 
 STARTS = 5
-"""Runs of k-means, over which agreement is averaged: it finds a local optimum, and from another
-start another one, which can agree much better or worse."""
+"""Number of k-means runs to average agreement over. Local optima from different starts can agree
+much better or worse."""
 
 
 def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) -> list[Estimate]:
-    """Cluster the items of each group into as many clusters as it has labels, and compare.
-
-    This is k-means, as in Jawahar et al. (2019).
+    """Compare labels with k-means clusters, as many as labels (Jawahar et al. 2019).
 
     Args:
-        partition: of the sentences of the test split.
+        partition: partition of the sentences of test.
 
     Returns:
-        NMI and AMI: their means over lemmas where labels are senses, with an interval over lemmas;
-        otherwise of all items, with an interval over documents (or sentences) and starts.
+        NMI and AMI. For senses, means and intervals over lemmas; otherwise values for all items,
+        with intervals over documents (or sentences) and starts.
     """
     found = [kmeans(group.vectors(read), group.n_classes, seed) for group in labels.groups]
     if labels.by_lemma:
@@ -237,10 +235,9 @@ def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) ->
 
 
 def kmeans(vectors: Rows, n_clusters: int, seed: int) -> Ints:
-    """The cluster of each vector, from several starts. Shape (starts, n).
+    """Cluster of each vector, from several starts. Shape (starts, n).
 
-    Fewer clusters are found where fewer vectors are different, as those of a word may all be the
-    same at layer 0.
+    There are fewer clusters if fewer vectors differ, such as those of one word at layer 0.
     """
 
     def run(start: int) -> Ints:
@@ -259,7 +256,7 @@ def agreement(labels: Ints, clusters: Ints) -> Floats:
         labels, clusters: numbered from 0. Shape (n,).
 
     Returns:
-        both. Shape (2,).
+        NMI and AMI. Shape (2,).
     """
     table = np.zeros((labels.max() + 1, clusters.max() + 1))
     np.add.at(table, (labels, clusters), 1)
@@ -272,9 +269,9 @@ def _over_documents(
 ) -> list[Estimate]:
     """Agreement of one group, with intervals over documents and starts.
 
-    In a resample, clusters and what chance explains stay as they are. Mutual information is greater
-    in resamples than in the sample, as it is greater in samples than in the population; that bias
-    is subtracted (Efron & Tibshirani 1993, section 10.6).
+    Resamples keep the clusters and the correction for chance. Mutual information is greater in
+    resamples than in the sample, as in samples than in the population; this bias is subtracted
+    (Efron & Tibshirani 1993, section 10.6).
     """
     values = np.mean([agreement(group.labels, each) for each in clusters], axis=0)
     drawn = weights(partition.n)
@@ -293,11 +290,11 @@ def _over_documents(
 
 
 def agreement_in_resamples(labels: Ints, clusters: Ints, document: Ints, drawn: Floats) -> Floats:
-    """`agreement` in each resample, chance as in the sample. Shape (resamples, 2).
+    """`agreement` in each resample, with the sample's correction for chance. (resamples, 2).
 
     Args:
-        document: the cluster of sentences that each item is from. Shape (n,).
-        drawn: how often each is drawn. Shape (resamples, documents).
+        document: cluster of sentences of each item. Shape (n,).
+        drawn: number of copies of each cluster. Shape (resamples, documents).
     """
     counts = np.zeros((drawn.shape[1], labels.max() + 1, clusters.max() + 1))
     np.add.at(counts, (document, labels, clusters), 1)
@@ -305,12 +302,12 @@ def agreement_in_resamples(labels: Ints, clusters: Ints, document: Ints, drawn: 
 
 
 def _by_chance(table: Floats) -> float:
-    """The mutual information expected of random clusters of the same sizes, in nats."""
+    """Expected mutual information of random clusters of the same sizes, in nats."""
     return float(expected_mutual_information(table, int(table.sum())))
 
 
 def _scores(tables: Floats, by_chance: float) -> Floats:
-    """Normalised and adjusted information of contingency tables (…, labels, clusters)."""
+    """NMI and AMI of contingency tables (…, labels, clusters)."""
     joint = tables / tables.sum((1, 2), keepdims=True)
     entropies = _entropy(joint.sum(1)) + _entropy(joint.sum(2))
     information, mean = entropies - _entropy(joint.reshape(len(joint), -1)), entropies / 2

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def model_similarity(context: PairContext) -> Found:
     """Linear CKA of the layers of two models; made along with geometry.
 
-    Every layer of a model with every layer of the first model of the run, two of them in memory at
-    a time: the test split's words, whose vectors may have different sizes in the two models.
+    Every layer is compared with every layer of the run's first model, on the words of test. Vectors
+    may differ in size. Two layers are in memory at a time.
     """
     base = context.base
     with context.bar(len(context.layers) * len(base.layers)) as bar:

@@ -1,4 +1,4 @@
-"""Parallel sentences: how near translations are, of all sentences (Libovický et al. 2020)."""
+"""Parallel sentences: is the translation the nearest of all sentences (Libovický et al. 2020)?"""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
 def _there(path: Path) -> Path:
     if not path.is_file():
-        raise ValueError("there is no such file; give a CoNLL-U file")
+        raise ValueError("no such file; give a CoNLL-U file")
     return path
 
 
 class ParallelOptions(Frozen):
-    """What has to be given."""
+    """Options of `parallel`."""
 
     file: Annotated[Path, AfterValidator(_there), PlainSerializer(sha256)] = Field(
-        description="CoNLL-U file of the translations, whose sent_id are those of the corpus"
+        description="CoNLL-U file of translations with the sent_id of the corpus"
     )
-    """Known to records by what is in it, not by where it is."""
+    """Records identify the file by its content, not by its path."""
 
 
 @measurement(
@@ -57,10 +57,10 @@ class ParallelOptions(Frozen):
         Pivot(
             metrics=("retrieval_accuracy",),
             columns=("among", "vectors"),
-            note="A vector is the mean of a sentence's words. A translation is found, among the "
-            "sentences that the head names, if its cosine is the highest; by chance, one in as "
-            "many as there are pairs. Centred: minus the mean of its language. ± half a 95 % "
-            "interval over documents, or sentences; candidates stay the same.",
+            note="Each sentence is the mean of its words. A translation is retrieved if its cosine "
+            "is the highest among the sentences named in the column; chance is 1 / pairs. Centred: "
+            "minus the mean of the language. ± half a 95 % interval over documents or sentences; "
+            "candidates stay the same.",
         ),
         Pivot(metrics=("cka_of_languages", "centroid_cosine")),
         Lines(
@@ -75,26 +75,25 @@ class ParallelOptions(Frozen):
 def parallel(context: ModelContext) -> Found:
     """Retrieval of translations among parallel sentences, and their CKA.
 
-    The sentences of all splits are compared with those of the same sent_id in the file.
+    Sentences of all splits are compared with the sentences of the file that have the same sent_id.
 
-    Rows of each layer: the share of sentences whose translation is the nearest, in each
-    direction, also of vectors that are centred by language; linear CKA of the two sets of
-    sentences (Kornblith et al. 2019), which does not depend on centring; and the cosine of
-    their means.
+    Rows of each layer: share of sentences whose translation is the nearest, in each direction, raw
+    and centred by language; linear CKA of the two sets of sentences (Kornblith et al. 2019), which
+    does not depend on centring; and cosine of their means.
 
     Raises:
         UserError: fewer than two sentences have translations.
-        NotServedError: the vectors were given.
+        NotServedError: the run uses given vectors.
     """
     if not context.model.window:
-        raise NotServedError("given vectors are of the sentences as they are")
+        raise NotServedError("given vectors cannot be computed for translations")
     path = cast("ParallelOptions", context.options).file
     theirs = {s.id: s for s in read_conllu(path, language_of(path))}
     ours = [s for s in context.corpus if s.id in theirs]
     if len(ours) < 2:
         raise UserError(
-            f"--parallel-file {path}: {len(ours)} of its sentences have the sent_id of one of "
-            f"{context.corpus.name}; give a file of translations, such as of PUD."
+            f"--parallel-file {path}: {len(ours)} sentences have a sent_id of "
+            f"{context.corpus.name}. Give a file with translations of this corpus."
         )
     names = context.corpus.name, path.stem
     own = _means_of_own(context, theirs.keys())
@@ -118,7 +117,7 @@ def parallel(context: ModelContext) -> Found:
 
 
 def _means_of_own(context: ModelContext, ids: Collection[str]) -> Rows:
-    """The mean of the words of the sentences that have translations. Shape (L, sentences, H)."""
+    """Mean vectors of the corpus's sentences with translations. Shape (L, sentences, H)."""
     found = []
     for layer in context.layers:
         parts = []
@@ -133,7 +132,7 @@ def _means_of_own(context: ModelContext, ids: Collection[str]) -> Rows:
 
 
 def _means(context: ModelContext, sentences: list[Sentence]) -> Rows:
-    """The same of other sentences, which are read for it."""
+    """Mean vectors of other sentences, which the model reads. Shape (L, sentences, H)."""
     from probes.extraction.collectors import WordVectors
 
     texts = [plain_text(sentence) for sentence in sentences]
@@ -173,7 +172,7 @@ def _compared(
 
 
 def nearest(queries: Rows, candidates: Rows) -> Ints:
-    """The candidate with the highest cosine to each query, of several the first. Shape (n,).
+    """The candidate with the highest cosine to each query; the first of equals. Shape (n,).
 
     Args:
         queries, candidates: unit vectors.

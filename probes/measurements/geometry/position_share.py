@@ -1,4 +1,4 @@
-"""The share of the variance of vectors that a word's place in its sentence explains."""
+"""Share of the variance of vectors explained by a word's place in the sentence."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from probes.common.arrays import Ints
 from probes.statistics.sums import Rows, group_sums
 
 PLACES = 200
-"""Places that are told apart: words from the last of them on share it. Work grows with the cube of
-their number, and places that occur in few sentences say nothing."""
+"""Number of distinct places; later words share the last. Work grows with the cube of the number,
+and places in few sentences say nothing."""
 
 
 def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:
-    """Share of the variance within types that differences of places explain, adjusted for chance.
+    """Share of the variance within types explained by places, adjusted for chance.
 
-    Vectors and indicators of places are centred within types; the share is the adjusted R² of the
-    regression of the former on the latter, summed over dimensions. Where all words are of one
-    type, that is one-way analysis of variance with ε² (Kelley 1935) as effect size. If places make
-    no difference, it is about 0, on either side.
+    Vectors and indicators of places are centred within types. The share is the adjusted R² of the
+    regression of vectors on indicators, summed over dimensions. With one type, this is one-way
+    analysis of variance with effect size ε² (Kelley 1935). If places make no difference, the share
+    is close to 0 and may be negative.
 
     Args:
-        position, types: of each word, both numbered from 0. Shape (n,). Places above `PLACES` − 1
-            count as that one.
+        position, types: place and type of each word, numbered from 0. Shape (n,). Places above
+            `PLACES` − 1 count as that one.
 
     Returns:
-        None if words, or their places, do not vary within types, or too few words are left.
+        None if words or places do not vary within types, or there are too few words.
     """
     position = np.minimum(position, PLACES - 1)
     n_types, n_places = int(types.max(initial=-1)) + 1, int(position.max(initial=-1)) + 1
@@ -36,7 +36,7 @@ def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:
     means = sums / np.maximum(sizes, 1)
     squares = float(np.einsum("ij,ij->", rows, rows, dtype=np.float64))
     total = squares - float((means * sums).sum())
-    # Products of the centred indicators with each other, and with the centred vectors.
+    # Products of centred indicators with each other and with centred vectors.
     gram = np.diag(counts.sum(0)) - counts.T @ (counts / np.maximum(sizes, 1))
     products = group_sums(rows, position, n_places) - counts.T @ means
     values, directions = np.linalg.eigh(gram)
@@ -50,4 +50,4 @@ def position_share(rows: Rows, position: Ints, types: Ints) -> float | None:
 
 
 _ROUNDING = 1e-10
-"""What is smaller, relative to what it is a difference of, is taken for 0."""
+"""Differences smaller than this, relative to their terms, count as 0."""

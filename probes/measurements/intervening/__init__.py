@@ -1,1 +1,1 @@
-"""What a model uses: passes in which something is disabled, or erased."""
+"""Interventions: forward passes in which heads or blocks are disabled, or labels erased."""

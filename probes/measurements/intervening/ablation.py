@@ -1,10 +1,8 @@
-"""Ablation: what a model loses if one of its heads, or of its blocks, is disabled.
+"""Ablation: the cost of disabling one head, all heads of a layer, or one block.
 
-Each head in turn is disabled as by Kovaleva et al. (2019, section 4.6): its attention becomes
-uniform. So do all heads of a layer; and each block is skipped. The probes whose scores are reported
-stay as they are, and are applied to the vectors of all layers from there on.
-
-Beside it, the importance of heads by gradients, and what pruning them costs in that order.
+A head is disabled by making its attention uniform (Kovaleva et al. 2019, section 4.6); a block is
+skipped. The reported probes are applied as they are to the vectors of all layers from there on. The
+importance of heads by gradients and the cost of pruning are measured as well.
 """
 
 from __future__ import annotations
@@ -59,22 +57,20 @@ if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
 
 HEAD, ATTENTION, BLOCK = "head", "attention", "block"
-"""What is disabled: one head, all heads of a layer, or the whole block, which is skipped."""
+"""Values of ``disabled``: one head, all heads of a layer, or a whole block."""
 
 
 class AblationOptions(Frozen):
-    """What can be set."""
+    """Options of `ablation`."""
 
     sentences: PositiveInt = Field(
-        default=300, description="test sentences, drawn at random, that are read for every head"
+        default=300, description="random test sentences to read for every head"
     )
     how: Literal["uniform", "zero", "mean"] = Field(
         default="uniform",
-        description="attention of a disabled head; or zero: its output is 0; or mean: over dev",
+        description="attention of a disabled head; or its output: zero, or mean (over dev)",
     )
-    steps: NonNegativeInt = Field(
-        default=10, description="steps in which heads are pruned; 0: no pruning"
-    )
+    steps: NonNegativeInt = Field(default=10, description="number of pruning steps; 0: no pruning")
 
 
 def variants_of(
@@ -83,7 +79,7 @@ def variants_of(
     """Two untouched passes, the second with our own attention; then every head, layer and block.
 
     Args:
-        means: what heads become with ``how="mean"``. Shape (layers, heads, size of a head).
+        means: outputs of disabled heads for ``how="mean"``. Shape (layers, heads, head size).
     """
     from probes.extraction.interventions import (
         DisableAttention,
@@ -93,7 +89,7 @@ def variants_of(
     )
 
     found = [Variant(), Variant((OwnAttention(),))]
-    base = int(how == "uniform")  # which lets our own function compute attention
+    base = int(how == "uniform")  # "uniform" needs our own attention function
     for layer in range(1, n_layers + 1):
         own = None if means is None else means[layer - 1]
         for head in range(1, n_heads + 1):
@@ -131,7 +127,7 @@ def _tables(record: Record) -> Sequence[Table]:
             (DROP,),
             columns=("predicts",),
             where={"disabled": ATTENTION, "at": PlacesOf("cka")},
-            note="In units of the task's metric, from 0 to 1. Probes are not fitted again.",
+            note="Drop of the task's metric, as a share of 1. Probes are not fitted again.",
         ),
         Pivot(
             "a block skipped: drop at the last layer",
@@ -158,7 +154,7 @@ def _tables(record: Record) -> Sequence[Table]:
             (AGREEMENT,),
             columns=("predicts", "heads"),
             places={LOSS: "own loss"},
-            note="Spearman's correlation over all heads; zeroing is what gradients approximate.",
+            note="Spearman's correlation over all heads. Gradients approximate zeroing a head.",
         ),
         Cells("importance", IMPORTANCE, across="head", apart="predicts", where={"split": "dev"}),
         Pivot(
@@ -167,7 +163,7 @@ def _tables(record: Record) -> Sequence[Table]:
             rows="pruned",
             columns=("predicts", "by"),
             where={"disabled": HEADS},
-            note="At random: ± half the range of five orders. Other orders are those of dev.",
+            note="Random: ± half the range of five orders. The other orders were found on dev.",
         ),
         Pivot(
             "heads pruned, %: the model's own answers",
@@ -191,31 +187,31 @@ def _tables(record: Record) -> Sequence[Table]:
 def ablation(context: ModelContext) -> Found:
     """Cost of disabling each head and block for probes, vectors and the model's answers.
 
-    Rows have the layer (and ``head``) that is disabled, and ``disabled`` says what: a ``head``, all
-    ``attention`` of the layer, or the ``block``. ``ablation_drop`` is what the probe of layer
-    ``at`` loses of the headline score of a task (``predicts``), on the same examples, with its
-    interval; at the last layer with p, corrected over all heads (or layers) of the task. ``cosine``
-    is the mean similarity of words' vectors with the untouched ones, ``cka`` that of the last
-    layer. With a language-model head: ``loss_increase``, in nats per piece of words that have
-    a letter; ``cloze_drop``, of the accuracy of cloze agreement on all verbs of test;
-    ``smallest_drop``, that would be found four times in five; and ``log_odds_drop``, of the log
-    odds of the right form against the wrong one, in nats. Heads are also read on dev
-    (``split``), where those are chosen that cost most and least.
+    Rows have the disabled layer (and ``head``); ``disabled`` is a ``head``, all ``attention`` of
+    the layer, or the ``block``. ``ablation_drop`` is the loss of headline score of the probe of
+    layer ``at`` on a task (``predicts``), on the same examples, with an interval; at the last layer
+    also p, corrected over all heads (or layers) of the task. ``cosine`` is the mean similarity of
+    words' vectors to the untouched ones, ``cka`` the similarity of the last layer. With a
+    language-model head: ``loss_increase``, in nats per piece of words with a letter;
+    ``cloze_drop``, in accuracy of cloze agreement on all verbs of test; ``smallest_drop``, the
+    drop that would be detected four times in five; ``log_odds_drop``, in the log odds of right
+    against wrong form, in nats. Heads are also read on dev (``split``), to find the most and the
+    least costly ones.
 
-    ``importance`` of a head (split dev) is for the loss of the last layer's probe, or the model's
-    own (``predicts`` is then ``loss_increase``); ``rank_correlation`` is that with what disabling
-    ``heads`` costs. Where ``disabled`` is ``heads``, the share ``pruned`` (in per cent) is zeroed,
-    those first that are least by ``importance``, divided by the l2 norm of their layer, or by
-    ``ablation``, which was measured on dev; at ``random``, the interval is the range of five
-    orders.
+    ``importance`` of a head (split dev) concerns the loss of the last layer's probe, or the model's
+    own loss (``predicts`` is then ``loss_increase``); ``rank_correlation`` is the correlation of
+    importance with the cost of disabling each of ``heads``. Rows with ``disabled`` = ``heads``
+    zero the share ``pruned`` (in per cent), lowest first ``by`` ``importance`` (divided by the l2
+    norm of the layer), by ``ablation`` on dev, or at ``random``, where the interval is the range of
+    five orders.
 
     Raises:
-        NotServedError: no task was scored whose probes can be applied again.
+        NotServedError: no scored task has probes that can be applied again.
     """
     sites, options = context.sites(), context.options
     means = _mean_outputs(context) if options.how == "mean" else None
     variants = variants_of(context.model.n_layers, sites.n_heads, options.how, means)
-    heads = [its for its in variants if its.is_base or its.axes["disabled"] == HEAD]
+    heads = [x for x in variants if x.is_base or x.axes["disabled"] == HEAD]
     rows: list[Row] = []
     left_out: list[str] = []
     for split, some in (("dev", heads), ("test", variants)):
@@ -240,7 +236,7 @@ def ablation(context: ModelContext) -> Found:
 
 
 def _mean_outputs(context: ModelContext) -> Floats:
-    """The mean output of each head over words of dev. Shape (blocks, heads, size of a head)."""
+    """Mean output of each head over words of dev. Shape (blocks, heads, head size)."""
     from probes.extraction.head_collectors import FOUND, HeadOutputs
     from probes.extraction.views import plain_text, view_over
 
@@ -254,23 +250,23 @@ def _mean_outputs(context: ModelContext) -> Floats:
 def _read(
     context: ModelContext, samples: Sequence[ProbedSample], variants: Sequence[Variant], name: str
 ) -> Iterator[Row]:
-    """Let probes predict in every pass; of plain texts, also compare the vectors themselves."""
+    """Let probes predict in every pass; for plain texts, also compare vectors."""
     bases: dict[int, Mapping[int, Any]] = {}
     for number, _, first, vectors in read_samples(context, samples, variants, name):
-        its = variants[number]
+        changed = variants[number]
         for each in samples:
             each.take(number, vectors, first)
-        if its.is_base:
+        if changed.is_base:
             bases[number] = vectors
             continue
         if name != "plain" or samples[0].name_of_split != "test":
             continue
-        ((base, _),) = its.against
-        yield from vectors_compared(its, vectors, bases[base])
+        ((base, _),) = changed.against
+        yield from vectors_compared(changed, vectors, bases[base])
 
 
 def extreme_heads(record: Record) -> Table:
-    """By task, the heads whose disabling costs most and least on dev, and their cost on test."""
+    """The heads that cost most and least on dev when disabled, by task, with their cost on test."""
     on_dev: dict[Place, list[Row]] = {}
     on_test: dict[tuple[Any, ...], Row] = {}
     for row in record.rows:
@@ -281,8 +277,8 @@ def extreme_heads(record: Record) -> Table:
     lines = []
     for task, rows in on_dev.items():
         ordered = sorted(rows, key=lambda row: -(row.value or 0.0))
-        for what, its in (("costs most", ordered[0]), ("costs least", ordered[-1])):
-            if (place := (its.layer, *sorted(its.axes.items()))) not in on_test:
+        for what, dev in (("costs most", ordered[0]), ("costs least", ordered[-1])):
+            if (place := (dev.layer, *sorted(dev.axes.items()))) not in on_test:
                 continue
             row = on_test[place]
             pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
@@ -297,9 +293,9 @@ def extreme_heads(record: Record) -> Table:
                 )
             )
     note = (
-        "Layer-head whose disabling changes the score at the last layer most on dev, and by how "
-        "much on test; below 0, the score rises. p: corrected over all heads; none where fewer "
-        f"than {FEWEST} documents, or sentences, change."
+        "Heads (layer-head) that change the score at the last layer most on dev when disabled, "
+        "with the drop on test; below 0, the score rises. p: corrected over all heads; none if "
+        f"fewer than {FEWEST} documents or sentences change."
     )
     return Table(
         f"{subject_title(record)} · ablation · heads",

@@ -1,7 +1,7 @@
-"""Erasers: affine maps after which no linear probe finds some labels, and their controls.
+"""Erasers: affine maps after which no linear probe can decode some labels, and controls for them.
 
-An eraser is x ↦ x − (x − mean) · left · right. All are computed from second moments of vectors and
-labels, which are summed over training examples.
+An eraser is x ↦ x − (x − mean) · left · right, computed from second moments of the vectors and
+labels of training examples.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 from probes.common.arrays import Floats
 
 _NEGLIGIBLE = 1e-10
-"""A correlation with labels, or share of a variance, that rounding may leave of none."""
+"""Correlations with labels, or shares of a variance, up to this size may be due to rounding."""
 
 _INLP_LEFT = 0.01
-"""INLP stops where a linear map explains no more than this share of what it did at first."""
+"""INLP stops when a linear map explains at most this share of what it explained at first."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Of vectors x and labels z, over n examples of S spans each.
+    """Second moments of vectors x and labels z, over examples with S spans each.
 
     Attributes:
-        mean: of all vectors. Shape (H,).
-        xx: their covariance. Shape (H, H).
+        mean: mean of all vectors. Shape (H,).
+        xx: covariance of vectors. Shape (H, H).
         xz: covariance of each span's vectors with labels. Shape (S, H, K).
-        spread: of labels, the root of their summed variance.
-        n: how many vectors there are.
+        spread: root of the summed variance of labels.
+        n: number of vectors.
     """
 
     mean: Floats
@@ -41,11 +41,11 @@ class Moments:
 
     @classmethod
     def of(cls, blocks: Iterable[tuple[Floats, Floats]]) -> Moments:
-        """Summed in float64.
+        """Sum moments in float64.
 
         Args:
-            blocks: vectors (n, S, H) and labels (n, K) of some examples at a time: classes as
-                columns of 0 and 1, label sets likewise, or a number.
+            blocks: vectors (n, S, H) and labels (n, K) of some examples at a time; classes and
+                label sets are columns of 0 and 1, numbers one column.
         """
         n, pivot = 0, None
         for x, z in blocks:
@@ -71,15 +71,15 @@ class Moments:
         return cls(mean + pivot, xx, xz, float(spread), n * len(mean_x))
 
     def with_labels(self, columns: slice) -> Moments:
-        """Those of some columns of labels."""
+        """Select some columns of labels."""
         return replace(self, xz=self.xz[:, :, columns])
 
     @property
     def shrunk(self) -> Floats:
-        """`xx`, drawn towards its mean variance as far as n is small (Bodnar et al. 2014).
+        """`xx`, shrunk towards its mean variance, more so if n is small (Bodnar et al. 2014).
 
-        Without it, what is fitted to few vectors divides by variances that are next to none, and
-        throws others out of their range.
+        Otherwise an eraser fitted to few vectors divides by variances close to 0, and moves other
+        vectors out of their range.
         """
         n_features, total = len(self.xx), np.trace(self.xx)
         uneven = np.sum(self.xx**2) - total**2 / n_features
@@ -89,12 +89,12 @@ class Moments:
 
     @property
     def wide(self) -> Floats:
-        """`xz`, that of one span beside that of the next. Shape (H, S × K)."""
+        """`xz` with spans side by side. Shape (H, S × K)."""
         return np.concatenate(list(self.xz), axis=1)
 
 
 class Eraser(NamedTuple):
-    """See the module.
+    """The map x ↦ x − (x − mean) · left · right.
 
     Attributes:
         mean: shape (H,).
@@ -108,28 +108,25 @@ class Eraser(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """How many dimensions are taken away."""
+        """Number of erased dimensions."""
         return len(self.right)
 
     def __call__(self, x: Floats) -> Floats:
-        """What is left of vectors. Shape (n, H)."""
+        """Erase from vectors of shape (n, H)."""
         found: Floats = x - (x - self.mean) @ self.left @ self.right
         return found
 
     def change(self, moments: Moments) -> float:
-        """By how much vectors are changed: the mean square, as a share of their variance.
-
-        Of vectors like those of the moments, whose covariance is `Moments.shrunk`.
-        """
+        """Mean squared change of vectors with covariance `Moments.shrunk`, relative to variance."""
         inner = self.left.T @ moments.shrunk @ self.left
         changed, total = np.trace(self.right.T @ inner @ self.right), np.trace(moments.xx)
         return float(changed / total) if total else 0.0
 
 
 def leace(moments: Moments) -> Eraser:
-    """The least change after which vectors and labels do not covary (Belrose et al. 2023, eq. 1).
+    """Smallest change after which vectors and labels do not covary (Belrose et al. 2023, eq. 1).
 
-    The rank is at most the number of classes less one; with several spans, that of each.
+    The rank is at most the number of classes minus one, per span.
     """
     values, axes = np.linalg.eigh(moments.shrunk)
     kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
@@ -143,10 +140,10 @@ def leace(moments: Moments) -> Eraser:
 def inlp(moments: Moments) -> Eraser:
     """Iterative nullspace projection (Ravfogel et al. 2020) of least-squares classifiers.
 
-    In each round the directions that a linear map from vectors to labels reads are projected away,
-    until such a map explains next to nothing. Unlike theirs it is centred.
+    Each round projects away the directions that a linear map from vectors to labels reads, until
+    such a map explains almost nothing. Unlike in the paper, vectors are centred.
     """
-    free = np.eye(len(moments.mean))  # an orthonormal basis of what is left
+    free = np.eye(len(moments.mean))  # an orthonormal basis of the remaining space
     taken = [free[:, :0]]
     enough = (moments.spread * _NEGLIGIBLE) ** 2
     while free.shape[1]:
@@ -166,13 +163,12 @@ def inlp(moments: Moments) -> Eraser:
 
 
 def random_subspace(moments: Moments, change: float, seed: int = 0) -> Eraser:
-    """Directions at random, as many as it takes to change vectors as much.
+    """Erase random directions, as many as needed for a given change of vectors.
 
-    Features that hardly vary are left alone: probes scale them up, and whatever a direction brings
-    into them.
+    Features that hardly vary are left alone, since probes would scale up any change of them.
 
     Args:
-        change: see `Eraser.change`. The last direction is taken away in part, so that it is met.
+        change: see `Eraser.change`. The last direction is erased in part, to match it exactly.
     """
     variances = np.diag(moments.xx)
     (varying,) = np.nonzero(variances > variances.max() * _NEGLIGIBLE)

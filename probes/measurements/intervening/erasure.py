@@ -1,9 +1,9 @@
-"""Erasure: what a model loses if the labels of a task can no longer be read from a layer.
+"""Erasure: the cost of making a task's labels undecodable at a layer.
 
-At each layer in turn an eraser takes away what a linear probe could read (LEACE, Belrose et al.
-2023), at every piece of every word, and the pass goes on (amnesic probing, Elazar et al. 2021). Two
-others say what any such change costs: one that erases the labels of the control task, and one that
-takes away directions at random. Of each there are several draws.
+At one layer, an eraser removes what a linear probe could read (LEACE, Belrose et al. 2023) from
+every piece of every word, and the pass goes on (amnesic probing, Elazar et al. 2021). Two controls
+show what any such change costs: erasing labels of the control task, and erasing random directions.
+Each control has several draws.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
 DROP, SCORE = "erasure_drop", "probe_score"
 
 LABELS, CONTROL, RANDOM, NOTHING = "labels", "control task", "random", "nothing"
-"""What is erased; and what a drop is less, ``nothing`` for the whole of it."""
+"""Values of ``eraser``, and of ``less``, the drop subtracted (``nothing``: none)."""
 
 DRAWS = 5
 """Number of draws of control labels, and of random directions."""
 
 _ROWS = 1 << 13
-"""Examples whose moments are summed at a time."""
+"""Number of examples whose moments are summed at a time."""
 
 _FROM_LAST = {"at": PlacesOf("cka"), "probes": "own"}
 
@@ -79,16 +79,16 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
 
 
 class ErasureOptions(Frozen):
-    """What can be set."""
+    """Options of `erasure`."""
 
     sentences: PositiveInt = Field(
-        default=300, description="test sentences, drawn at random, that are read for every layer"
+        default=300, description="random test sentences to read for every layer"
     )
     training: PositiveInt = Field(
-        default=1000, description="training sentences with examples that probes are fitted to again"
+        default=1000, description="training sentences with examples for fitting probes again"
     )
     method: Literal["leace", "inlp"] = Field(
-        default="leace", description="how labels are erased; inlp is iterative nullspace projection"
+        default="leace", description="how to erase labels; inlp is iterative nullspace projection"
     )
 
 
@@ -108,7 +108,7 @@ class ErasureOptions(Frozen):
             where={**_FROM_LAST, "less": (NOTHING, CONTROL)},
             apart="erased",
             places=_LESS,
-            note="Drop of the score, in points: rows are layers from which labels are erased.",
+            note="Drop of the score, in points. Rows: the layer where labels are erased.",
         ),
         Pivot(
             "the model's own answers",
@@ -130,9 +130,9 @@ class ErasureOptions(Frozen):
             "erasure",
             (SCORE, DROP, CLOZE),
             title="Score, and drop if erased",
-            note="Score of the layer's probe; and what is lost above if the labels are erased "
-            "there, less what is lost by erasing those of the control task: by the frozen probe of "
-            "the last layer, and by the model's own agreement.",
+            note="Score of the layer's probe. Drop: loss of the last layer's frozen probe, and of "
+            "the model's own agreement, if labels are erased at this layer, minus the loss from "
+            "erasing labels of the control task.",
             where={
                 "eraser": (LABELS, None),
                 "less": (CONTROL, None),
@@ -149,26 +149,27 @@ class ErasureOptions(Frozen):
             apart="erased",
             where={"eraser": LABELS, "less": NOTHING, "fit": "again", "probes": "own"},
             title="lost to a probe that is fitted again",
-            note="Rows: the layer from which labels are erased; columns: the layer that is probed.",
+            note="Rows: the layer where labels are erased; columns: the probed layer.",
         ),
     ),
 )
 def erasure(context: ModelContext) -> Found:
     """Cost of erasing a task's labels at each layer for probes and the model's answers.
 
-    The task is ``erased``, from the ``layer`` of the row. ``erasure_drop`` is what the probe of
-    layer ``at`` loses on a task (``predicts``; ``probes`` says whether it is the ``own`` task), as
-    it was trained (``fit`` is ``frozen``) or fitted ``again`` to the changed vectors of a sample of
-    train, compared with one fitted to untouched vectors of that sample. ``eraser`` says whether it
-    is the ``labels`` that are erased, those of the ``control task``, or directions at ``random``
-    that change vectors as much; and ``less`` whether the drop by one of these was subtracted. At
-    the last layer with p, corrected over the layers of erasure. What is said of the model's own
-    answers is as in ablation, ``probe_score`` is the score that is reported of the layer,
-    ``erased_rank`` and ``erased_variance`` say how much is taken away. All of a control is the mean
-    over `DRAWS` draws, whose variance is part of intervals and tests.
+    The task ``erased`` is erased at the ``layer`` of the row. ``erasure_drop`` is the loss of the
+    probe of layer ``at`` on a task (``predicts``; ``probes`` is ``own`` if that is the erased
+    task). ``fit`` is ``frozen`` for the reported probe, or ``again`` for one fitted to the changed
+    vectors of a training sample, compared with one fitted to the untouched vectors. ``eraser``
+    names what is erased: ``labels``, labels of the ``control task``, or ``random`` directions that
+    change vectors as much. ``less`` names the control whose drop was subtracted. The last layer has
+    p, corrected over the layers of erasure.
+
+    The model's own answers are those of `ablation`. ``probe_score`` is the reported score of the
+    layer; ``erased_rank`` and ``erased_variance`` give the size of the change. Values of controls
+    are means over `DRAWS` draws, whose variance is part of intervals and tests.
 
     Raises:
-        NotServedError: no task was scored whose probes can be applied again.
+        NotServedError: no scored task has probes that can be applied again.
     """
     options = context.options
     sample = drawn(len(context.corpus.splits["test"]), options.sentences)
@@ -192,7 +193,7 @@ def erasure(context: ModelContext) -> Found:
 
 
 def _variants(task: str, steps: Mapping[int, Mapping[str, Sequence[Step]]]) -> list[Variant]:
-    """The untouched pass; then at each layer what erases labels, and what it is compared with."""
+    """The untouched pass; then at each layer the erasure of labels and the controls."""
     from probes.extraction.interventions import Erase
 
     found = [Variant()]
@@ -209,14 +210,14 @@ def _variants(task: str, steps: Mapping[int, Mapping[str, Sequence[Step]]]) -> l
 
 
 class Step(NamedTuple):
-    """An eraser at a layer, and by how much it changes vectors; see `Eraser.change`."""
+    """An eraser at a layer, and the change of vectors that it makes (`Eraser.change`)."""
 
     eraser: Eraser
     change: float
 
 
 def _targets(examples: Examples) -> list[NDArray[Any]]:
-    """The labels of train, and draws of those of the control task if there is one."""
+    """The labels of train, then draws of the control task's labels if there is one."""
     control = control_labels(examples, "train", range(DRAWS)) if has_types(examples) else ()
     return [examples.targets("train"), *control]
 
@@ -224,7 +225,7 @@ def _targets(examples: Examples) -> list[NDArray[Any]]:
 def _steps(
     task: ProbedSample, layer: int, targets: Sequence[NDArray[Any]], method: str
 ) -> dict[str, list[Step]]:
-    """What erases labels, then the draws of its controls.
+    """Erasers of the labels and of all draws of the controls.
 
     Args:
         targets: see `_targets`.
@@ -243,10 +244,10 @@ def _steps(
 
 
 def _moments(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
-    """Of all training examples at one layer.
+    """Moments of all training examples at one layer.
 
     Args:
-        targets: labels of several kinds, in the form of `Examples.targets`; their columns stand
+        targets: several sets of labels in the form of `Examples.targets`; their columns are put
             side by side.
     """
     import torch
@@ -283,7 +284,7 @@ def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
 
 
 def _sizes(task: ProbedSample, steps: Mapping[int, Mapping[str, Sequence[Step]]]) -> Iterator[Row]:
-    """The score of each layer's probe, and how much is erased."""
+    """The score of each layer's probe, and the size of the erasure."""
     context = task.context
     for layer, of_layer in steps.items():
         if score := context.result.at(context.task.metric, layer):
@@ -297,7 +298,7 @@ def _sizes(task: ProbedSample, steps: Mapping[int, Mapping[str, Sequence[Step]]]
 
 
 def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows, each with the mean of all that differ in nothing but their value."""
+    """Replace rows that differ only in value by one row with their mean."""
     every = defaultdict(list)
     for row in rows:
         every[row.metric, row.layer, *row.axes.items()].append(row)
@@ -315,8 +316,8 @@ def _read(
     """Let frozen probes of all tasks, and new ones of the erased task, predict in every pass.
 
     Args:
-        erased: the name of the task.
-        n_training: sentences of train that probes are fitted to again.
+        erased: name of the erased task.
+        n_training: number of training sentences for new probes.
     """
     again: list[Row] = []
     for name in dict.fromkeys(each.view for each in tasks):
@@ -342,14 +343,14 @@ def _read(
 
 
 class Refitted:
-    """Probes of a task that are fitted again to the vectors of every pass.
+    """Probes of a task, fitted again to the vectors of every pass.
 
     Args:
-        test: whose examples are predicted.
-        n_sentences: how many of train, drawn at random among those that have examples.
+        test: examples to predict.
+        n_sentences: number of random training sentences with examples.
 
     Attributes:
-        train: the examples that are fitted.
+        train: the training examples.
         predicted: see `ProbedSample`.
     """
 
@@ -361,7 +362,7 @@ class Refitted:
 
     @cached_property
     def _dtype(self) -> Any:
-        """Of stored vectors, whose rounding hides what probes must not scale up."""
+        """The stored type; its rounding hides tiny differences that probes would scale up."""
         from probes.training.streamed import Mapped
 
         return Mapped(self._test.context.vectors.layer(self._test.layers[0])).dtype
@@ -377,16 +378,16 @@ class Refitted:
     def _fitted(self, features: Any) -> LayerProbe:
         from probes.training.layer_probe import LayerProbe
 
-        its, kept = self._test.context, self.train.kept
-        labels = its.examples.targets("train")[kept]
-        if its.examples.classes and len(np.unique(labels)) < 2:
+        context, kept = self._test.context, self.train.kept
+        labels = context.examples.targets("train")[kept]
+        if context.examples.classes and len(np.unique(labels)) < 2:
             raise NotServedError(
-                f"{self._test.name}: the training sentences that were drawn have one label; raise "
+                f"{self._test.name}: the training sentences drawn have only one label; raise "
                 "--erasure-training"
             )
-        if its.task.kind == "multi-label":
-            labels = as_columns(its.examples, labels)
-        weight = "balanced" if its.task.metric == "balanced_accuracy" else None
-        about = its.spec.family, its.task.kind
-        probe = LayerProbe(*about, device=str(its.device), class_weight=weight)
+        if context.task.kind == "multi-label":
+            labels = as_columns(context.examples, labels)
+        weight = "balanced" if context.task.metric == "balanced_accuracy" else None
+        about = context.spec.family, context.task.kind
+        probe = LayerProbe(*about, device=str(context.device), class_weight=weight)
         return probe.fit(features, labels, groups=self.train.split.sentence[kept])

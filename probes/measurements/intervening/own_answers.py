@@ -1,4 +1,4 @@
-"""Changed passes, and the model's own answers in them: its loss, and its agreement of verbs."""
+"""Changed passes, and the model's own answers in them: loss and agreement of verbs."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 class Variant(NamedTuple):
-    """A pass of a model, of which there are several, numbered from 0.
+    """One of several passes of a model, which are numbered from 0.
 
     Attributes:
-        interventions: what is changed; nothing in an untouched pass.
-        layer: the lowest layer that is changed; 0 of an untouched pass.
-        axes: says what is changed, in rows.
-        against: the numbers of the passes that it is compared with, and the axes by which rows say
-            so; none of an untouched pass. The number of a first draw stands for all.
-        first_draw: the number of the first draw of the same change; None if it is the only one.
+        interventions: changes of the pass; empty if it is untouched.
+        layer: lowest changed layer; 0 if untouched.
+        axes: description of the change in rows.
+        against: passes to compare with, as number and axes of the comparison; empty if untouched.
+            The number of a first draw stands for all draws.
+        first_draw: number of the first draw of the same change; None if there is only one.
     """
 
     interventions: tuple[Intervention, ...] = ()
@@ -49,16 +49,16 @@ class Variant(NamedTuple):
 
     @property
     def is_base(self) -> bool:
-        """Whether it is only there to be compared with."""
+        """Whether the pass only serves as a reference."""
         return not self.against
 
 
 class Comparison(NamedTuple):
-    """The variants of two changes, the second of which may be none; and what rows say of it.
+    """Two sets of passes to compare: draws of a change, and of another change or untouched.
 
     Attributes:
-        changed, other: the numbers of their draws.
-        share: of the variance between draws, what goes into the difference of the two means.
+        changed, other: numbers of the passes.
+        share: share of the variance between draws that enters the difference of the two means.
     """
 
     changed: tuple[int, ...]
@@ -69,59 +69,59 @@ class Comparison(NamedTuple):
 
     @property
     def family(self) -> tuple[tuple[str, Place], ...]:
-        """Comparisons of one family are tested together: all heads, layers, or shares of heads."""
+        """Axes shared by comparisons that are tested together: all heads, layers, or shares."""
         return tuple(sorted((k, x) for k, x in self.axes.items() if k not in ("head", "pruned")))
 
     def spread(self, scores: Sequence[float] | Mapping[int, float]) -> Spread | None:
-        """How much other draws would change the difference; None where nothing was drawn.
+        """Variation of the difference over other draws; None if nothing was drawn.
 
-        What is compared with draws counts as one draw more: the question is whether it does more
-        than a change drawn at random does, not than the mean of five such changes.
+        A change compared with draws counts as one more draw. The question is if it has more effect
+        than one random change, not than the mean of five.
 
         Args:
-            scores: by number of the variant.
+            scores: scores by number of the pass.
         """
         found = pooled([[scores[i] for i in each] for each in (self.changed, self.other)])
         return found and Spread(found.sd * self.share**0.5, found.df)
 
 
 def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
-    """All that variants are compared with, all draws of a change at once."""
+    """All comparisons of the passes, with all draws of a change in one."""
     draws: dict[int, tuple[int, ...]] = {}
-    for number, its in enumerate(variants):
-        first = number if its.first_draw is None else its.first_draw
+    for number, variant in enumerate(variants):
+        first = number if variant.first_draw is None else variant.first_draw
         draws[first] = (*draws.get(first, ()), number)
     found = []
     for first, changed in draws.items():
-        its = variants[first]
-        for other, axes in its.against:
+        variant = variants[first]
+        for other, axes in variant.against:
             drawn = [changed] + ([] if variants[other].is_base else [draws[other]])
             share = sum(1 / len(each) for each in drawn)
-            every = {**its.axes, **axes}
-            found.append(Comparison(changed, draws[other], its.layer, every, share))
+            every = {**variant.axes, **axes}
+            found.append(Comparison(changed, draws[other], variant.layer, every, share))
     return found
 
 
-NO_HEAD = "The model has no language-model head: its own answers are left out."
+NO_HEAD = "The model's own answers are left out: it has no language-model head."
 
 LOSS, CLOZE, LOG_ODDS = "loss_increase", "cloze_drop", "log_odds_drop"
 
 SMALLEST = "smallest_drop"
 
 _MASKED = 0.15
-"""Share of words that a masked model is asked at once, as in its training."""
+"""Share of words to mask at once for a masked model, as in training."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What the model itself is asked.
+    """Texts and verbs for the model's own answers.
 
     Attributes:
-        texts: sentences as they were written.
-        words: the places of the words of each text whose surprisal is the loss.
-        verbs: the right and the wrong form of verbs.
-        of_text, of_verb: the sentence of each, by its number in the split.
-        split: the name of the split.
+        texts: sentences as written.
+        words: places of the words whose surprisal is the loss, by text.
+        verbs: texts with the right and the wrong form of each verb.
+        of_text, of_verb: number in the split of each text's and each verb's sentence.
+        split: name of the split.
     """
 
     texts: Sequence[Text]
@@ -134,7 +134,7 @@ class Questions:
 
 
 def questions(context: ModelContext, split: str, sample: Ints) -> Questions:
-    """The words of a sample of sentences; and of test all verbs of the split."""
+    """Words of a sample of sentences; for test also all verbs of the split."""
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
     for each in context.tasks if split == "test" else ():
         if each.task.name == TASK:
@@ -158,10 +158,10 @@ def questions(context: ModelContext, split: str, sample: Ints) -> Questions:
 
 
 def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
-    """Written texts, and the words of each whose surprisal is the loss.
+    """Written texts, and the places of the words whose surprisal is the loss.
 
-    Words have a letter: a line of underscores says nothing about language. A causal model is asked
-    all of them; a masked one some that are drawn at random, at least one of each text.
+    Only words with a letter count. A causal model scores all of them, a masked model a random
+    sample with at least one word per text.
     """
     from probes.extraction.views import Text
 
@@ -180,10 +180,10 @@ def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text],
 def own_answers(
     context: ModelContext, variants: Sequence[Variant], asked: Questions
 ) -> Iterator[Row]:
-    """By how much the loss is higher, and agreement worse, in one pass than in another.
+    """Increase of loss, and drop of agreement, from one pass to another.
 
     Raises:
-        NoHeadError: it has no language-model head.
+        NoHeadError: the model has no language-model head.
     """
     from probes.extraction.token_scores import LossOfWords, TokenScores
 
@@ -205,7 +205,7 @@ def own_answers(
             yield Row(name, value, each.layer, *between, asked.split, parts.n, axes=each.axes)
 
     def drops(values: Sequence[Floats]) -> Floats:
-        """Before less after, of draws the mean of all pairs."""
+        """Before minus after; for draws, the mean over all pairs."""
         return np.stack(
             [
                 np.mean([values[j] - values[i] for i in each.changed for j in each.other], axis=0)
@@ -230,7 +230,7 @@ def own_answers(
         yield from rows(LOG_ODDS, [x.log_odds[alike] for x in answers], of_verb, ones)
         for each, values in zip(compared, drops(right), strict=True):
             if len(each.changed) > 1 or len(each.other) > 1:
-                continue  # it says nothing of what draws add
+                continue  # the formula does not include the variance of draws
             churn = float(np.abs(values).mean() - abs(values.mean()))
             value = smallest_drop(churn, len(values))
             yield Row(SMALLEST, value, each.layer, n=len(values), axes=each.axes)
@@ -239,7 +239,7 @@ def own_answers(
 def _scores(
     context: ModelContext, variants: Sequence[Variant], texts: Iterable[Text], collector: Collector
 ) -> Iterator[Scored]:
-    """Findings of a collector in each pass, variants in their order."""
+    """The collector's scores in each pass, in order."""
     from probes.extraction.shards import Shard
     from probes.extraction.token_scores import scored
     from probes.extraction.views import view_over

@@ -1,4 +1,4 @@
-"""A task's examples in a sample of test, and what frozen probes predict of them."""
+"""A task's examples in a sample of test, with the predictions of frozen probes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DROP = "ablation_drop"
 
 
 def drawn(n: int, size: int) -> Ints:
-    """The numbers of some of n sentences, drawn at random, always the same ones; ascending."""
+    """Numbers of up to `size` of n sentences, drawn with a fixed seed; ascending."""
     found: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
     return found
 
@@ -45,14 +45,14 @@ class Sample:
     """A task's examples in some sentences of a split.
 
     Args:
-        context: of the task and its scores.
+        context: the task and its scores.
         split: name of the split.
-        sentences: their numbers in the split, ascending.
+        sentences: numbers of the sentences in the split, ascending.
 
     Attributes:
-        kept: the numbers of the examples. Shape (n,).
-        sentences: the number of the sentence of each. Shape (n,).
-        texts: the text that each is in.
+        kept: numbers of the examples. Shape (n,).
+        sentences: number of each example's sentence. Shape (n,).
+        texts: text of each example.
     """
 
     def __init__(self, context: TaskContext, split: str, sentences: Ints) -> None:
@@ -63,14 +63,14 @@ class Sample:
         self.texts: list[Text] = [self.split.texts[i] for i in self.kept]
 
     def spans(self, first: Mapping[Text, int]) -> Ints:
-        """The first and end row of each example's span, and of any second one. (n, spans, 2).
+        """First and end row of each example's spans. Shape (n, spans, 2).
 
         Args:
-            first: the first row of each text.
+            first: first row of each text.
         """
         kept = np.array([text.keep[0] for text in self.texts], dtype=np.int64)
         starts = np.array([first[text] for text in self.texts], dtype=np.int64)
-        if self.context.examples.view != "plain":  # the one word that is kept
+        if self.context.examples.view != "plain":  # one word per text is kept
             return np.stack([starts, starts + 1], axis=1)[:, None]
         given = [self.split.spans[self.kept]]
         if self.context.examples.n_spans == 2:
@@ -79,17 +79,17 @@ class Sample:
 
 
 class ProbedSample(Sample):
-    """The examples in a sample of test, and what the probes whose scores are reported predict.
+    """The examples in a sample, with the predictions of the reported probes in every pass.
 
     Args:
-        context: of the task and its scores.
+        context: the task and its scores.
         sentences: see `Sample`.
-        n_variants: how many passes there will be.
-        split: another split than test, on which something is to be chosen.
+        n_variants: number of passes.
+        split: "dev" for choosing something, else "test".
 
     Attributes:
-        predicted: of each pass, at the layers that have been taken. Shape (variants, L, n, …).
-        why_not: why the task is left out; empty if it is not.
+        predicted: predictions of each pass, filled by `take`. Shape (variants, L, n, …).
+        why_not: reason for leaving the task out; empty if it is used.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ProbedSample(Sample):
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """Those whose probes predict."""
+        """Layers with a probe."""
         return self.context.layers
 
     @cached_property
@@ -122,7 +122,7 @@ class ProbedSample(Sample):
 
     @cached_property
     def gold(self) -> Any:
-        """The labels of the examples that are kept."""
+        """The labels of the examples."""
         gold = self.context.scorers[self.name_of_split].gold
         return gold.part(np.isin(np.arange(len(gold.labels)), self.kept))
 
@@ -130,9 +130,9 @@ class ProbedSample(Sample):
         """Predict from the vectors of a pass.
 
         Args:
-            number: of the variant.
-            vectors: of words, by layer.
-            first: the first row of each text.
+            number: number of the pass.
+            vectors: vectors of words, by layer.
+            first: first row of each text.
         """
         spans = self.spans(first)
         for place, layer in enumerate(self.context.layers):
@@ -143,14 +143,14 @@ class ProbedSample(Sample):
     def rows(
         self, variants: Sequence[Variant], name: str, predicted: NDArray[Any], **axes: Any
     ) -> Iterator[Row]:
-        """What each variant costs the probes of layers at and above it; p at the last layer.
+        """Cost of each change to the probes at and above it; p at the last layer.
 
-        On dev the cost at the last layer alone, by which something is chosen.
+        Dev, which only serves for choosing, has rows of the last layer alone.
 
         Args:
-            name: of the metric: a score in one pass less that in another.
+            name: metric of the rows, the score in one pass minus the score in another.
             predicted: shape (variants, L, n, …).
-            axes: further ones of all rows.
+            axes: further axes of all rows.
         """
         on_test = self.name_of_split == "test"
         draws = draws_of(self.gold) if on_test else None
@@ -162,14 +162,14 @@ class ProbedSample(Sample):
             p: dict[int, float] = {}
             if on_test and at == self.layers[-1]:
                 p = _tests(compared, both)
-            for number, (each, its) in enumerate(zip(compared, both, strict=True)):
+            for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
                 pair = None
                 if draws is not None:
-                    difference = its.other.resampled[0] - its.changed.resampled[0]
+                    difference = sides.other.resampled[0] - sides.changed.resampled[0]
                     pair = informative(bounds(interval(difference)))
                 yield Row(
                     name,
-                    its.other.scores[0] - its.changed.scores[0],
+                    sides.other.scores[0] - sides.changed.scores[0],
                     each.layer,
                     *ends(pair),
                     split=self.name_of_split,
@@ -181,7 +181,7 @@ class ProbedSample(Sample):
     def _both_sides(
         self, compared: Sequence[Comparison], predicted: NDArray[Any], at: int
     ) -> list[_Sides]:
-        """The scores of a layer's probe that are compared, of draws their mean.
+        """The scores of a layer's probe to compare; means over draws.
 
         Args:
             predicted: shape (variants, n, …).
@@ -217,7 +217,7 @@ class ProbedSample(Sample):
 
 
 class _Sides(NamedTuple):
-    """The two sides of a comparison, with the noise of draws in the first; clusters that differ."""
+    """Scores of both sides (the first has the noise of draws) and number of differing clusters."""
 
     changed: Replicates
     other: Replicates
@@ -225,7 +225,7 @@ class _Sides(NamedTuple):
 
 
 def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
-    """P-values, of a family together; none of a pair that differs in fewer than 20 clusters."""
+    """P-values, corrected by family; none for pairs that differ in fewer than 20 clusters."""
     found: dict[int, float] = {}
     for family in dict.fromkeys(each.family for each in compared):
         own = [
@@ -236,10 +236,7 @@ def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, 
         if own:
             cells = {id(cell): cell for number in own for cell in both[number][:2]}
             places = {key: place for place, key in enumerate(cells)}
-            pairs = [
-                (places[id(its.changed)], places[id(its.other)])
-                for its in map(both.__getitem__, own)
-            ]
+            pairs = [(places[id(both[i].changed)], places[id(both[i].other)]) for i in own]
             tests = p_values_of(list(cells.values()), pairs)
             found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
     return found
@@ -248,29 +245,29 @@ def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, 
 def probed_samples(
     context: ModelContext, sentences: Ints, n_variants: int, split: str = "test"
 ) -> tuple[list[ProbedSample], list[str]]:
-    """All scored tasks whose probes can be applied again; and notes about the others.
+    """All scored tasks whose probes can be applied again, and notes about the others.
 
     Raises:
-        NotServedError: there is none.
+        NotServedError: there is no such task.
     """
     every = [ProbedSample(each, sentences, n_variants, split) for each in context.tasks]
     found = [each for each in every if not each.why_not]
     if not found:
-        raise NotServedError("no task was scored whose probes can be applied to other vectors")
+        raise NotServedError("no scored task has probes that can be applied to other vectors")
     return found, [f"{x.name} is left out: {x.why_not}." for x in every if x.why_not]
 
 
 def read_samples(
     context: ModelContext, samples: Sequence[Sample], variants: Sequence[Variant], name: Any
 ) -> Iterator[tuple[int, View, Mapping[Text, int], Mapping[int, Any]]]:
-    """The vectors of the words of samples in each pass.
+    """Vectors of the words of samples in each pass.
 
     Args:
-        samples: of one view, whose name is `name`.
+        samples: samples of the view called `name`.
 
     Yields:
-        the number of the variant, what was read, the first row of each of its texts, and the
-        vectors of layers at and above what is changed.
+        number of the pass, view, first row of each text, and vectors of layers at and above the
+        change.
     """
     from probes.extraction.collectors import WordVectors
     from probes.extraction.shards import kept_words
@@ -279,36 +276,36 @@ def read_samples(
     view = view_over((text for each in samples for text in each.texts), name)
     kept = kept_words(view.texts)
     first = dict(zip(view.texts, (np.cumsum(kept) - kept).tolist(), strict=True))
-    its = samples[0].context
-    collector = WordVectors(its.layers, cast("Pooling", its.result.pooling), "float32")
+    task = samples[0].context
+    collector = WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
     changes = [variant.interventions for variant in variants]
     for number, arrays in context.read_changed(view, collector, changes):
         changed = variants[number].layer
-        vectors = {layer: arrays[layer_part(layer)] for layer in its.layers if layer >= changed}
+        vectors = {layer: arrays[layer_part(layer)] for layer in task.layers if layer >= changed}
         yield number, view, first, vectors
 
 
 def vectors_compared(
-    its: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any]
+    changed: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any]
 ) -> Iterator[Row]:
-    """The mean cosine of words' vectors, by layer, with those before; of the last layer CKA, too.
+    """Mean cosine of words' vectors with those before, by layer; for the last layer also CKA.
 
     Args:
-        its: the changed pass.
-        vectors, before: by layer, each (words, H).
+        changed: the changed pass.
+        vectors, before: vectors by layer, each (words, H).
     """
     import torch
 
     for layer, found in vectors.items():
-        axes = {**its.axes, "at": layer}
+        axes = {**changed.axes, "at": layer}
         cosines = torch.nn.functional.cosine_similarity(found, before[layer])
-        yield Row("cosine", float(cosines.mean()), its.layer, n=len(found), axes=axes)
+        yield Row("cosine", float(cosines.mean()), changed.layer, n=len(found), axes=axes)
         if layer == max(before):
             cka = linear_cka(found.cpu().numpy(), before[layer].cpu().numpy())
-            yield Row("cka", cka, its.layer, n=len(found), axes=axes)
+            yield Row("cka", cka, changed.layer, n=len(found), axes=axes)
 
 
 def csv_lines_by_task(record: Record) -> Iterator[Mapping[str, Place]]:
-    """All numbers, with the task that is predicted in a column named ``task``."""
+    """All numbers, with the predicted task in a column named ``task``."""
     for line in csv_lines(record):
         yield {"task" if name == "predicts" else name: place for name, place in line.items()}

@@ -1,8 +1,8 @@
-"""Pruning: what zeroing more and more heads costs (Michel et al. 2019; Voita et al. 2019).
+"""Pruning: the cost of zeroing more and more heads (Michel et al. 2019; Voita et al. 2019).
 
-Heads are pruned by their importance: how much a loss depends on each. That is the gradient of the
-loss at a gate on the head's output: absolute value of the sum over a text, expectation over texts
-of dev. It is what a first-order approximation says that zeroing the head costs.
+The importance of a head is the gradient of a loss at a gate on the head's output: the absolute
+value of the sum over a text, averaged over texts of dev. It approximates to first order the cost of
+zeroing the head.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ if TYPE_CHECKING:
 IMPORTANCE, AGREEMENT = "importance", "rank_correlation"
 
 Head = tuple[int, int]
-"""Its block and number, from 1."""
+"""Block and number, from 1."""
 
 OfHeads = Mapping[Head, float]
-"""A number of each head."""
+"""A number for each head."""
 
 
 def importance_for_probes(
     context: ModelContext, tasks: Sequence[TaskContext], n_sentences: int
 ) -> Iterator[Row]:
-    """Of each task, for its stored probe of the last layer.
+    """Importance for the stored probe of the last layer, for each task.
 
     Args:
-        tasks: those whose probes can be applied again.
-        n_sentences: of dev, drawn at random; equal ones count once.
+        tasks: tasks whose probes can be applied again.
+        n_sentences: number of random dev sentences; equal ones count once.
     """
     import torch
 
@@ -82,15 +82,15 @@ def importance_for_probes(
         found = _read(context, view, ProbeGradients(of_text, pooling))
         for number, each in enumerate(samples):
             own = {x: document[s] for x, s in zip(each.texts, each.sentences, strict=True)}
-            its = found[[view.index[text] for text in own], number]
-            yield from _rows(context, its, np.array([*own.values()]), each.context.task.name)
+            gradients = found[[view.index[text] for text in own], number]
+            yield from _rows(context, gradients, np.array([*own.values()]), each.context.task.name)
 
 
 def importance_for_model(context: ModelContext, n_sentences: int) -> Iterator[Row]:
-    """For the model's own loss; see `questions`.
+    """Importance for the model's own loss; see `questions`.
 
     Raises:
-        NoHeadError: it has no language-model head.
+        NoHeadError: the model has no language-model head.
     """
     from probes.extraction.head_collectors import SurprisalGradients
     from probes.extraction.views import view_over
@@ -105,15 +105,15 @@ def importance_for_model(context: ModelContext, n_sentences: int) -> Iterator[Ro
 
 
 def _errors(sample: Sample, vectors: Any, first: Mapping[Text, int]) -> Any:
-    """The gradient of the loss of the last layer's probe at the vectors of words."""
-    its = sample.context
-    labels = its.examples.targets("dev")[sample.kept]
-    last = its.model.n_layers
-    return StoredProbes(its, [last]).errors(last, vectors, sample.spans(first), labels)
+    """Gradient of the loss of the last layer's probe with respect to the vectors of words."""
+    context = sample.context
+    labels = context.examples.targets("dev")[sample.kept]
+    last = context.model.n_layers
+    return StoredProbes(context, [last]).errors(last, vectors, sample.spans(first), labels)
 
 
 def _read(context: ModelContext, view: View, collector: Collector) -> Floats:
-    """What a collector finds of each text. Shape (texts, losses, blocks, heads)."""
+    """The collector's values for each text. Shape (texts, losses, blocks, heads)."""
     parts = [(shard.index, arrays) for shard, arrays in context.read(view, collector)]
     order = np.argsort(np.concatenate([index for index, _ in parts]))
     found: Floats = np.concatenate([arrays["found"].numpy() for _, arrays in parts])[order]
@@ -135,7 +135,7 @@ def _rows(context: ModelContext, gradients: Floats, document: Ints, predicts: st
 
 
 def normalised(importance: OfHeads) -> dict[Head, float]:
-    """Divided by the l2 norm of those of the layer, as Michel et al. order heads."""
+    """Importance divided by the l2 norm of the layer, as in Michel et al."""
     squares: dict[int, float] = defaultdict(float)
     for (layer, _), value in importance.items():
         squares[layer] += value**2
@@ -143,7 +143,7 @@ def normalised(importance: OfHeads) -> dict[Head, float]:
 
 
 def agreement(importance: OfHeads, ablation: OfHeads, predicts: str) -> Row:
-    """Spearman's correlation of importance and what disabling each head costs, with its p-value."""
+    """Spearman's correlation of importance and cost of disabling each head, with p-value."""
     from scipy.stats import spearmanr  # slow to import
 
     found = spearmanr([importance[head] for head in ablation], list(ablation.values()))
@@ -152,28 +152,28 @@ def agreement(importance: OfHeads, ablation: OfHeads, predicts: str) -> Row:
 
 
 HEADS = "heads"
-"""What is disabled: several heads, as many as the axis ``pruned`` says, in per cent."""
+"""Value of ``disabled`` for several heads; ``pruned`` is their share in per cent."""
 
 RANDOM = "random"
 
 _DRAWS = 5
-"""Random orders, of which rows have the mean, and as interval the range."""
+"""Number of random orders. Rows have their mean, and their range as the interval."""
 
 Orders = Mapping[str, Sequence[Head]]
-"""By how they are ordered, all heads, from the first that is pruned."""
+"""All heads in the order of pruning, by the name of the order."""
 
 _Labels = Mapping[frozenset[Head], Sequence[Mapping[str, Place]]]
-"""By what is pruned, the axes of rows that say so; of several, one pass serves all."""
+"""Axes of rows by set of pruned heads; one pass serves all rows of a set."""
 
 
 def importance_and_pruning(
     context: ModelContext, tasks: Sequence[TaskContext], ablated: Sequence[Row], sample: Ints
 ) -> Iterator[Row]:
-    """The importance of heads, how it agrees with ablation, and what pruning by either costs.
+    """Importance of heads, its agreement with ablation, and the cost of pruning by either.
 
     Args:
-        tasks: those whose probes can be applied again.
-        ablated: what disabling each head costs on dev, whose order is followed, and on test.
+        tasks: tasks whose probes can be applied again.
+        ablated: rows with the cost of disabling each head on dev, which gives an order, and test.
         sample: sentences of test.
     """
     last, options = context.model.n_layers, context.options
@@ -195,7 +195,7 @@ def importance_and_pruning(
 
 
 def _by_head(rows: Iterable[Row], last: int, split: str) -> dict[str, dict[Head, float]]:
-    """How important heads are, or what they cost at the last layer, by what is predicted."""
+    """Importance of heads, or their cost at the last layer, by task or own loss."""
     found: dict[str, dict[Head, float]] = defaultdict(dict)
     for row in rows:
         of_head = row.metric in (IMPORTANCE, DROP, LOSS) and row.axes.get("at", last) == last
@@ -214,12 +214,12 @@ def _ascending(values: OfHeads) -> list[Head]:
 def pruning(
     context: ModelContext, sample: Ints, orders: Mapping[str, Orders], steps: int
 ) -> Iterator[Row]:
-    """What pruning costs the probes of the last layer, and the model's own answers.
+    """Cost of pruning to the probes of the last layer and to the model's own answers.
 
     Args:
         sample: sentences of test.
-        orders: by task, and for the model's own loss by `LOSS`, random ones apart.
-        steps: into which 100 % of the heads are divided, or as many as there are heads.
+        orders: orders by task, and by `LOSS` for the model's own loss, without random ones.
+        steps: number of steps from 0 to 100 %, at most the number of heads.
     """
     labels = {name: _labels(each, steps) for name, each in orders.items()}
     by_view: dict[str, list[TaskContext]] = defaultdict(list)
@@ -235,16 +235,16 @@ def pruning(
             for each in samples:
                 each.take(number, vectors, first)
         place = {heads: number for number, heads in enumerate(every, start=1)}
-        for each, its in zip(samples, own, strict=True):
-            said = each.predicted[[0, *(place[heads] for heads in its)]]
-            yield from _banded(each.rows(_variants(its, context.model.n_layers), DROP, said))
+        for each, pruned in zip(samples, own, strict=True):
+            said = each.predicted[[0, *(place[heads] for heads in pruned)]]
+            yield from _banded(each.rows(_variants(pruned, context.model.n_layers), DROP, said))
     if LOSS in orders:
         variants = _variants(labels[LOSS], context.model.n_layers)
         yield from _banded(own_answers(context, variants, questions(context, "test", sample)))
 
 
 def _labels(orders: Orders, steps: int) -> _Labels:
-    """What is pruned in all orders, also at random."""
+    """Sets of pruned heads for all orders, including random ones."""
     rng, heads = np.random.default_rng(0), sorted(next(iter(orders.values())))
     steps = min(steps, len(heads))
     every: list[tuple[dict[str, Place], Sequence[Head]]]
@@ -261,7 +261,7 @@ def _labels(orders: Orders, steps: int) -> _Labels:
 
 
 def _variants(labels: _Labels, last: int) -> list[Variant]:
-    """An untouched pass, and those with heads pruned, of which the last layer alone is of use."""
+    """An untouched pass and those with pruned heads, of which only the last layer is used."""
     from probes.extraction.interventions import DisableHead
 
     return [Variant()] + [
@@ -276,7 +276,7 @@ def _variants(labels: _Labels, last: int) -> list[Variant]:
 
 
 def _banded(rows: Iterator[Row]) -> Iterator[Row]:
-    """The rows, without a layer; of random orders their mean and range."""
+    """Rows without a layer; those of random orders become their mean and range."""
     random: dict[tuple[str, Place], list[Row]] = defaultdict(list)
     for row in rows:
         if row.axes["by"] == RANDOM:

@@ -1,4 +1,4 @@
-"""What each sentence contributes to the scores: edges found, roots found, rank correlations."""
+"""Parts of scores for each sentence: edges found, roots found, rank correlations."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Matrix = NDArray[np.float32] | None
 
 @dataclass(frozen=True)
 class Contributions:
-    """Of sentences (s) to the scores of probes (c).
+    """Parts of the scores of probes (c), for each sentence (s).
 
     Attributes:
-        hits: gold edges that are found, by distance of the words (see `BINS`). Shape (c, s, bins).
+        hits: number of gold edges found, by distance of the words (see `BINS`). Shape (c, s, bins).
         dspr: mean over words of the correlation of their distances. Shape (c, s).
-        roots: whether the root is found. Shape (c, s).
+        roots: True if the root is found. Shape (c, s).
         nspr: correlation of depths; NaN where gold depths are equal. Shape (c, s).
     """
 
@@ -41,12 +41,12 @@ class Contributions:
     nspr: NDArray[np.float32]
 
     def of(self, probe: int) -> Contributions:
-        """Those to the scores of one probe."""
+        """Select one probe."""
         return Contributions(*(getattr(self, x.name)[probe : probe + 1] for x in fields(self)))
 
 
 def joined(parts: Sequence[Contributions]) -> Contributions:
-    """Contributions to the scores of the probes of all parts, one after the other."""
+    """Concatenate contributions along probes."""
     return Contributions(
         *(np.concatenate([getattr(x, each.name) for x in parts]) for each in fields(Contributions))
     )
@@ -61,7 +61,7 @@ def contributions(
     """Apply pairs of a distance and a depth probe to all sentences of a split.
 
     Args:
-        batches: of sentences of equal length.
+        batches: batches of sentences of equal length.
     """
     shape = len(probes), len(trees.lengths)
     found = Contributions(
@@ -84,10 +84,7 @@ def contributions(
 def control_hits(
     layer: Sharded, batches: Sequence[Batch], trees: Trees, probes: Sequence[Matrix]
 ) -> NDArray[np.uint16]:
-    """The edges of control trees that distance probes find, one of each draw.
-
-    Shape (draws, s, bins).
-    """
+    """Edges of control trees that distance probes find, one probe per draw. (draws, s, bins)."""
     found = np.zeros((len(probes), len(trees.lengths), len(BINS)), dtype=np.uint16)
     for batch in batches:
         far, _ = predictions(layer, batch, [(probe, probe) for probe in probes])
@@ -100,14 +97,14 @@ def control_hits(
 def predicted_trees(
     layer: Sharded, batches: Sequence[Batch], trees: Trees, probes: tuple[Matrix, Matrix], n: int
 ) -> NDArray[np.int32]:
-    """Heads of the predicted trees, oriented from the predicted roots, in corpus order.
+    """Heads in the predicted trees, oriented from the predicted roots, in corpus order.
 
     Args:
-        n: words of the split.
+        n: number of words in the split.
 
     Returns:
-        the head of each word within its sentence, `ROOT` for the root, `LEFT_OUT` for punctuation
-        and words of sentences that are left out. Shape (n,).
+        head of each word within its sentence; `ROOT` for the root, `LEFT_OUT` for punctuation
+        and for words of excluded sentences. Shape (n,).
     """
     found = np.full(n, LEFT_OUT, dtype=np.int32)
     for batch in batches:
@@ -121,7 +118,7 @@ def predicted_trees(
 
 
 def oriented(heads: Ints, root: int) -> Ints:
-    """The same tree of one sentence, with heads towards another root. Shape (n,)."""
+    """Reorient the tree of one sentence towards another root. Shape (n,)."""
     found, word, below = heads.copy(), root, ROOT
     while word != ROOT:
         found[word], word, below = below, int(heads[word]), word
@@ -129,7 +126,7 @@ def oriented(heads: Ints, root: int) -> Ints:
 
 
 def lowest(depths: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
-    """The least deep of the words that are kept, -1 where there are none. (…, n) to (…,)."""
+    """The least deep of the words in `kept`; -1 if there are none. (…, n) to (…,)."""
     found: Ints = np.where(kept, depths, np.inf).argmin(-1)
     return np.where(kept.any(-1), found, ROOT)
 
@@ -139,7 +136,7 @@ def predictions(
 ) -> tuple[Array, Array]:
     """Distances (c, m, n, n) and depths (c, m, n), float32.
 
-    They are computed in float64 and rounded, so that words with equal vectors tie.
+    Computed in float64 and rounded, so that words with equal vectors tie.
     """
     vectors = batch.vectors(layer).cpu().double()
 
@@ -159,10 +156,7 @@ def all_trees(far: Array, kept: NDArray[np.bool_]) -> Ints:
 
 
 def gold_edges(trees: Trees, batches: Sequence[Batch]) -> NDArray[np.uint16]:
-    """Edges between words that are not punctuation. Shape (1 + draws, s, bins).
-
-    Of gold trees, then of each draw of control trees.
-    """
+    """Edges without punctuation, of gold trees and then of control trees. (1 + draws, s, bins)."""
     drawn = (trees.heads, *trees.controls)
     found = np.zeros((len(drawn), len(trees.lengths), len(BINS)), dtype=np.uint16)
     for batch in batches:
@@ -175,10 +169,7 @@ def gold_edges(trees: Trees, batches: Sequence[Batch]) -> NDArray[np.uint16]:
 
 
 def chain_hits(trees: Trees, batches: Sequence[Batch]) -> NDArray[np.uint16]:
-    """What linking neighbouring words that are not punctuation finds in the trees of `gold_edges`.
-
-    Shape (1 + draws, s, bins).
-    """
+    """Edges of `gold_edges` found by linking neighbouring words. Shape (1 + draws, s, bins)."""
     n_drawn = 1 + len(trees.controls)
     found = np.zeros((n_drawn, len(trees.lengths), len(BINS)), dtype=np.uint16)
     for batch in batches:
@@ -189,7 +180,7 @@ def chain_hits(trees: Trees, batches: Sequence[Batch]) -> NDArray[np.uint16]:
 
 
 def chains(kept: NDArray[np.bool_]) -> Ints:
-    """Trees in which each word that is kept depends on the one before it. Shape (m, n)."""
+    """Trees in which each word in `kept` depends on the one before it. Shape (m, n)."""
     n = kept.shape[1]
     last = np.maximum.accumulate(np.where(kept, np.arange(n), -1), axis=1)
     before = np.concatenate([np.full((len(kept), 1), -1), last[:, :-1]], axis=1)
@@ -197,11 +188,11 @@ def chains(kept: NDArray[np.bool_]) -> Ints:
 
 
 def edges_in(heads: Ints, gold: Array) -> Ints:
-    """How many edges are in a tree, by distance of the words (see `BINS`).
+    """Count the edges that are in the gold tree, by distance of the words (see `BINS`).
 
     Args:
         heads: shape (c, m, n).
-        gold: distances in the tree. Shape (m, n, n).
+        gold: distances in the gold tree. Shape (m, n, n).
 
     Returns:
         shape (c, m, bins).

@@ -47,7 +47,7 @@ from probes.training.batches import bootstrap_weights
 
 @exact_products()
 def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) -> Found:
-    """Fit probes to every layer, and score them on dev and test.
+    """Fit probes to every layer and score them on dev and test.
 
     Raises:
         NotServedError: a split has no sentence with a tree to be found.
@@ -133,14 +133,14 @@ def probes_of(ranks: Sequence[int], reported: int) -> list[Probe]:
 
 
 def control_probes(reported: int) -> list[Probe]:
-    """One for each draw of control trees."""
+    """One probe for each draw of control trees."""
     return [Probe("distance", reported, control=draw) for draw in range(1, DRAWS + 1)]
 
 
 def pairs_of(
     fitted: Fitted, ranks: Sequence[int], reported: int
 ) -> list[tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]]:
-    """The distance and the depth probe of each rank, the identity, and those of samples."""
+    """Distance and depth probe of each rank, of the identity, and of each bootstrap sample."""
 
     def pair(rank: int, sample: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         return (
@@ -153,7 +153,7 @@ def pairs_of(
 
 
 def sample_weights(context: ModelContext, trees: Trees) -> dict[int, torch.Tensor]:
-    """How often each training sentence is in each bootstrap sample, with mean 1. Each (s,)."""
+    """Weights of training sentences by bootstrap sample, with mean 1. Each (s,)."""
     clusters = torch.from_numpy(context.partition("train").of_sentence[trees.sentences])
     drawn = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}
     return {sample: (each / each.mean()).to(context.device) for sample, each in drawn.items()}
@@ -165,7 +165,7 @@ def arrays(
     known: Mapping[str, Known],
     layers: Mapping[int, LayerFound],
 ) -> dict[str, NDArray[np.generic]]:
-    """What the sentences of dev and test contribute; see `Structure`."""
+    """Arrays of the sentences of dev and test; see `structure`."""
     n = len(ranks) + 1
     found: dict[str, NDArray[np.generic]] = {
         "layers": np.array(list(layers)),

@@ -1,11 +1,11 @@
 """Fits all structural probes of a layer at once.
 
-A probe of rank k is a matrix B of k rows: ‖B(h_i − h_j)‖² is to be the distance of two words in the
-tree, or ‖B h_i‖² the depth of a word (Hewitt & Manning 2019, sections 2.2 and 2.3).
+A probe of rank k is a matrix B of k rows. It is fitted so that ‖B(h_i − h_j)‖² is the distance of
+two words in the tree, or ‖B h_i‖² the depth of a word (Hewitt & Manning 2019, sections 2.2, 2.3).
 
-The matrices of all ranks, of both kinds, of control trees and of bootstrap samples are the rows of
-one matrix, so that one product projects a batch of vectors for all of them. Vectors are read from
-the store, batch by batch. Beyond rounding, no probe depends on the others.
+The matrices of all probes are stacked, so that one product projects a batch of vectors for all of
+them. Vectors are read from the store batch by batch. No probe depends on the others, except by
+rounding.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from probes.measurements.structure.trees import Trees, WordTree
 from probes.training.trainer import Adam
 
 SENTENCES = 32
-"""Sentences of a batch."""
+"""Number of sentences in a batch."""
 
 _PAIRS = 2**18
-"""Pairs of words of a batch: of long sentences there are fewer."""
+"""Maximum number of word pairs in a batch; batches of long sentences are smaller."""
 
 _SPREAD = 4.0
-"""By how many words lengths in a training batch differ: mixed, but little padded."""
+"""Random amount, in words, added to lengths before sorting: mixes batches with little padding."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences, the shorter ones padded.
+    """Sentences, padded to the longest.
 
     Attributes:
-        sentences: their places in `Trees`. Shape (b,).
-        rows: of their words in the store; in padding, of the first word. Shape (b, n).
-        lengths: words of each. Shape (b,).
-        distances: in gold trees and in each draw of control trees; 0 in padding. Shape
+        sentences: places of the sentences in `Trees`. Shape (b,).
+        rows: rows of their words in the store; padding has the first word's. Shape (b, n).
+        lengths: number of words of each sentence. Shape (b,).
+        distances: distances in gold trees and in each draw of control trees; 0 in padding. Shape
             (1 + draws, b, n, n).
-        depths: the same. Shape (1 + draws, b, n).
+        depths: depths in the same trees. Shape (1 + draws, b, n).
     """
 
     sentences: Ints
@@ -68,10 +68,10 @@ class Batch:
 
 
 def training_batches(trees: Trees, rows: Ints, seed: int, device: torch.device) -> list[Batch]:
-    """All sentences in batches of about the same length, otherwise mixed.
+    """All sentences in batches of about the same length, otherwise in random order.
 
     Args:
-        rows: of all words of the split in the store.
+        rows: rows of all words of the split in the store.
     """
     spread = np.random.default_rng(seed).uniform(0, _SPREAD, len(trees.lengths))
     order = np.argsort(trees.lengths + spread, kind="stable")
@@ -90,7 +90,7 @@ def exact_batches(trees: Trees, rows: Ints, device: torch.device) -> list[Batch]
 def _groups(order: Ints, lengths: Ints, most: int) -> Iterator[Ints]:
     start = 0
     while start < len(order):
-        # No later sentence of this part is much longer than its last one.
+        # No later sentence of this part is much longer than the last one.
         longest = lengths[order[start : start + most]]
         fits = np.maximum.accumulate(longest) ** 2 * np.arange(1, len(longest) + 1) <= _PAIRS
         size = max(1, int(fits.sum()))
@@ -135,13 +135,13 @@ SAMPLES = 3
 
 
 class Probe(NamedTuple):
-    """What one probe is fitted to.
+    """Description of one probe.
 
     Attributes:
-        kind: whether it predicts distances of words, or their depths.
-        rank: rows of its matrix.
-        control: the draw of control trees that it is fitted to, from 1; 0 are gold trees.
-        sample: the bootstrap sample of training documents that it is fitted to; 0 is all of them.
+        kind: "distance" or "depth", the quantity to predict.
+        rank: number of rows of the matrix.
+        control: draw of control trees to fit, from 1; 0 for gold trees.
+        sample: bootstrap sample of training documents to fit, from 1; 0 for all documents.
     """
 
     kind: Kind
@@ -165,11 +165,10 @@ def depths(projected: Tensor) -> Tensor:
 def losses(probes: Sequence[Probe], projected: Tensor, batch: Batch) -> Tensor:
     """The loss of each probe on each sentence.
 
-    Σ_ij |distance − gold| / n² over the pairs, or Σ_i |depth − gold| / n over the words of a
-    sentence of n.
+    For a sentence of n words: Σ_ij |distance − gold| / n² over pairs, or Σ_i |depth − gold| / n.
 
     Args:
-        projected: the words by all rows of all probes, one after the other. Shape (b, n, R).
+        projected: words projected by the rows of all probes. Shape (b, n, R).
 
     Returns:
         shape (probes, b).
@@ -191,11 +190,11 @@ def slopes(
 ) -> Tensor:
     """The gradient of Σ_s weight_s · loss_s with respect to the projected words.
 
-    By hand: with autograd a step takes twice as long, most of it in pairs of words.
+    Written by hand, since autograd takes twice as long, mostly for pairs of words.
 
     Args:
-        projected: as of `losses`.
-        weights: of the sentences, by bootstrap sample. Each (b,).
+        projected: see `losses`.
+        weights: weights of sentences by bootstrap sample. Each (b,).
 
     Returns:
         shape (b, n, R).
@@ -219,7 +218,7 @@ def slopes(
 
 
 def _parts(probes: Sequence[Probe], rows: Tensor) -> tuple[Tensor, ...]:
-    """The part of each probe. Each (b, n, rank)."""
+    """Split rows by probe. Each (b, n, rank)."""
     found: tuple[Tensor, ...] = rows.split([probe.rank for probe in probes], dim=-1)
     return found
 
@@ -227,17 +226,17 @@ def _parts(probes: Sequence[Probe], rows: Tensor) -> tuple[Tensor, ...]:
 EPOCHS = 10
 
 FEWEST_STEPS = 200
-"""Minimum for small corpora, which need several passes."""
+"""Minimum number of steps; small corpora need more epochs."""
 
 CHECKS = 10
-"""How often the dev loss is looked at, at equal intervals."""
+"""Number of times the dev loss is computed, at equal intervals."""
 
 LEARNING_RATE = 0.003
-"""Of a row times √rank, at the first step; at the last it is 0."""
+"""Learning rate of a row times √rank at the first step; it falls to 0."""
 
 
 STARTS = 4
-"""Of a probe of rank 1, which may end in a local minimum; of rank 2 half as many, of others one."""
+"""Number of starts of rank 1, which may end in a local minimum; rank 2 has half, others one."""
 
 
 @dataclass(frozen=True)
@@ -245,8 +244,8 @@ class Fitted:
     """The probes of a layer.
 
     Attributes:
-        matrices: to be applied to the model's vectors. Each (rank, H), float32.
-        dev_losses: mean over dev sentences.
+        matrices: matrices for the model's vectors. Each (rank, H), float32.
+        dev_losses: mean loss over dev sentences.
     """
 
     matrices: dict[Probe, NDArray[np.float32]]
@@ -254,7 +253,7 @@ class Fitted:
 
 
 def n_steps(n_batches: int) -> int:
-    """Steps of a fit."""
+    """Number of steps of a fit."""
     return max(EPOCHS * n_batches, FEWEST_STEPS)
 
 
@@ -268,21 +267,22 @@ def fit(
 ) -> Fitted:
     """Fit probes to one layer.
 
-    Adam (β .9 and .99) on the mean loss of a batch's sentences, with a learning rate that falls
-    linearly from `LEARNING_RATE` / √rank to 0 within ten epochs. Of ten states of each probe, at
-    equal intervals, that with the least dev loss is kept; of several starts, the best. Each
-    dimension is divided by its standard deviation in train, which the matrices that are returned
-    take back; vectors are not centred, since depths are not invariant to translation.
+    Adam (β .9 and .99) minimises the mean loss of a batch's sentences. The learning rate falls
+    linearly from `LEARNING_RATE` / √rank to 0 in ten epochs. The dev loss is computed ten times at
+    equal intervals; the state with the least loss is kept, and the best of several starts.
+
+    Each dimension is divided by its standard deviation in train; the returned matrices undo this.
+    Vectors are not centred, since depths are not invariant to translation.
 
     Args:
-        weights: of training sentences, by bootstrap sample, with mean 1. Each (s,).
+        weights: weights of training sentences by bootstrap sample, with mean 1. Each (s,).
         step_done: called after every step.
     """
     starts = [(probe, n) for probe in probes for n in range(max(1, STARTS // probe.rank))]
     probes, device = [probe for probe, _ in starts], train[0].lengths.device
     ranks = [probe.rank for probe in probes]
     scale = 1 / deviations(layer, train)
-    # A row's step is that of Adam on the row times √rank: as fast, in distances, for all ranks.
+    # Adam moves a row times √rank, so that distances change equally fast for all ranks.
     row_scale = torch.cat([torch.full((rank, 1), rank**-0.5) for rank in ranks]).to(device)
     rows = torch.cat([initial(*start, len(scale)) for start in starts]).to(device)
     adam, steps, rng = Adam([rows], LEARNING_RATE), n_steps(len(train)), np.random.default_rng(0)
@@ -323,7 +323,7 @@ def mean_losses(
     """The mean loss of each probe over sentences. Shape (probes,).
 
     Args:
-        rows: matrices of all probes, to be applied to the model's vectors. Shape (R, H).
+        rows: matrices of all probes, for the model's vectors. Shape (R, H).
     """
     sums = [losses(probes, batch.vectors(layer) @ rows.T, batch).sum(1) for batch in batches]
     n_sentences = sum(len(batch.sentences) for batch in batches)
@@ -332,10 +332,10 @@ def mean_losses(
 
 
 def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
-    """Each dimension's standard deviation over words; 1 where it does not vary. Shape (H,)."""
+    """Standard deviation of each dimension over words; 1 if it does not vary. Shape (H,)."""
     n, (sums, squares) = 0, torch.zeros(2, layer.shape[1], dtype=torch.float64)
     for batch in batches:
-        # In float64 on the processor: not every device has it.
+        # On the CPU, as not every device has float64.
         real = batch.vectors(layer)[batch.word_weights > 0].cpu().double()
         n += len(real)
         sums += real.sum(0)
@@ -347,10 +347,10 @@ def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
 
 
 def initial(probe: Probe, start: int, hidden_size: int) -> Tensor:
-    """Rows times √rank before the first step, normal. Shape (rank, hidden size).
+    """Normal initial values of rows times √rank. Shape (rank, hidden size).
 
-    Distances of words are then about .2. Seeded by the probe, so that the seed of a bootstrap
-    sample is its own.
+    Distances of words begin at about .2. The seed depends on the probe, so bootstrap samples
+    differ.
     """
     digest = hashlib.sha256(repr((*probe, start)).encode()).digest()
     generator = torch.Generator().manual_seed(int.from_bytes(digest[:7]))

@@ -1,6 +1,6 @@
-"""Scores of structural probes from what sentences contribute: intervals, and tests of layers.
+"""Scores of structural probes with intervals and tests of layers.
 
-Every score is a function of sums over sentences; nothing else is needed of predictions.
+Every score is a function of sums over sentences.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ SCORES = {
     "root_accuracy": metrics.get("root_accuracy"),
     "nspr": metrics.get("nspr"),
 }
-"""The scores of structural probes, and the metrics of tasks that are the same functions of sums."""
+"""Scores of structural probes, with the metrics of tasks that are computed from the same sums."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The sentences of a split, and what is resampled of them.
+    """The measured sentences of a split, with the clusters that intervals resample.
 
     Attributes:
-        split: its name.
-        lengths: words of each. Shape (s,).
-        edges: gold edges, by distance of the words. Shape (s, bins).
-        clusters: the document of each sentence, or the sentence itself. Shape (s,).
-        n_clusters: of the whole split.
+        split: name of the split.
+        lengths: number of words of each sentence. Shape (s,).
+        edges: number of gold edges, by distance of the words. Shape (s, bins).
+        clusters: document of each sentence, or the sentence itself. Shape (s,).
+        n_clusters: number of clusters in the whole split.
     """
 
     split: str
@@ -57,17 +57,17 @@ class Sample:
     def of(
         cls, split: str, trees: Trees, edges: NDArray[np.uint16], partition: Partition
     ) -> Sample:
-        """Those sentences of a split that are measured."""
+        """Select the measured sentences of a split."""
         clusters = partition.of_sentence[trees.sentences]
         return cls(split, trees.lengths, edges, clusters, partition.n)
 
     @property
     def n_used(self) -> int:
-        """Clusters with a sentence that is measured."""
+        """Number of clusters with a measured sentence."""
         return len(np.unique(self.clusters))
 
     def parts(self, found: Contributions, metric: str) -> Iterator[Floats]:
-        """What each sentence contributes to a score, probe by probe. Each (s, k)."""
+        """Parts of a score, for each probe in turn. Each (s, k)."""
         for probe in range(len(found.roots)):
             if metric == "uuas":
                 yield shares(found.hits[probe].sum(-1), self.edges.sum(-1))
@@ -79,7 +79,7 @@ class Sample:
                 yield parts_by_length(known, values[known], self.lengths).toarray()
 
     def sums(self, parts: Floats) -> csr_array:
-        """What sentences contribute (s, k), summed over each cluster. Shape (clusters, k)."""
+        """Sum parts (s, k) over each cluster. Shape (clusters, k)."""
         return summed(sparse(parts), self.clusters, self.n_clusters)
 
     def row(
@@ -91,12 +91,12 @@ class Sample:
         noise: Floats | float = 0.0,
         **axes: int | str,
     ) -> Row:
-        """A score with its 95 % interval, where there are enough clusters for one.
+        """A score with its 95 % interval, if there are enough clusters.
 
         Args:
-            parts: what each sentence contributes. Shape (s, k).
-            value: the score, from sums (…, k).
-            noise: what else would have come out otherwise, in each resample. Shape (resamples,).
+            parts: parts of the score for each sentence. Shape (s, k).
+            value: computes the score from sums (…, k).
+            noise: further random variation to add to each resample. Shape (resamples,).
         """
         whole, ends = float(value(parts.sum(0))), None
         if self.n_used >= FEWEST and not np.isnan(whole):
@@ -113,7 +113,7 @@ class Sample:
             yield self.row(metric, layer, parts, like.value, rank=rank)
 
     def values(self, found: Contributions, metric: str) -> list[float]:
-        """One score of each probe; NaN where it is undefined."""
+        """One score for each probe; NaN where undefined."""
         return [float(SCORES[metric].value(x.sum(0))) for x in self.parts(found, metric)]
 
     def p_best(
@@ -124,15 +124,15 @@ class Sample:
         found: Contributions,
         spread: Spread | None,
     ) -> dict[int, float | None]:
-        """By layer, the p-value of the test behind the confidence set of layers.
+        """The p-value behind the confidence set of layers, by layer.
 
-        It is the least corrected one of a difference from a layer that scores higher, 1 without
-        any; None where nothing can be tested. Tests know what other trainings would change.
+        The least corrected p of a difference from a layer that scores higher; 1 if no layer does,
+        None if nothing can be tested. Tests include the variance of training.
 
         Args:
-            name: by which the noise of training is drawn.
-            found: of one probe for each layer.
-            spread: of scores over trainings.
+            name: seeds the noise of training.
+            found: contributions of one probe per layer.
+            spread: spread of scores over trainings.
         """
         if self.n_used < FEWEST or spread is None or len(layers) < 2:
             return dict.fromkeys(layers)
@@ -148,11 +148,11 @@ def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
 
 
 def mean_share(sums: Floats) -> Floats:
-    """The mean of ratios, each of two sums. Shape (…, 2 · n) to (…,)."""
+    """Mean of n ratios of two sums each. Shape (…, 2 · n) to (…,)."""
     found: Floats = ratio(sums[..., ::2], sums[..., 1::2]).mean(-1)
     return found
 
 
 def difference(sums: Floats) -> Floats:
-    """The ratio of the first two sums less the mean of the others. Shape (…, 2 + 2 · n) to (…,)."""
+    """Ratio of the first two sums minus the mean of the others. Shape (…, 2 + 2 · n) to (…,)."""
     return mean_share(sums[..., :2]) - mean_share(sums[..., 2:])

@@ -1,6 +1,6 @@
 """Structural probes: do distances and lengths of projected vectors show the tree of a sentence?
 
-After Hewitt & Manning (2019). docs/structure.md says what each number is, and when not to trust it.
+After Hewitt & Manning (2019). docs/structure.md explains each number and its limits.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
 
 REPORTED = 64
-"""The rank of controls, tests and predicted trees, or the next lower one that is asked for."""
+"""The rank of controls, tests and predicted trees, or else the next lower requested rank."""
 
 AT_REPORTED = {"rank": PlacesOf("uuas_p_best")}
 
 CHAIN = "chain of neighbours"
 
 MEANINGS = (
-    "UUAS: gold edges between words that are not punctuation, found by a spanning tree. DSpr, "
-    "NSpr: rank correlation of distances and of depths, in sentences of "
-    f"{NSPR_LENGTHS.start} to {NSPR_LENGTHS.stop - 1} words. Control UUAS: the mean on {DRAWS} "
-    "draws of control trees, in which each word form depends on the first word or on the one "
-    "before; selectivity: UUAS minus that mean. Identity: the vectors without a probe."
+    "UUAS: share of gold edges that a spanning tree finds, without punctuation. DSpr, NSpr: rank "
+    f"correlation of distances and of depths, in sentences of {NSPR_LENGTHS.start} to "
+    f"{NSPR_LENGTHS.stop - 1} words. Control UUAS: mean over {DRAWS} draws of control trees, in "
+    "which each word form depends on the first word or on the one before. Selectivity: UUAS minus "
+    "control UUAS. Identity: the vectors without a probe."
 )
 
 
@@ -47,14 +47,14 @@ def _ranks(text: str) -> str:
 
 
 class StructureOptions(Frozen):
-    """What can be set."""
+    """Options of `structure`."""
 
     ranks: Annotated[str, AfterValidator(_ranks)] = Field(
         default="1,2,4,8,16,32,64,128", description="ranks of the probes"
     )
 
     def up_to(self, hidden_size: int) -> list[int]:
-        """The ranks, with the hidden size in the place of all that are above it."""
+        """The ranks, with those above the hidden size replaced by it."""
         return sorted({min(int(rank), hidden_size) for rank in self.ranks.split(",")})
 
 
@@ -87,14 +87,13 @@ class StructureOptions(Frozen):
             ("recall",),
             columns=("words",),
             sections=(Section(CHAIN, {"chain_recall": "recall"}),),
-            note="In %, by probes of the rank of the first table.",
+            note="In %; the probes have the rank of the first table.",
         ),
         Lines(
             "ranks",
             "uuas",
             "UUAS by rank",
-            "Of distance probes, of several models at the layer that is best on dev; dashed: the "
-            f"{CHAIN}.",
+            f"Distance probes; with several models, at the best layer on dev. Dashed: the {CHAIN}.",
             x="rank",
             line="layer",
             log=True,
@@ -106,7 +105,7 @@ class StructureOptions(Frozen):
                 f"structure_{metric}",
                 metric,
                 f"{label_of(metric)} by layer",
-                "Of probes of rank {rank}, with 95 % intervals.",
+                "Probes of rank {rank}, with 95 % intervals.",
                 where=AT_REPORTED,
                 levels={CHAIN: "chain_uuas"} if metric == "uuas" else {},
             )
@@ -117,26 +116,23 @@ class StructureOptions(Frozen):
 def structure(context: ModelContext) -> Found:
     """Structural probes: trees in distances and lengths of projected vectors, by rank.
 
-    Distance and depth probes of every rank on every layer.
+    Distance and depth probes of every rank are fitted on every layer; see
+    `probes.measurements.structure.fitting`.
 
-    Probes are fitted with Adam for ten epochs, with a learning rate that falls to 0; of ten states
-    that with the least dev loss counts. See `probes.measurements.structure.fitting`.
-
-    Arrays beside the record, for dev and test: ``test_hits`` (layers, ranks, sentences, bins), gold
-    edges found by distance of both words; ``test_dspr``, ``test_roots``, ``test_nspr`` (layers,
+    Arrays for dev and test: ``test_hits`` (layers, ranks, sentences, bins), gold edges found, by
+    distance of their words; ``test_dspr``, ``test_roots``, ``test_nspr`` (layers,
     ranks, sentences); ``test_control_hits`` (layers, draws, sentences, bins);
     ``test_control_edges`` (draws, sentences, bins); ``test_control_uuas`` (layers, draws);
     ``test_chain_hits``, ``test_edges`` (sentences, bins); ``test_sentences`` (their numbers in the
     split), ``test_lengths``, ``test_clusters`` (sentences,). ``layers`` and ``ranks`` name the
-    axes, rank 0 being the vectors themselves. ``test_refits`` (layers, scores, samples) are test
-    scores of the probes of the reported rank that were fitted to bootstrap samples: UUAS, DSpr,
-    root accuracy, NSpr.
-    ``trees`` (words of test,) are the trees predicted by the reported rank at the layer that is
-    best on dev: the head of each word within its sentence, oriented from the predicted root, -1
-    for the root, -2 for punctuation and for sentences that are left out.
+    axes; rank 0 means the vectors themselves. ``test_refits`` (layers, scores, samples) are test
+    scores (UUAS, DSpr, root accuracy, NSpr) of probes of the reported rank that were fitted to
+    bootstrap samples. ``trees`` (words of test,) are the trees predicted with the reported rank at
+    the best layer on dev: the head of each word within its sentence, oriented from the predicted
+    root; -1 for the root, -2 for punctuation and for excluded sentences.
 
-    Parameters: ``distance.layer-03.rank-064`` and ``depth.layer-03.rank-064``, (rank, hidden size)
-    each, to be applied to the model's vectors.
+    Parameters: ``distance.layer-03.rank-064`` and ``depth.layer-03.rank-064``, matrices (rank,
+    hidden size) for the model's vectors.
     """
     from probes.measurements.structure.fit_and_score import fit_and_score
 

@@ -1,4 +1,4 @@
-"""The rows of structure, from what sentences contribute, and the notes below its tables."""
+"""The rows of `structure`, and the notes below the tables."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from probes.statistics.replicates import Spread, pooled, training_noise
 from probes.statistics.sums import ratio
 
 Edges = NDArray[np.uint16]
-"""By sentence and distance of both words. Shape (s, bins)."""
+"""Number of edges by sentence and distance of their words. Shape (s, bins)."""
 
 
 @dataclass(frozen=True)
 class LayerFound:
-    """One layer's probes, and what they find on dev and test.
+    """The probes of one layer and their results on dev and test.
 
     Attributes:
-        found: of each rank, the identity, and each bootstrap sample, by split.
-        control: edges of control trees that are found, by split. Each (draws, s, bins).
+        found: contributions of each rank, the identity, and each bootstrap sample, by split.
+        control: edges of control trees found, by split. Each (draws, s, bins).
     """
 
     fitted: Fitted
@@ -47,12 +47,11 @@ class LayerFound:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a split before anything is predicted.
+    """Edges of a split, and those that the chain of neighbours finds.
 
     Attributes:
-        control_edges: edges of control trees between words that are not punctuation. Shape
-            (draws, s, bins).
-        chain, control_chain: those of gold and of control trees that the chain finds.
+        control_edges: edges of control trees without punctuation. Shape (draws, s, bins).
+        chain, control_chain: edges of gold and of control trees that the chain finds.
     """
 
     sample: Sample
@@ -68,10 +67,10 @@ def structure_rows(
     known: Mapping[str, Known],
     layers: Mapping[int, LayerFound],
 ) -> Iterator[Row]:
-    """Score everything; rank 0 is the vectors themselves.
+    """All rows. Rank 0 means the vectors themselves.
 
     Args:
-        name: by which the noise of training is drawn.
+        name: seeds the noise of training.
     """
     place, test = list(ranks).index(reported), known["test"].sample
     for layer, found in layers.items():
@@ -92,7 +91,7 @@ def structure_rows(
 
 
 def best_layer(rows: Sequence[Row], reported: int) -> int:
-    """The layer with the highest UUAS on dev; of equal ones, or without any score, the lowest."""
+    """The layer with the highest UUAS on dev; the lowest of equals, or if there are no scores."""
     dev = {
         row.layer: -np.inf if row.value is None else row.value
         for row in rows
@@ -103,12 +102,12 @@ def best_layer(rows: Sequence[Row], reported: int) -> int:
 
 
 def refits(test: Sample, found: LayerFound, metric: str) -> list[float | None]:
-    """Test scores of a layer's probes that were fitted to bootstrap samples."""
+    """Test scores of a layer's probes fitted to bootstrap samples."""
     return _defined(test.values(found.found["test"], metric)[-SAMPLES:])
 
 
 def control_uuas(known: Known, found: Edges) -> list[float | None]:
-    """The share of edges that is found in each draw of control trees."""
+    """Share of edges found in each draw of control trees."""
     sums = _shares(found, known.control_edges).sum(0)
     return _defined(ratio(sums[::2], sums[1::2]).tolist())
 
@@ -116,7 +115,7 @@ def control_uuas(known: Known, found: Edges) -> list[float | None]:
 def _scores(
     ranks: Sequence[int], known: Mapping[str, Known], layer: int, found: LayerFound
 ) -> Iterator[Row]:
-    """Of the probes of each rank, and of the identity."""
+    """Scores of the probes of each rank, and of the identity."""
     for i, rank in enumerate([*ranks, 0]):
         for split, each in known.items():
             yield from each.sample.rows(found.found[split].of(i), layer, rank)
@@ -133,10 +132,10 @@ def _controls(
     layer: int,
     found: LayerFound,
 ) -> Iterator[Row]:
-    """UUAS on control trees, the mean over draws, and what gold trees have beyond it.
+    """Mean UUAS on control trees, and UUAS on gold trees minus that mean.
 
-    Intervals cover other draws, too. Layers have standard deviations of their own: they differ in
-    them several times over.
+    Intervals include the variance between draws. Standard deviations are not pooled over layers,
+    as they differ several-fold.
     """
     axes, uuas, selectivity, sds = {"rank": reported}, [], [], []
     for split, each in known.items():
@@ -153,7 +152,7 @@ def _controls(
 
 
 def _recall(sample: Sample, metric: str, layer: int | None, hits: Edges) -> Iterator[Row]:
-    """The share of gold edges that is found, by the distance of both words in the sentence."""
+    """Share of gold edges found, by the distance of their words in the sentence."""
     for i, words in enumerate(BINS):
         yield sample.row(metric, layer, shares(hits[:, i], sample.edges[:, i]), words=words)
 
@@ -163,8 +162,7 @@ def _tests(
 ) -> Iterator[Row]:
     """Standard deviations over bootstrap samples, pooled over layers, and tests between layers.
 
-    A p-value is the least corrected one of a difference from a layer that scores higher on test, 1
-    without any; None where nothing could be tested.
+    For p-values see `Sample.p_best`.
     """
     axes = {"rank": reported}
     each_layer = joined([found.found["test"].of(place) for found in layers.values()])
@@ -177,7 +175,7 @@ def _tests(
 
 
 def _shares(hits: Edges, edges: Edges) -> Floats:
-    """Parts of the share of edges found in each draw. (draws, s, bins) twice to (s, 2 · draws)."""
+    """Parts of the share of edges found in each draw: two of (draws, s, bins) to (s, 2 · draws)."""
     pairs = zip(hits.sum(-1), edges.sum(-1), strict=True)
     return np.concatenate([shares(found, of) for found, of in pairs], axis=1)
 
@@ -187,7 +185,7 @@ def _defined(values: Sequence[float]) -> list[float | None]:
 
 
 def _noise(name: str, draws: Spread | None) -> Floats | float:
-    """What other draws of control trees would have changed in their mean, in each resample."""
+    """Variation of the mean over other draws of control trees, for each resample."""
     if draws is None:
         return 0.0
     sd = draws.sd / (draws.df + 1) ** 0.5
@@ -196,11 +194,11 @@ def _noise(name: str, draws: Spread | None) -> Floats | float:
 
 
 def counts(trees: Trees) -> dict[str, int]:
-    """What a split has, by name.
+    """Counts of a split, by name.
 
-    Sentences that are measured, their words, and their edges between words that are not
-    punctuation; sentences left out; of those measured, those with fewer than two words that are not
-    punctuation, which UUAS does not see, and those whose root is punctuation, an error of the root.
+    Measured sentences, their words, and their edges without punctuation; excluded sentences;
+    measured sentences with fewer than two words beside punctuation, which UUAS ignores; and those
+    whose root is punctuation, which count as errors of the root.
     """
     return {
         "sentences": len(trees.sentences),
@@ -215,10 +213,10 @@ def counts(trees: Trees) -> dict[str, int]:
 def notes(
     trees: Mapping[str, Trees], test: Sample, resampled: str, rows: Sequence[Row]
 ) -> Iterator[str]:
-    """What intervals and tests are of, and what was left out.
+    """Notes on intervals, tests and excluded sentences.
 
     Args:
-        resampled: what intervals resample on test.
+        resampled: name of the clusters that intervals resample on test.
     """
     if test.n_used < FEWEST:
         yield f"No intervals and no tests: fewer than {FEWEST} test {resampled}."
@@ -244,7 +242,7 @@ def notes(
 
 
 def _of_test(rows: Sequence[Row], metric: str) -> list[float]:
-    """The values of a metric on test, where it has any."""
+    """The known values of a metric on test."""
     found = (row.value for row in rows if (row.metric, row.split) == (metric, "test"))
     return [value for value in found if value is not None]
 
@@ -255,7 +253,7 @@ def _counted(trees: Trees) -> Iterator[str]:
     for why, n in trees.left_out.items():
         yield f"{n:,} left out, {why}"
     if found["without_edges"]:
-        lacking = "with fewer than two words that are not punctuation, not in UUAS"
+        lacking = "with fewer than two words beside punctuation, not in UUAS"
         yield f"{found['without_edges']:,} {lacking}"
     if n := found["punctuation_roots"]:
         yield f"{counted(n, 'root')} that {'is' if n == 1 else 'are'} punctuation, an error"

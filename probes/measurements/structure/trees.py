@@ -1,4 +1,4 @@
-"""Gold trees and control trees, and the sentences that have none."""
+"""Gold trees, control trees, and sentences without a tree."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ONE_WORD = "of one word"
 LONG = "longer than the model's window"
 
 DRAWS = 5
-"""Of control trees: how well one draw is learnt says little of others."""
+"""Number of draws of control trees; how well one draw is learnt says little about others."""
 
 BINS = {"1": (1, 1), "2": (2, 2), "3–5": (3, 5), "6+": (6, 10**6)}
-"""Words from one end of an edge to the other, first and last, by name."""
+"""Groups of edges: name, and least and greatest distance of the two words."""
 
 
 class WordTree(NamedTuple):
@@ -44,15 +44,15 @@ class WordTree(NamedTuple):
 
 @dataclass(frozen=True)
 class Trees:
-    """The sentences of a split that have a tree to be found.
+    """The sentences of a split that have a tree to find.
 
     Attributes:
-        sentences: their numbers in the split. Shape (s,).
-        first: the first word of each among the words of the split. Shape (s,).
-        heads: of each sentence.
-        punctuation: which words are punctuation (UPOS ``PUNCT``), by sentence.
+        sentences: numbers of the sentences in the split. Shape (s,).
+        first: number of each sentence's first word in the split. Shape (s,).
+        heads: heads of each sentence.
+        punctuation: True for punctuation (UPOS ``PUNCT``), by sentence.
         controls: heads of the control trees of each draw, by sentence.
-        left_out: number of the other sentences, by reason.
+        left_out: number of excluded sentences, by reason.
     """
 
     sentences: Ints
@@ -64,17 +64,17 @@ class Trees:
 
     @cached_property
     def lengths(self) -> Ints:
-        """Words of each sentence. Shape (s,)."""
+        """Number of words of each sentence. Shape (s,)."""
         return np.array([len(heads) for heads in self.heads], dtype=np.int64)
 
     @cached_property
     def paths(self) -> tuple[WordTree, ...]:
-        """Of the gold trees."""
+        """Paths in the gold trees."""
         return tuple(map(paths, self.heads))
 
     @cached_property
     def control_paths(self) -> tuple[tuple[WordTree, ...], ...]:
-        """Of the control trees of each draw."""
+        """Paths in the control trees of each draw."""
         return tuple(tuple(map(paths, heads)) for heads in self.controls)
 
     @cached_property
@@ -84,12 +84,12 @@ class Trees:
 
     @cached_property
     def punctuation_roots(self) -> int:
-        """Sentences whose root is punctuation."""
+        """Number of sentences whose root is punctuation."""
         return sum(bool(x[root]) for x, root in zip(self.punctuation, self.roots, strict=True))
 
     @cached_property
     def edges(self) -> Ints:
-        """Edges of each sentence between two words that are not punctuation. Shape (s,)."""
+        """Number of edges of each sentence, without punctuation. Shape (s,)."""
         pairs = zip(self.heads, self.punctuation, strict=True)
         return np.array(
             [
@@ -101,7 +101,7 @@ class Trees:
         )
 
     def kept(self, sentences: Ints) -> NDArray[np.bool_]:
-        """The words of sentences of one length that are not punctuation. Shape (m, n)."""
+        """True for words that are not punctuation, in sentences of one length. Shape (m, n)."""
         return ~np.stack([self.punctuation[i] for i in sentences])
 
 
@@ -109,7 +109,7 @@ def trees_of(sentences: Sequence[Sentence], long: NDArray[np.bool_]) -> Trees:
     """The trees of a split.
 
     Args:
-        long: which sentences are longer than the model's window. Shape (sentences,).
+        long: True for sentences longer than the model's window. Shape (sentences,).
     """
     reasons = [
         _reason(sentence, bool(too_long))
@@ -143,7 +143,7 @@ def is_tree(heads: Heads, n_words: int) -> bool:
         return False
     if not all(head == ROOT or 0 <= head < n_words for head in heads):
         return False
-    # With one root and n − 1 heads, whatever does not lead to the root is a cycle.
+    # With one root and n − 1 heads, a path that does not lead to the root is a cycle.
     reached = np.array(heads)
     for _ in range(n_words.bit_length()):
         reached = np.where(reached == ROOT, ROOT, reached[reached])
@@ -151,7 +151,7 @@ def is_tree(heads: Heads, n_words: int) -> bool:
 
 
 def paths(heads: Heads) -> WordTree:
-    """Distances and depths, from what words have in common: the path from the root to each."""
+    """Distances and depths, computed from the ancestors that words share."""
     n = len(heads)
     above = np.zeros((n, n), dtype=np.float32)  # the word itself, and all of its ancestors
     for word in range(n):
@@ -166,10 +166,10 @@ def paths(heads: Heads) -> WordTree:
 
 
 def control_heads(words: Sequence[str], draw: int) -> Heads:
-    """A tree that only the words decide (after Hewitt & Liang 2019).
+    """A control tree that depends only on word forms (after Hewitt & Liang 2019).
 
-    In each draw a type, a word form in lower case, either depends on the first word of its sentence
-    or on the word before it; the first word is the root.
+    The first word is the root. In each draw, a lower-cased word form depends either on the first
+    word wherever it occurs, or on the word before.
     """
     return [ROOT, *(0 if _is_first(words[i], draw) else i - 1 for i in range(1, len(words)))]
 

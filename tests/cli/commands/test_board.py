@@ -94,7 +94,7 @@ def test_everything_published_follows_from_its_sums(capsys):
     assert main(["board", str(PUBLISHED)]) == 0
     said = capsys.readouterr().err
     assert "recomputed 104 results of 6 models" in said
-    assert "left off 10 records of selectivity: what it stores does not give its numbers" in said
+    assert "left off 10 records of selectivity: the stored arrays do not give the numbers" in said
 
 
 def swapped(sums):
@@ -113,12 +113,12 @@ ATTACKS = {
     "a score": (
         lambda f: change(the(f, "pos-linear-scores"), "accuracy", 3, value=lambda x: x + 0.001),
         "pos-linear-scores-",
-        ": pos, layer 3, accuracy: 0.9533392 is stored, and 0.9523392 follows from the sums",
+        ": pos, layer 3, accuracy: 0.9533392 is stored, but the sums give 0.9523392",
     ),
     "an interval": (
         lambda f: change(the(f, "pos-linear-scores"), "accuracy", 3, low=lambda x: x + 1e-4),
         "pos-linear-scores-",
-        ": pos, layer 3, accuracy, lower end of its interval: 0.94",
+        ": pos, layer 3, accuracy, lower end of the interval: 0.94",
     ),
     "a sum": (
         lambda f: change_sums(the(f, "pos-linear-scores"), one_more),
@@ -133,7 +133,7 @@ ATTACKS = {
     "sums of no shape": (
         lambda f: change_sums(the(f, "pos-linear-scores"), lambda x: x[:, :, :1]),
         "pos-linear-scores-",
-        "does not give the scores",
+        "do not give the scores",
     ),
     "a p-value": (
         lambda f: change(
@@ -177,22 +177,22 @@ ATTACKS = {
     "fewer examples": (
         lambda f: counted(the(f, "pos-linear-scores"), "n", test=9),
         "pos-linear-scores-",
-        ": pos: 9 test examples are stated, and 25,094 follow from what is stored",
+        ": pos: 9 test examples are stated, but the sums give 25,094",
     ),
     "another label": (
         lambda f: counted(also(f, "agreement-linear"), "labels", Dual=[1, 1, 1]),
         "agreement-linear-scores-",
-        ": agreement: 3 labels in test are stated, and 2 follow from what is stored",
+        ": agreement: 3 labels in test are stated, but the sums give 2",
     ),
     "too few documents for an interval": (
         lambda f: update(the(f, "pos-linear-scores"), "examples", clusters=19),
         "pos-linear-scores-",
-        ": pos: 19 documents are stated, and 316 follow from what is stored",
+        ": pos: 19 documents are stated, but the sums give 316",
     ),
     "another limit": (
         lambda f: update(the(f, "pos-linear-scores"), "corpus", limit=50, limited=True),
         "pos-linear-scores-",
-        ": pos: 12,544 train sentences are stated, and 50 follow from what is stored",
+        ": pos: 12,544 train sentences are stated, but the sums give 50",
     ),
     "a limit below the number of documents": (
         lambda f: update(
@@ -203,7 +203,7 @@ ATTACKS = {
             sentences=dict.fromkeys(("train", "dev", "test"), 50),
         ),
         "pos-linear-scores-",
-        ": pos: 50 test sentences are stated, and 316 follow from what is stored",
+        ": pos: 50 test sentences are stated, but the sums give 316",
     ),
     "a text of the name of another": (
         lambda f: update(the(f, "pos-linear-scores"), "corpus", fingerprint="0" * 64),
@@ -243,7 +243,7 @@ def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
     the(folder, "srl-linear-scores").with_suffix(".npz").unlink()
     assert main(["board", str(folder), "--site", str(tmp_path / "site")]) == 0
     said = capsys.readouterr().err
-    assert "left off 1 record of scores: no sums are stored beside it" in said
+    assert "left off 1 record of scores: no sums are stored beside the record" in said
     assert "left off 1 record of training_variance: it stands behind other scores" in said
     content = json.loads((tmp_path / "site" / "board.json").read_text(encoding="utf-8"))
     (scores,) = (x for x in content["left_off"] if x["measurement"] == "scores")

@@ -57,7 +57,7 @@ def test_a_folder_with_files_and_a_missing_flag_are_refused(results, tmp_path, c
         before = files(results)
         (results / "leaderboard.csv").write_text("x")
         assert main(["export", str(results), str(place), "--sums"]) == 2
-        said = f"error: {place} exists and is not an empty folder; name another one.\n"
+        said = f"error: {place} exists and is not an empty folder; name another folder.\n"
         assert capsys.readouterr().err == said
         assert files(results) == {**before, "leaderboard.csv": b"x"}
 

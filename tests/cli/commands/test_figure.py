@@ -72,7 +72,7 @@ def test_records_that_cannot_stand_together_are_refused_in_one_line(tmp_path, dr
     store_record(tmp_path, other.model_copy(update={"corpus": corpus}))
     status, chart, said = draws("cka", tmp_path)
     assert (status, chart) == (2, None)
-    assert "cannot stand in one figure (geometry: c 1; geometry: d 1)" in said
+    assert "cannot be compared in one figure (geometry: c 1; geometry: d 1)" in said
     assert draws("cka", tmp_path / "n")[0] == 0
 
 
@@ -152,7 +152,7 @@ def test_a_figure_of_two_measurements_needs_to_be_told_whose(write, tmp_path, dr
     two = ("isotropy", tmp_path / "r", "--include", path)
     status, chart, said = draws(*two)
     assert (status, chart) == (2, None)
-    assert "isotropy is a figure of geometry and mine: say whose with --measurement" in said
+    assert "isotropy is a figure of geometry and mine: choose one, such as --measurement" in said
     for name, title in (("geometry", "Anisotropy"), ("mine", "Own")):
         status, chart, _ = draws(*two, "--measurement", name)
         assert (status, title_of(chart)) == (0, title)
@@ -246,9 +246,13 @@ def test_by_default_it_is_the_first_of_eight_to_fifteen_words_that_has_a_tree(tr
         ({}, ("--sentence", 401), "--sentence 401: the test split has sentences 1 to 400"),
         ({}, ("--sentence", 0), "--sentence 0: the test split has sentences 1 to 400"),
         ({}, ("--sentence", "x"), "--sentence x: not a whole number"),
-        ({"corpus": {"fingerprint": "0" * 64}}, (), "--corpus sample: not the text of structure-"),
+        (
+            {"corpus": {"fingerprint": "0" * 64}},
+            (),
+            "--corpus sample: not the corpus of structure-",
+        ),
         ({"corpus": {"name": "nowhere"}}, (), "Unknown corpus 'nowhere'"),
-        ({"array": np.zeros(3, np.int32)}, (), "trees of 3 words, where the test split has 5,738"),
+        ({"array": np.zeros(3, np.int32)}, (), "trees of 3 words, but the test split has 5,738"),
     ],
 )
 def test_what_cannot_be_drawn_is_said_in_one_line(trees, draws, more, arguments, why):

@@ -64,11 +64,11 @@ def test_the_files_pass_their_test_and_run(of, tiny_bert, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("scores", "there is a measurement of this name already; choose another."),
-        ("selectivity", "there is a measurement of this name already"),
+        ("scores", "this name is taken; choose another."),
+        ("selectivity", "this name is taken; choose another."),
         ("standard", "--measurements or --evidence uses this word"),
-        ("measurement", "Python or the file itself uses this name"),
-        ("float", "Python or the file itself uses this name"),
+        ("measurement", "Python or the template uses this name"),
+        ("float", "Python or the template uses this name"),
         ("json", "json.py would hide the module 'json'"),
         ("probes", "--measurements or --evidence uses this word"),
         ("my-norms", "begin with a letter"),

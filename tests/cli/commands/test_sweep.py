@@ -92,11 +92,11 @@ GOOD = '[[run]]\nmodel = "m"\n'
 
 REFUSED = [
     ("[[run]\n", ": not TOML (Expected ']]' at the end of an array declaration (at line 1, column 6)); correct it."),
-    ("seeds = " + 5000 * "9" + "\n" + GOOD, ": has a number of thousands of digits, or brackets nested too deep; correct it."),
-    ("a = " + 3000 * "[" + "\n" + GOOD, ": has a number of thousands of digits, or brackets nested too deep; correct it."),
-    ('model = "m"\n', ": it lists no runs; give each a table [[run]]."),
-    ('run = "m"\n', ": it lists no runs; give each a table [[run]]."),
-    (GOOD + '[[run]]\ncorpus = "sample"\n', ", run 2: it has no model; give model, or vectors."),
+    ("seeds = " + 5000 * "9" + "\n" + GOOD, ": a number has thousands of digits, or brackets nest too deeply; correct it."),
+    ("a = " + 3000 * "[" + "\n" + GOOD, ": a number has thousands of digits, or brackets nest too deeply; correct it."),
+    ('model = "m"\n', ": no runs; give each a table [[run]]."),
+    ('run = "m"\n', ": no runs; give each a table [[run]]."),
+    (GOOD + '[[run]]\ncorpus = "sample"\n', ", run 2: no model; give model or vectors."),
     (GOOD + "task = 1\n", ", run 1: unknown argument '--task=1'. Did you mean '--tasks'?"),
     (GOOD + "task_from = 'y'\n", ", run 1: unknown argument '--task_from=y'. Did you mean '--task-from'?"),
     (GOOD + 'tasks = ["pos", "deptth"]\n', ", run 1: Unknown task 'deptth'. Did you mean 'depth'?"),
@@ -110,7 +110,7 @@ REFUSED = [
     (GOOD + 'offline = "yes"\n', ", run 1: --offline: ignored explicit argument 'yes'"),
     (GOOD + 'measurements = "structure"\nstructure-ranks = 0\n', ", run 1: --structure-ranks 0: give whole numbers from 1 on, separated by commas."),
     (GOOD + "structure.steps = 0\n", ", run 1: structure = {'steps': 0}: give text, a number, true or false."),
-    (GOOD + "version = true\n", ", run 1: version: not of a single run; give it on the command line."),
+    (GOOD + "version = true\n", ", run 1: version: not a setting of single runs; give it on the command line."),
 ]  # fmt: skip
 
 
@@ -200,7 +200,7 @@ def test_a_model_that_is_not_found_costs_that_model_alone(sweep, hub_cache, tmp_
     status, out, err = sweep("--offline", shared=shared, runs=runs)
     assert status == 1
     assert states(out) == ["2 things missing", "done"]
-    assert "the models of this run are taken one by one, since together: " in err
+    assert "measuring the models of this run one by one, since together: " in err
     assert (
         "missing nowhere@1 on sample (run 1): --model nowhere@1: not in the local hub cache" in err
     )

@@ -70,8 +70,8 @@ def test_choices_beside_the_offset_and_chance():
     ]
     assert [row.cells[4].best for row in table.rows] == [False, True]
     assert table.notes[1:] == (
-        "★: above the baseline. p: two-sided, corrected for the 2 that are tested, in which head and "
-        "baseline differ in 20 sentences or more.",
+        "★: above the baseline. p: two-sided, corrected for 2 tests; head and baseline must differ "
+        "in at least 20 sentences.",
         "1 rarer relations are in heads.csv.",
         "Not scored (too rare); words in test: fixed 7.",
     )

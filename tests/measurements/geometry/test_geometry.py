@@ -249,7 +249,7 @@ def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     assert not {"nmi", "ami"} & {key[0] for key in rows}
     notes = [note for table in tables(found) for note in table.notes]
     assert any(note.startswith("CKA is too high: ") for note in notes)
-    assert "Clusters against upos: none, as there are no two classes in test." in notes
+    assert "Clusters against upos: none: test has fewer than two classes." in notes
     assert len(rows) > 20
     one = {"a": record_of("geometry", found, 2)}
     assert view_of("geometry", "clusters", one)[1] == {"a": "there is no record of it"}
@@ -280,6 +280,6 @@ def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_c
             "CKA by other layer",
         )
     ]
-    assert any("2 sentences are longer than the model's window" in x for x in space.notes)
+    assert any("2 sentences longer than the model's window" in x for x in space.notes)
     assert any(f"{zeros} at layer 0, {zeros} at layer 2" in x for x in space.notes)
     assert not any("Clusters" in note for note in space.notes)

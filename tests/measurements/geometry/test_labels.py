@@ -98,11 +98,11 @@ def test_what_cannot_be_clustered_says_why():
     found = {name: each.missing for name, each in label_sets(context(few)).items()}
     assert found == {
         "upos": "fewer than 10 items per class in test",
-        "chunks": "there are no two classes in test",
+        "chunks": "test has fewer than two classes",
         "senses": "no lemma occurs 20 times in senses that occur 5 times",
     }
     absent = label_sets(context(sentences(1), train=sentences(1, "train", upos=("X",) * 5)))
-    assert absent["upos"].note == "none, as there are no two classes in test"
+    assert absent["upos"].note == "none: test has fewer than two classes"
     assert label_sets(context(sentences(2))) == {}
 
 
