@@ -109,18 +109,19 @@ class Reader:
     def unserved_sites(self) -> dict[Sublayer, str]:
         """The sites asked for that the model lacks, each with the reason."""
         found: dict[Sublayer, str] = {}
-        for site in filter(None, self.run.config.task_sites):
-            try:
-                self.run.model.encoder.require(site)
-            except UserError as error:
-                found[site] = str(error)
+        for site in self.run.config.task_sites:
+            if site is not None:
+                try:
+                    self.run.model.encoder.require(site)
+                except UserError as error:
+                    found[site] = str(error)
         return found
 
     @property
     def sites(self) -> list[Sublayer | None]:
         """Where word vectors are read: at layers, and at the other sites that the model has."""
-        asked = filter(None, self.run.config.task_sites)
-        return [None, *(site for site in asked if site not in self.unserved_sites)]
+        asked = dict.fromkeys((None, *self.run.config.task_sites))
+        return [site for site in asked if site is None or site not in self.unserved_sites]
 
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
