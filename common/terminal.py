@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tqdm import tqdm
-
 from probes.common.errors import UserError, printable_lines
 from probes.common.files import writing
 
@@ -99,6 +97,8 @@ class Progress:
             self.said.add(key)
         shown = {"debug": self.verbose and not self.quiet, "info": not self.quiet, "warning": True}
         if shown[level]:
+            from tqdm import tqdm
+
             tqdm.write(printable_lines(message), file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
@@ -124,9 +124,11 @@ class Progress:
     @contextlib.contextmanager
     def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Iterator[Any]:
         """A progress bar; hidden unless standard error is a terminal or in a notebook."""
-        kind: Any = tqdm
+        kind: Any
         if "ipykernel" in sys.modules:
             from tqdm.auto import tqdm as kind
+        else:
+            from tqdm import tqdm as kind
         with kind(
             desc=what,
             total=total,
@@ -150,6 +152,8 @@ class Progress:
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
         """Hide bars while something is printed inside the block."""
+        from tqdm import tqdm
+
         with tqdm.external_write_mode(file=sys.stdout):
             yield
 

@@ -24,7 +24,6 @@ from urllib.parse import quote
 
 from probes.common.errors import UserError
 from probes.common.files import below, published, sha256, writing
-from probes.common.locks import locked
 from probes.common.terminal import progress
 
 RETRIES = 3
@@ -141,6 +140,8 @@ class FileFinder:
         return {role: path or self.folder / wanted[role].name for role, path in found.items()}
 
     def _download(self, missing: list[Remote]) -> None:
+        from probes.common.locks import locked
+
         incoming = self.folder / _INCOMING
         with writing(incoming):
             incoming.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,7 @@ from probes.data.minimal_pairs import (
     read_clams,
     read_suites,
 )
+from probes.data.parsed import read_once
 from probes.data.sentence import LAYERS, SPLITS, Corpus
 from probes.data.sources import Column, CorpusRequest, Source, read_checked
 
@@ -117,6 +118,8 @@ class Registered:
         if origin := corpora.origin(self.name):
             identity["plug-in"] = origin.sha256
             read = partial(read_checked, read, origin)
+        elif self.remotes and self.layers & set(LAYERS):
+            read = partial(read_once, read, request.finder.folder)
         return Source(
             self.name,
             self.version,

@@ -14,30 +14,32 @@ from probes.common.errors import UserError, out_of_memory
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.plugins import discover
-from probes.tables.printing import printer
 
-COMMANDS = (
-    "fetch",
-    "corpora",
-    "cache",
-    "sweep",
-    "show",
-    "heads",
-    "claims",
-    "leaderboard",
-    "board",
-    "compare",
-    "report",
-    "figure",
-    "export",
-    "export-probe",
-    "new-task",
-    "new-measurement",
-    "check",
+COMMANDS = {
+    "fetch": "Download corpora for runs without a network, and check them.",
+    "corpora": "List corpora: licence, where their files are, and the tasks they serve.",
+    "cache": "List and delete stored word vectors and fitted parameters.",
+    "sweep": "Run what a TOML file lists: models, corpora and settings.",
+    "show": "Show scores by layer and task, their breakdowns, or the evidence behind them.",
+    "heads": "Show what attention heads do: entropy, patterns, and relations beside fixed offsets.",
+    "claims": "Test claims of the literature about layers and heads on results.",
+    "leaderboard": "Rank models by their best layers, by task and overall, and by their answers.",
+    "board": "Check that results follow from their sums, and show them as a static site.",
+    "compare": "Compare models: layer curves, differences with intervals, claims that change.",
+    "report": "Write one self-contained HTML page of all results in folders.",
+    "figure": "Draw a figure for a paper: of scores by layer, or a chart of another measurement.",
+    "export": "Write results into a folder to share, without labels and predictions.",
+    "export-probe": "Write one fitted probe to a file that numpy can read (docs/fitted-probes.md).",
+    "new-task": "Write a commented task to start from, and its test.",
+    "new-measurement": "Write a commented measurement to start from, and its test.",
+    "check": "Check a task without loading a model: examples, labels, leakage, what it reads.",
+}
+"""What each does. Each is a module in probes/cli/commands with `add_arguments` and `run`."""
+
+SHOWING = (
+    *("show", "heads", "claims", "leaderboard", "board"),
+    *("compare", "report", "figure", "export"),
 )
-"""Each is a module in probes/cli/commands with `SUMMARY`, `add_arguments` and `run`."""
-
-SHOWING = COMMANDS[COMMANDS.index("show") : COMMANDS.index("export") + 1]
 """Those that read records."""
 
 
@@ -55,8 +57,8 @@ def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: probes COMMAND [arguments]; COMMAND --help lists the arguments\n")
         print(f"  {'run':<16} Probe a model; the same as python run_probes.py.")
-        for name in COMMANDS:
-            print(f"  {name:<16} {_module(name).SUMMARY}")
+        for name, summary in COMMANDS.items():
+            print(f"  {name:<16} {summary}")
         return 0
     if arguments[0] == "--version":
         print(f"probing-suite {__version__}")
@@ -66,11 +68,13 @@ def _main(arguments: list[str]) -> int:
         known = ("run", *COMMANDS)
         raise UserError(f"Unknown command {name!r}. {did_you_mean(name, known)}")
     command = _module(name)
-    parser = Parser(prog=f"python -m probes {name}", description=command.SUMMARY)
+    parser = Parser(prog=f"python -m probes {name}", description=COMMANDS[name])
     _add_arguments(parser, command)
     options = parser.parse_args(rest)
     progress.quiet, progress.verbose = options.quiet, options.verbose
     discover(options.include)
+    from probes.tables.printing import printer
+
     wide = hasattr(options, "format") and options.wide  # of a figure it is something else
     with printer.printing(getattr(options, "format", "table"), wide=wide):
         try:
@@ -102,9 +106,8 @@ def whole_parser() -> Parser:
     commands = whole.add_subparsers()
     run = build_parser()
     commands.add_parser("run", help=run.description, parents=[run], conflict_handler="resolve")
-    for name in COMMANDS:
-        command = _module(name)
-        _add_arguments(commands.add_parser(name, help=command.SUMMARY), command)
+    for name, summary in COMMANDS.items():
+        _add_arguments(commands.add_parser(name, help=summary), _module(name))
     return whole
 
 

@@ -6,6 +6,7 @@ import pytest
 
 SCRIPTS = [
     "extraction_speed",
+    "gpu",
     "machine",
     "probe_speed",
     "same_numbers",

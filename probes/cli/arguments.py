@@ -21,7 +21,6 @@ from probes.common.stopping import Sigterm, stopping_at_sigterm
 from probes.common.terminal import discard_output
 from probes.common.wording import listed, names_in, quoted
 from probes.run.config import NO_NAMES, NO_PATH, RunConfig
-from probes.tables.printing import FORMATS
 
 
 class Parser(argparse.ArgumentParser):
@@ -237,7 +236,7 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     """Add `--format`, which every command has that prints tables."""
     parser.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=("table", "md", "csv", "json", "latex"),
         default="table",
         help="of what is printed: table, md, csv, json or latex (booktabs); default: table",
     )

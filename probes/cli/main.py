@@ -1,4 +1,7 @@
-"""The command line of a run. Torch is imported only once its arguments are valid."""
+"""The command line of a run.
+
+Torch is imported only once its arguments are valid, and for help nothing that takes long.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,24 @@ from probes.cli.arguments import Parser, add_format, add_setting, exit_status
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
-from probes.data.find import find_corpus
 from probes.data.registered import corpora
 from probes.extraction.model_names import VECTORS
 from probes.measurements.measurement import (
-    CORPUS,
     EVIDENCE,
     ON_REQUEST,
     TRANSFER,
     get_measurement,
     measurements,
+    option_fields,
 )
 from probes.measurements.plugins import discover
 from probes.records.probe_spec import PROBES
-from probes.records.result import SCORES
 from probes.run.config import RunConfig
-from probes.run.inputs import find_models
-from probes.run.settings import validate
-from probes.tables.printing import DataRow, printer
-from probes.tables.table import Cell, Table, TableRow
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks
 
 if TYPE_CHECKING:
     from probes.cli.results import Results
+    from probes.tables.printing import DataRow
 
 EXAMPLES = """\
 examples:
@@ -95,9 +93,7 @@ def build_parser() -> Parser:
         add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
     add_format(parser)
     for name in measurements:
-        if measurements.origin(name) is None and name not in CORPUS:
-            continue  # the suite's own evidence has no options, and is not imported for this
-        for option, about in get_measurement(name).options.model_fields.items():
+        for option, about in option_fields(name).items():
             flag = _flag(name, option)
             if flag in parser._option_string_actions:
                 raise UserError(
@@ -162,7 +158,7 @@ def _listed_measurements() -> Iterator[DataRow]:
         flag = "evidence" if its.is_evidence else "" if its.of == "task" else "measurements"
         yield {
             "name": name,
-            "default": name in (SCORES, *EVIDENCE),
+            "default": name in ("scores", *EVIDENCE),
             "flag": "transfer" if name == TRANSFER else flag,
             "version": its.version,
             "summary": its.summary + _origin_mark(measurements.origin(name)),
@@ -194,6 +190,9 @@ LISTS = {
 
 def _print_list(what: str) -> None:
     """Print a list: in the terminal each name with everything short below it, and the summary."""
+    from probes.tables.printing import printer
+    from probes.tables.table import Cell, Table, TableRow
+
     listed, note = LISTS[what]
     rows = list(listed())
     lines = []
@@ -216,6 +215,9 @@ def _main(arguments: list[str]) -> int:
     given, models = parse(arguments)
     progress.verbose = given.pop("verbose", False)
     progress.quiet = given.pop("quiet", False)
+    from probes.run.settings import validate
+    from probes.tables.printing import printer
+
     asked = [name for name in LISTS if given.pop(f"list_{name}", False)]
     with printer.printing(given.pop("format"), wide=given.pop("wide")):
         for name in asked:
@@ -245,6 +247,9 @@ def parse(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
 
 def measure(config: RunConfig, models: Sequence[str], command: str) -> Results:
     """Find the models and the corpus, and measure; torch is imported only once they are found."""
+    from probes.data.find import find_corpus
+    from probes.run.inputs import find_models
+
     found = find_models(models, config)
     source = find_corpus(*config.tested, **config.corpus_request)
 

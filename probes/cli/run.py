@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -34,9 +35,6 @@ from probes.run.loop import make_records
 from probes.run.plan import ModelRun, Stage, announce_stored, model_runs, refuse_existing
 from probes.tables.printing import printer
 from probes.tables.table import Table
-
-_HALF_IMPORTED = (ImportError, AttributeError, KeyError)
-"""What a library raises whose import was interrupted."""
 
 RUNS = "runs"
 """Folder within the results that holds the logs of runs."""
@@ -131,12 +129,16 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     try:
         announce_stored(runs)
         make_records(runs, show)
-    except BaseException:
-        # Whatever stops a run, the tables show what it finished; what fails in writing them must
-        # not hide what stopped it.
+    except KeyboardInterrupt:
+        # Whoever stops a run may kill it seconds later, so tables are left to other commands.
+        if folders := [str(run.folder) for run in runs if run.results]:
+            progress.say(f"tables of what is done: python -m probes show {shlex.join(folders)}")
+        raise
+    except Exception:
+        # The tables show what was finished; what fails in writing them must not hide the error.
         try:
             _close(runs)
-        except (UserError, OSError, *_HALF_IMPORTED) as error:
+        except (UserError, OSError) as error:
             progress.warn(f"the tables are not written ({described(error)}); run again for them")
         raise
     _close(runs)

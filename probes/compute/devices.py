@@ -6,9 +6,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from probes.common.errors import UserError
+from probes.common.terminal import progress
 from probes.common.wording import listed
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def pick_device(device: str) -> torch.device:
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        device = "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         picked = torch.device(device)
         torch.zeros(1, device=picked).item()
@@ -67,7 +69,36 @@ def pick_device(device: str) -> torch.device:
             ) from error
         first = str(error).strip().split("\n")[0]
         raise UserError(f"--device {device}: {first}") from error
+    if picked.type == "mps":
+        _distrust_mps()
     return picked
+
+
+@cache
+def _distrust_mps() -> None:
+    """Warn of Apple's GPUs, once; see `require_products`."""
+    progress.warn(
+        "on Apple's GPUs torch returns wrong products in some cases (PyTorch issues 180776 and "
+        "193487); compare some scores with those of --device cpu"
+    )
+    require_products("mps")
+
+
+def require_products(device: str) -> None:
+    """Compute a product on a device, with one factor transposed, as on the CPU.
+
+    Raises:
+        UserError: it is another one.
+    """
+    import torch
+
+    one = torch.linspace(-1, 1, 192 * 96).sin().view(192, 96)
+    found = (one.to(device) @ one.to(device).T).cpu()
+    if not torch.allclose(found, one @ one.T, rtol=1e-4, atol=1e-4):
+        raise UserError(
+            f"--device {device}: a product of matrices differs from that of the CPU; use "
+            "--device cpu, or another version of torch."
+        )
 
 
 def uses_cuda(device: str) -> bool:

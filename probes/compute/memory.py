@@ -14,8 +14,8 @@ from torch import Tensor
 
 from probes.common.errors import UserError, out_of_memory
 
-_SHARE = 0.25
-"""Share of free memory that training may take by default."""
+_SHARE, _SHARE_OF_GPU = 0.5, 0.25
+"""Shares of free memory that training may take by default."""
 
 
 def default_budget(device: torch.device) -> int:
@@ -23,7 +23,7 @@ def default_budget(device: torch.device) -> int:
     if device.type == "cuda":
         # Memory that torch caches for reuse is free too.
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(_SHARE * (torch.cuda.mem_get_info(device)[0] + cached))
+        return int(_SHARE_OF_GPU * (torch.cuda.mem_get_info(device)[0] + cached))
     return int(_SHARE * free_memory())
 
 

@@ -201,19 +201,6 @@ class WordTokenizer:
         names = (self._backend.id_to_token(int(i)) or "" for i in ids)
         return [name.removeprefix(_NONCHARACTER) for name in names]
 
-    def require_pieces(self, texts: Sequence[Text]) -> None:
-        """Check that every distinct word yields a piece, before any text is encoded.
-
-        Raises:
-            UserError: a word yields no subword, and the tokenizer has no unknown token.
-        """
-        if self._unk_id is None and not any(text.written for text in texts):
-            words = sorted(
-                {word for text in texts for i, word in enumerate(text.words) if i != text.mask}
-            )
-            if words:
-                self([Text(tuple(words), (0, len(words)))])
-
     def _written(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split written texts; a piece belongs to the stretch of its first letter.
 

@@ -193,6 +193,14 @@ class Encoder:
                 f"--model {name}: this architecture is not supported. For {ids.shape[1]} tokens, "
                 f"its layers give {sorted(shapes)} instead of one vector per token."
             )
+        for layer, state in enumerate(states):
+            # On some machines copies between two GPUs give zeros.
+            if bool((state == state[:1, :1]).all()):
+                raise UserError(
+                    f"--model {name}: layer {layer} has the same vector for all tokens. If its "
+                    "layers are spread over GPUs, copies between these may fail: use one GPU "
+                    "(CUDA_VISIBLE_DEVICES=0), or --device cpu."
+                )
         one, other = (states[-1][row, :-1].float() for row in (0, 1))
         if (one - other).norm() > 1e-2 * one.norm():
             raise UserError(
@@ -245,6 +253,10 @@ class Encoder:
         """The subwords of `texts`."""
         return self.words(texts)
 
+    def batches(self, pieces: Sequence[Pieces], batch_tokens: int) -> list[list[int]]:
+        """Which texts share a batch; see `probes.extraction.padding.plan_batches`."""
+        return plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
+
     def encode(
         self, shard: Shard, pieces: Sequence[Pieces], batch_tokens: int, collector: Collector
     ) -> dict[str, torch.Tensor]:
@@ -262,7 +274,7 @@ class Encoder:
                 language-model head or attention maps that the collector needs.
             NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
-        batches = plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
+        batches = self.batches(pieces, batch_tokens)
         with ExitStack() as stack:
             if isinstance(collector, AttentionCollector):
                 shortest = self._padded(

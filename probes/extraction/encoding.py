@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from probes.common.errors import UserError
@@ -35,7 +34,7 @@ from probes.extraction.interventions import Intervention, active, intervened
 from probes.extraction.padding import default_batch_tokens
 from probes.extraction.prefixes import Prefixes
 from probes.extraction.shard_files import ShardWriter, drop_shards
-from probes.extraction.shards import Shard, shards_of, words_per_shard
+from probes.extraction.shards import Shard, shard_numbers, shards_of, whole
 from probes.extraction.store import (
     MANIFEST,
     REPLACED,
@@ -98,16 +97,6 @@ class Reading:
         """That of the store."""
         return store_folder(self.cache, self.key)
 
-    @cached_property
-    def words_per_shard(self) -> int:
-        """See `probes.extraction.shards.words_per_shard`."""
-        return words_per_shard(self.model.n_layers + 1, self.model.hidden_size)
-
-    @cached_property
-    def shards(self) -> list[Shard]:
-        """All shards of the view."""
-        return shards_of(self.view, self.words_per_shard)
-
     def stored(self) -> Store | None:
         """The store, as far as it is there; None if nothing is.
 
@@ -124,39 +113,40 @@ class Reading:
             return None  # another process has just deleted it
 
     def missing(self) -> list[Shard]:
-        """The shards that lack a part.
+        """The shards that lack a part; the whole view if the store has not been begun.
 
         Raises:
             UserError: the store is damaged.
         """
         return [shard for shard, _ in self._parts_missing()]
 
-    def sizes(self) -> dict[int, int]:
-        """What all of it takes on disk, in bytes, by shard."""
-        return {x.number: self.collector.bytes_of(x, self.model) for x in self.shards}
-
-    def sizes_missing(self) -> dict[int, int]:
+    def sizes_missing(self, *, every: bool = False) -> dict[int, int]:
         """What is still to be written, in bytes, by shard.
+
+        Args:
+            every: whether to count what is there, too.
 
         Raises:
             UserError: the store is damaged.
         """
         return {
             shard.number: self.collector.only(parts).bytes_of(shard, self.model)
-            for shard, parts in self._parts_missing()
+            for shard, parts in self._parts_missing(every=every)
         }
 
     def bytes_missing(self) -> int:
         """The sum of `sizes_missing`."""
         return sum(self.sizes_missing().values())
 
-    def _parts_missing(self) -> Iterator[tuple[Shard, Sequence[str]]]:
+    def _parts_missing(self, *, every: bool = False) -> Iterator[tuple[Shard, Sequence[str]]]:
         """The shards that lack a part, each with the parts that it lacks."""
-        store, every = self.stored(), self.collector.parts
-        for shard in self.shards:
-            parts = every if store is None else store.missing(shard.number, every)
-            if parts:
-                yield shard, parts
+        store, parts = self.stored(), self.collector.parts
+        if store is None:
+            yield whole(self.view), parts
+            return
+        for shard in store.shards(self.view):
+            if missing := parts if every else store.missing(shard.number, parts):
+                yield shard, missing
 
 
 def word_vectors(
@@ -252,12 +242,26 @@ def read(
         UserError: see `Encoder.encode`.
     """
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)
-    n_words = words_per_shard(encoder.info.n_layers + 1, encoder.info.hidden_size)
+    numbers = _shard_numbers(view, collector, encoder, tokens)
     with progress.bar(f"reading {encoder.info.name}", total=len(view.texts), unit="text"):
-        for shard in shards_of(view, n_words):
+        for shard in shards_of(view, numbers):
             with exact_products():
                 found = encoder.encode(shard, encoder.split(shard.texts), tokens, collector)
             yield shard, found
+
+
+def _shard_numbers(
+    view: View, collector: Collector, encoder: Encoder, batch_tokens: int
+) -> list[int]:
+    """The shard of each text of a view.
+
+    Of the model's layers all are counted, whichever are asked for: others may be added to a store.
+    """
+    every, model = whole(view), encoder.info
+    n_bytes = collector.bytes_of(every, model) // max(1, every.n_rows)
+    n_bytes = max(n_bytes, 2 * (model.n_layers + 1) * model.hidden_size)
+    batches = encoder.batches(encoder.split(view.texts), batch_tokens)
+    return shard_numbers(view, batches, n_bytes, encoder.device.type)
 
 
 def read_changed(
@@ -280,7 +284,7 @@ def read_changed(
         NoHeadError: the collector reads logits, and the model has no head.
     """
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)
-    shard = Shard(0, np.arange(len(view.texts)), view.texts)
+    shard = whole(view)
     pieces = encoder.split(view.texts)
     # In blocks that are not computed again, nothing is seen.
     prefixes = None if collector.inside else Prefixes(encoder.model)
@@ -312,15 +316,12 @@ def collect(
         OutOfRangeError: a vector is beyond the range of the storage type; its store is given up.
     """
     # Without a lock, so that a read-only cache can be used.
-    if not (todo := reading.missing()):
+    if not reading.missing():
         return
     if encoder.reads_text and active.get(encoder.model):
         raise UserError("What a model reads while it is changed is not stored; use read().")
-    if only is not None:
-        todo = [shard for shard in todo if shard.number == only]
-    tokens = batch_tokens or default_batch_tokens(encoder.device.type)
-    store = _begun(reading, tokens, alone=only is None)
-    encoder.words.require_pieces(reading.view.texts)
+    store = begun(reading, encoder, batch_tokens, alone=only is None)
+    todo = [shard for shard in reading.missing() if only in (None, shard.number)]
     what = f"encoding {encoder.info.name} · {reading.view.name}"
     total = sum(len(shard.texts) for shard in todo)
     with progress.bar(what, total=total, unit="text"):
@@ -342,35 +343,40 @@ def collect(
             todo = [x for x in busy if store.missing(x.number, reading.collector.parts)]
 
 
-def _begun(reading: Reading, batch_tokens: int, *, alone: bool) -> Store:
+def begun(
+    reading: Reading, encoder: Encoder, batch_tokens: int | None = None, *, alone: bool = False
+) -> Store:
     """The store, which is begun if there is none.
 
     Args:
+        batch_tokens: see `collect`.
         alone: whether no other process is known to make its shards.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: it cannot be written, or a word yields no subword.
     """
-    folder = reading.folder
+    folder, view = reading.folder, reading.view
+    batch_tokens = batch_tokens or default_batch_tokens(encoder.device.type)
     require_writable(folder.parent)
     with locked(folder.with_suffix(SUFFIX)):
         if not (folder / MANIFEST).exists():
-            shards = reading.shards
+            numbers = _shard_numbers(view, reading.collector, encoder, batch_tokens)
             content = {
                 "key": asdict(reading.key),
                 "model": reading.model.model_dump(),
-                "view": reading.view.name,
+                "view": view.name,
                 "corpus": reading.corpus,
                 "layers": reading.model.n_layers + 1,
-                "texts": len(reading.view.texts),
-                "rows": sum(shard.n_rows for shard in shards),
-                "shards": len(shards),
-                "words_per_shard": reading.words_per_shard,
+                "texts": len(view.texts),
+                "rows": whole(view).n_rows,
+                "shards": max(numbers, default=-1) + 1,
                 "batch_tokens": batch_tokens,
+                "shard_of": numbers,
             }
             write_manifest(folder / MANIFEST, content)
     store = Store(reading.cache, reading.key)
-    there = sum(not store.missing(x.number, reading.collector.parts) for x in reading.shards)
+    every = range(store.n_shards)
+    there = sum(not store.missing(number, reading.collector.parts) for number in every)
     used = store.manifest["batch_tokens"]
     if 0 < there < store.n_shards or used != batch_tokens:
         show = progress.say if alone else progress.detail

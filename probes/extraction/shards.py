@@ -1,7 +1,9 @@
 """Shards: the parts of a view that are encoded and stored each by itself. No torch here.
 
-Which texts a shard has follows from the view and the model's size alone, and which texts share a
-forward pass follows from the shard: its bytes are the same whoever makes it, and in whatever order.
+The whole view is cut into batches first, and a shard is some of these: batches are as full as if
+everything were one shard. Which texts a shard has is written into the store when it is begun, and
+which of them share a forward pass follows from the shard: its bytes are the same whoever makes it,
+and in whatever order.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ import numpy as np
 from probes.common.arrays import Ints
 from probes.extraction.views import Text, View
 
-_MOST_WORDS, _FEWEST_WORDS = 1 << 14, 1 << 10
+_MOST_BYTES = {"cpu": 1 << 27, "mps": 1 << 29, "cuda": 1 << 31}
+"""By kind of device: what is made of a shard, which is in memory while it is made."""
 
-_BYTES = 1 << 27
-"""The vectors of all layers of a shard in fp16; a shard is in memory while it is made."""
+_MOST_BATCHES = 16
+"""Batches that are enough: more would only make processes that share the work wait longer."""
 
 
 @dataclass(frozen=True)
@@ -47,36 +50,48 @@ class Shard:
         return int(kept_words(self.texts).sum())
 
 
-def words_per_shard(n_layers: int, hidden_size: int) -> int:
-    """The least number of words of a shard, the last one excepted.
+def shard_numbers(
+    view: View, batches: Sequence[Sequence[int]], bytes_per_word: int, device: str
+) -> list[int]:
+    """Cut a view into shards of whole batches.
+
+    A shard has at least one batch, and no other batch that would take it beyond the bytes of its
+    kind of device.
 
     Args:
-        n_layers: layers of the model, the embedding layer included, whether they are asked for or
-            not.
+        batches: which texts share a forward pass, the longest texts first.
+        bytes_per_word: of what is made of each kept word.
+        device: "cpu", "mps" or "cuda".
+
+    Returns:
+        the number of the shard of each text of the view.
     """
-    return max(_FEWEST_WORDS, min(_MOST_WORDS, _BYTES // (2 * hidden_size * n_layers)))
+    most = _MOST_BYTES.get(device, _MOST_BYTES["cpu"])
+    found, number, n_batches, n_bytes = [0] * len(view.texts), -1, 0, 0
+    for batch in batches:
+        more = bytes_per_word * int(kept_words([view.texts[i] for i in batch]).sum())
+        if number < 0 or n_batches == _MOST_BATCHES or n_bytes + more > most:
+            number, n_batches, n_bytes = number + 1, 0, 0
+        n_batches, n_bytes = n_batches + 1, n_bytes + more
+        for i in batch:
+            found[i] = number
+    return found
 
 
-def shards_of(view: View, n_words: int) -> list[Shard]:
-    """The shards of a view: texts of similar length, the longest first.
-
-    Long texts come first, so that a lack of memory shows early.
+def shards_of(view: View, numbers: Sequence[int]) -> list[Shard]:
+    """The shards of a view.
 
     Args:
-        n_words: see `words_per_shard`.
+        numbers: see `shard_numbers`.
     """
-    parts: list[list[int]] = []
-    missing = 0
-    for i in sorted(range(len(view.texts)), key=lambda i: (-view.texts[i].size, i)):
-        if missing <= 0:
-            parts.append([])
-            missing = n_words
-        parts[-1].append(i)
-        missing -= view.texts[i].size
-    return [
-        Shard(number, np.array(sorted(part)), [view.texts[i] for i in sorted(part)])
-        for number, part in enumerate(parts)
-    ]
+    order = np.argsort(numbers, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(numbers) else []
+    return [Shard(number, part, [view.texts[i] for i in part]) for number, part in enumerate(parts)]
+
+
+def whole(view: View) -> Shard:
+    """All texts of a view as one shard."""
+    return Shard(0, np.arange(len(view.texts)), view.texts)
 
 
 def row_of_each_text(shards: Sequence[Shard], n_rows: Ints) -> Ints:

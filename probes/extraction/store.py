@@ -2,7 +2,7 @@
 
 The store of a key is a folder `<cache>/vectors/<key>/` of
 
-- ``manifest.json``: what the store holds, written when it is begun,
+- ``manifest.json``: what the store holds, and the shard of each text; written when it is begun,
 - ``00003-layer-00``, …: a folder for each shard (here the fourth), named by the first of its parts;
   a part that is asked for later gets a folder of its own. In it are an array ``<part>.npy`` for
   each part, and a ``manifest.json`` with the number of texts and rows, which texts are longer than
@@ -38,10 +38,12 @@ from numpy.typing import NDArray
 from probes.common.errors import DiskError, UserError
 from probes.common.files import published
 from probes.common.locks import SUFFIX, mark_used
+from probes.extraction.shards import Shard, shards_of
+from probes.extraction.views import View
 from probes.extraction.windows import WINDOW_RULE
 from probes.records.header import EncodingRecord
 
-FORMAT = 7
+FORMAT = 8
 """Part of every key: raise it when stored numbers or the files change."""
 
 MANIFEST, REPLACED = "manifest.json", "replaced.json"
@@ -117,6 +119,10 @@ class Store:
     def n_shards(self) -> int:
         """How many shards the view has."""
         return int(self.manifest["shards"])
+
+    def shards(self, view: View) -> list[Shard]:
+        """The shards of the view, whether or not they are there."""
+        return shards_of(view, self.manifest["shard_of"])
 
     def refresh(self, shard: int | None = None) -> None:
         """Look for shards that have been added.
@@ -308,7 +314,7 @@ STORE_FIELDS = {
     "texts": int,
     "rows": int,
     "shards": int,
-    "words_per_shard": int,
+    "shard_of": list,
     "batch_tokens": int,
 }
 """What is read of a store's manifest."""

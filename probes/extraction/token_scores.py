@@ -22,7 +22,7 @@ from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
 from probes.extraction.collectors import Collector, Reader
 from probes.extraction.padding import PaddedWindows
-from probes.extraction.shards import Shard, kept_words, row_of_each_text, shards_of
+from probes.extraction.shards import Shard, kept_words, row_of_each_text
 from probes.extraction.store import Store
 from probes.extraction.views import Text, View
 from probes.extraction.windows import Window
@@ -268,7 +268,7 @@ def scored(
 
 def stored_scores(view: View, stored: Store) -> Scored:
     """Read the scores of a view from a store."""
-    shards = shards_of(view, stored.manifest["words_per_shard"])
+    shards = stored.shards(view)
     arrays = {name: stored.arrays(name) for name in TokenScores().parts}
     parts = [{name: arrays[name][i] for name in arrays} for i in range(len(shards))]
     return scored(view, shards, parts)

@@ -325,13 +325,14 @@ class GivenVectors:
         """
         raise UserError(f"--sites {site}: {self.info.name} is given vectors, which are of layers.")
 
-    def require_pieces(self, texts: Sequence[Text]) -> None:
-        """Every text has its vectors."""
-
     def split(self, texts: Sequence[Text]) -> list[Pieces]:
         """Texts without subwords, of which nothing is known."""
         none = np.empty(0, dtype=np.int64)
         return [Pieces(none, np.zeros(len(text.words) + 1, dtype=np.int64), 0) for text in texts]
+
+    def batches(self, pieces: Sequence[Pieces], batch_tokens: int) -> list[list[int]]:
+        """Each text by itself, since none is read."""
+        return [[i] for i in range(len(pieces))]
 
     def encode(
         self, shard: Shard, pieces: Sequence[Pieces], batch_tokens: int, collector: Collector

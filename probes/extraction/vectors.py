@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
-from probes.extraction.shards import kept_words, row_of_each_text, shards_of
+from probes.extraction.shards import kept_words, row_of_each_text
 from probes.extraction.store import Store, StoreKey
 from probes.extraction.views import View
 from probes.tasks.task import Sublayer, TextPooling
@@ -81,8 +81,7 @@ class Vectors(Store):
 
     def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
         super().__init__(cache, key)
-        shards = shards_of(view, self.manifest["words_per_shard"])
-        self.starts = row_of_each_text(shards, kept_words(view.texts))
+        self.starts = row_of_each_text(self.shards(view), kept_words(view.texts))
         self._derived: dict[str, Any] = {}
 
     def of(self, which: TextPooling | Sublayer | None) -> Vectors:

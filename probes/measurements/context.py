@@ -19,7 +19,7 @@ from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.extraction.collectors import Collector
 from probes.extraction.interventions import Intervention
-from probes.extraction.shards import Shard, kept_words, row_of_each_text, shards_of
+from probes.extraction.shards import Shard, kept_words, row_of_each_text
 from probes.extraction.sites import Sites
 from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
@@ -159,7 +159,7 @@ class ModelContext:
 
     @cached_property
     def _shards(self) -> list[Shard]:
-        return shards_of(self.view, self.stored.manifest["words_per_shard"])
+        return self.stored.shards(self.view)
 
     @cached_property
     def _starts(self) -> Ints:
@@ -263,19 +263,19 @@ class TaskContext(ModelContext):
 
     def groups(
         self, layers: Sequence[int], n_cells: int, n_concatenated: int = 1
-    ) -> Iterator[tuple[list[int], bool]]:
-        """The layers in groups that fit in memory, and whether to hold their features there.
+    ) -> Iterator[tuple[list[int], int]]:
+        """The layers in groups that fit in memory, and the bytes in which to hold their features.
 
         Args:
             n_cells, n_concatenated: see `probes.training.dataset.work_of`.
         """
-        size, hold = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
+        size, room = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
         for first in range(0, len(layers), size):
-            yield list(layers[first : first + size]), hold
+            yield list(layers[first : first + size]), room
 
-    def training_batches(self, layers: Sequence[int], hold: bool = False) -> Batches:
+    def training_batches(self, layers: Sequence[int], room: int = 0) -> Batches:
         """The training split with the task's labels."""
-        return self.data.batches("train", self.data.features(layers, hold)["train"])
+        return self.data.batches("train", self.data.features(layers, room)["train"])
 
     def fits(
         self,

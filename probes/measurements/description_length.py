@@ -121,8 +121,8 @@ def description_length(context: TaskContext) -> Found:
     steps = code_steps(context.data.sentences("train"))
     uniform = 0.0
     with context.bar(len(groups) * steps):
-        for layers, hold in groups:
-            code, labels, sets = _coded(context, layers, hold)
+        for layers, room in groups:
+            code, labels, sets = _coded(context, layers, room)
             sent, outcomes = decisions(labels, n_outputs, sets)
             uniform = sum(uniform_bits(len(each), outcomes) for each in sent)
             parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
@@ -168,7 +168,7 @@ def _rows(
 
 
 def _coded(
-    context: TaskContext, layers: Sequence[int], hold: bool
+    context: TaskContext, layers: Sequence[int], room: int
 ) -> tuple[OnlineCode, Tensor, Tensor | None]:
     """The code of some layers, the labels in the order of sending, and label sets.
 
@@ -176,6 +176,6 @@ def _coded(
     """
     from probes.training.online_code import online_code
 
-    train = context.training_batches(layers, hold)
+    train = context.training_batches(layers, room)
     code = online_code(train, context.data.n_outputs, context.spec)
     return code, train.labels[0].cpu(), None if train.sets is None else train.sets.cpu()

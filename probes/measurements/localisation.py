@@ -122,8 +122,9 @@ def _fit_mixes(
     data, spec = context.data, context.spec
     layers, n_layers = context.layers, len(context.layers)
     left = context.memory - block_bytes(n_layers, data.width_read)
-    at_once, hold = data.group_layers(left, spec, 1)
-    features = data.features(layers, hold and at_once >= n_layers)
+    at_once, room = data.group_layers(left, spec, 1)
+    # Those of layers and of mixes, which are as many.
+    features = data.features(layers, room * (at_once >= 2 * n_layers))
     train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
     reach = [*range(n_layers), *[n_layers - 1] * N_SAMPLES]
     samples = [0] * n_layers + list(range(1, N_SAMPLES + 1))
@@ -145,7 +146,7 @@ def _fit_mixes(
         for group in groups:
             mixed = {split: Mixed(each, scales[group]) for split, each in features.items()}
             fitted = fit(
-                replace(train, features=data.computed_once(mixed["train"])),
+                replace(train, features=data.computed_once(mixed["train"], room)),
                 replace(dev, features=mixed["dev"]),
                 data.n_outputs,
                 spec,

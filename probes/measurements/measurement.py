@@ -2,8 +2,9 @@
 
 A measurement is a function that is given a context and gives rows, registered by
 `@measurement(name, …)`. The modules of the suite's own are listed here, and imported when they are
-asked for, so that listing them is fast. They import torch and what needs it inside the function:
-keys, tables and rows are made without it.
+asked for, so that listing them is fast; so nothing of records or tables is imported here before it
+is used. They import torch and what needs it inside the function: keys, tables and rows are made
+without it.
 """
 
 from __future__ import annotations
@@ -13,28 +14,29 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry, did_you_mean
-from probes.measurements.pivots import AnyView, ByLayer, ChartView, Pivot, tables
-from probes.records.probe_spec import ProbeSpec
-from probes.records.record import TREES, Extent, Record, covers, subject_title, united
-from probes.records.result import SCORES, UNMEASURED, Result
-from probes.records.row import Place, Row
 from probes.records.values import Frozen
-from probes.tables.table import Table
-from probes.tasks.task import Task
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from pydantic.fields import FieldInfo
 
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
+    from probes.measurements.pivots import AnyView, ChartView
     from probes.records.header import ExampleCounts
     from probes.records.parameters import Parameters
+    from probes.records.probe_spec import ProbeSpec
+    from probes.records.record import Extent, Record
+    from probes.records.result import Result
+    from probes.records.row import Place, Row
+    from probes.tables.table import Table
+    from probes.tasks.task import Task
 
 Level = Literal["standard", "full"]
 """Levels of evidence."""
@@ -133,6 +135,8 @@ def _nothing_of_its_own(*_: Any) -> None:
 
 
 def _unmeasured(result: Result) -> str:
+    from probes.records.result import UNMEASURED
+
     return UNMEASURED
 
 
@@ -244,6 +248,8 @@ class Measurement:
 
     def is_complete(self, record: Record, request: Request) -> bool:
         """Whether a stored record has all that is asked for; of evidence, for these scores."""
+        from probes.records.record import covers
+
         same = request.scored is None or record.behind == request.scored.headline
         return same and covers(record.extent, self.extent(request))
 
@@ -253,6 +259,8 @@ class Measurement:
         All layers of both, each as often: the predictions of scores make up one array. Of evidence
         it is what is wanted, since what is found depends on all that is asked for.
         """
+        from probes.records.record import united
+
         both = united(stored, wanted)
         return wanted if self.is_evidence else dict.fromkeys(both, max(both.values()))
 
@@ -262,8 +270,7 @@ class Measurement:
         """Its own record of one that it is shown with; None if a result lacks it."""
         if not self.is_evidence:
             return record
-        assert isinstance(record, Result)
-        return record.evidence.get(self.name)
+        return cast("Result", record).evidence.get(self.name)
 
     def tables(self, records: Sequence[Any]) -> Sequence[Table]:
         """Tables of the findings for one model and corpus.
@@ -272,6 +279,8 @@ class Measurement:
             records: one, or the results of one probe family, all of which have it.
         """
         from probes.measurements.frame import long_frame
+        from probes.measurements.pivots import tables
+        from probes.records.record import TREES, subject_title
 
         own = [each for each in map(self.own, records) if each is not None]
         notes = list(dict.fromkeys(note for record in own for note in record.notes))
@@ -287,6 +296,8 @@ class Measurement:
     @property
     def charts(self) -> list[ChartView]:
         """The charts among its views."""
+        from probes.measurements.pivots import Pivot
+
         return [view for view in self.views if not isinstance(view, Pivot)]
 
     @property
@@ -330,7 +341,7 @@ ON_REQUEST = {
 }
 """Further evidence, which is gathered where it is named."""
 
-_OWN = {SCORES: f"{_HERE}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
+_OWN = {"scores": f"{_HERE}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
 
 LEVELS = ("none", "standard", "full")
 """Values of `--evidence` that are not names of measurements."""
@@ -379,13 +390,15 @@ def measurement(
         raise UserError(f'{what}: of is {of!r}; it can be "task", "model" or "pair".')
     if of == "task" and not after and name not in _OWN:
         raise UserError(f'{what}: of a task it has to be after="scores".')
-    if after and after not in (measurements if of == "pair" else (SCORES,)):
+    if after and after not in (measurements if of == "pair" else ("scores",)):
         raise UserError(f"{what}: after is {after!r}, which nothing of a {of} can be after.")
     options = about.get("options", NoOptions)
     if not (isinstance(options, type) and issubclass(options, Frozen)):
         raise UserError(f"{what}: options has to be a subclass of Frozen.")
 
     def register(function: Callable[[Any], Found | Iterable[Row]]) -> Measurement:
+        from probes.measurements.pivots import ByLayer, Pivot
+
         made = Measurement(name, function, **{"views": (Pivot(), ByLayer(name)), **about})
         if not made.summary:
             raise UserError(f"{what}: its docstring has no first line, which is its summary.")
@@ -427,6 +440,15 @@ def get_measurement(name: str) -> Measurement:
         importlib.import_module(_OWN[name])
         found = _made[name]
     return found
+
+
+def option_fields(name: str) -> Mapping[str, FieldInfo]:
+    """The fields of a measurement's options that are flags; the suite's own is not imported."""
+    if name in CORPUS:
+        family = CORPUS[name].rpartition(".")[0]
+        own = importlib.import_module(f"{family}.options").OPTIONS.get(name, NoOptions)
+        return cast("type[Frozen]", own).model_fields
+    return {} if name in _OWN else get_measurement(name).options.model_fields
 
 
 def probe_measurements() -> list[Measurement]:

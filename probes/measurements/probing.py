@@ -95,12 +95,12 @@ class Probing:
     @property
     def least_groups(self) -> bool:
         """Whether layers are already measured one by one, with no features held in memory."""
-        return self.data.group_layers(self.memory, self.spec, 1) == (1, False)
+        return self.data.group_layers(self.memory, self.spec, 1) == (1, 0)
 
     def fits(
         self,
         layers: Sequence[int],
-        hold: bool,
+        room: int,
         draws: Sequence[Draw],
         labels: Labels | None,
         kept: Array | None,
@@ -108,10 +108,10 @@ class Probing:
         """Fit layers that fit in memory together, which is freed on return; see `TaskContext.fits`.
 
         Args:
-            hold: copy features to the memory of the device.
+            room: bytes in which features may be held; see `ProbingData.features`.
         """
         data, spec = self.data, self.spec
-        features = data.features(layers, hold)
+        features = data.features(layers, room)
         other = {split: data.standardised(each) for split, each in (labels or {}).items()}
         train = data.batches("train", features["train"], other, kept)
         dev = data.batches("dev", features["dev"], other)

@@ -7,14 +7,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ByteSize, Discriminator, Field, Tag, field_validator
+from pydantic import ByteSize, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from probes.common.files import default_cache, default_data_dir
 from probes.common.wording import names_in
 from probes.compute.devices import DType, available_cores, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
-from probes.extraction.windows import Pooling
 from probes.measurements.measurement import EVIDENCE, LEVELS, TRANSFER, Level, get_measurement
 from probes.records.values import Frozen
 from probes.tasks.columns import text_task
@@ -53,6 +52,8 @@ def setting(description: str, default: Any = ..., metavar: str = "", **more: Any
 
 class RunConfig(Frozen):
     """One run of `run_probes.py`. Each field is the flag of the same name, with its help."""
+
+    model_config = ConfigDict(defer_build=True)  # help does without
 
     corpus: tuple[str, ...] = setting(
         "{corpora}; a folder, files or a pattern (.conllu, .jsonl, .csv, .parquet, .txt); or a "
@@ -131,7 +132,7 @@ class RunConfig(Frozen):
     overwrite: Overwrite = setting(
         "records to compute: those missing, always all, or never any", "missing"
     )
-    pooling: Pooling = setting("how to pool a word's subwords", "mean")
+    pooling: Literal["mean", "first", "last"] = setting("how to pool a word's subwords", "mean")
     sites: tuple[Site, ...] = setting(
         "where words' vectors are read: block, attention or mlp; each but the first gives tasks of "
         "its own",
@@ -155,8 +156,8 @@ class RunConfig(Frozen):
         le=512,
     )
     memory: ByteSize | None = setting(
-        "memory for training in each process, such as 2GB (default: a quarter of what is free, "
-        "divided by workers)",
+        "memory for training in each process, such as 2GB (default: half of what is free, a "
+        "quarter on a GPU, divided by workers)",
         None,
         "SIZE",
         ge=1,

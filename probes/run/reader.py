@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from probes.common.errors import UserError
-from probes.compute.memory import explain_out_of_memory
+from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import marked_by_pieces
 from probes.extraction.alignment import WordTokenizer
@@ -83,6 +83,12 @@ class Reader:
     def device(self) -> torch.device:
         """Where it computes."""
         return self.run.model.encoder.device
+
+    @cached_property
+    def memory(self) -> int:
+        """Bytes that training may take. Features that are held later do not make it smaller."""
+        config = self.run.config
+        return config.memory or default_budget(self.device) // config.workers
 
     @cached_property
     def notes(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ import torch
 from probes.common.errors import UserError, out_of_memory
 from probes.common.terminal import progress
 from probes.compute.devices import MAP, exact_products, pick_device
-from probes.compute.memory import default_budget, explain_out_of_memory
+from probes.compute.memory import explain_out_of_memory
 from probes.examples.examples import NotServedError
 from probes.extraction.sites import sites_of
 from probes.measurements.chart_views import require_drawable
@@ -169,7 +169,7 @@ class Runner:
         probing = Probing(
             data,
             PROBES[job.family],
-            config.memory or default_budget(data.device) // config.workers,
+            reader.memory,
             behind.scores.get(job.of),
             behind.predictions.get(job.of),
             config.cache_dir,

@@ -269,15 +269,12 @@ DOCUMENTS: dict[str, Callable[[Table], str]] = {"md": markdown, "latex": latex}
 DATA = {"csv": csv_text, "json": json_text}
 """Formats for programs; a function of rows."""
 
-FORMATS = ("table", "md", *DATA, "latex")
-"""Choices of `--format`; "table" is the terminal's."""
-
 
 class Printer:
     """Prints tables: in the terminal at once, in other formats as one text at the end.
 
     Attributes:
-        form: one of `FORMATS`.
+        form: what `--format` takes; "table" is the terminal's.
     """
 
     def __init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,8 +22,8 @@ from probes.statistics.sums import ratio
 from probes.training.batches import Batches, batch_bounds
 from probes.training.families import family_of
 from probes.training.features import Concatenated, Features, held
+from probes.training.kept import Kept, Memory
 from probes.training.memory_plan import Work, group_layers
-from probes.training.scratch import Scratch
 from probes.training.standardisation import Standardisation, standardise
 from probes.training.streamed import Mapped, SpanRows
 from probes.training.trainer import fits_at_once
@@ -30,6 +31,9 @@ from probes.training.trainer import fits_at_once
 Array = NDArray[Any]
 
 T = TypeVar("T")
+
+_MEMORY = Memory()
+"""Holds features on the CPU, of all tasks and models of this process."""
 
 
 class ProbingData:
@@ -83,22 +87,38 @@ class ProbingData:
 
     def group_layers(
         self, memory: int, spec: ProbeSpec, n_cells: int, n_concatenated: int = 1
-    ) -> tuple[int, bool]:
+    ) -> tuple[int, int]:
         """See `probes.training.memory_plan.group_layers`, and `work_of` for the last arguments."""
         data = self.examples, self._hidden, self._project
         work = work_of(*data, spec, self.device, n_cells, n_concatenated)
         return group_layers(memory, self.device, work)
 
-    def features(self, layers: Sequence[int], hold: bool = False) -> dict[str, Features]:
+    def features(self, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Standardised features of some layers, by split; those of train in training order.
 
         Args:
-            hold: whether to copy them to the memory of the device.
+            room: bytes of the device's memory in which they may be held; 0 for none. On a CPU they
+                stay there for others who read them, as long as all have room together; a file is
+                gone when they are.
         """
-        if hold:
+        if self.device.type != "cpu":
             found = self.standardisation(layers).features
-            return {split: held(features) for split, features in found.items()}
-        return self._derived("features", layers, self._streamed)
+            return {split: held(each) if room else each for split, each in found.items()}
+        place = self._place(room)
+
+        def kept(layers: Sequence[int]) -> dict[str, Features]:
+            found = self.standardisation(layers).features
+            once = {split: Kept(found[split], place) for split in ("train", "dev")}
+            return {**found, **once}
+
+        return self._derived("features", layers, kept) if room else kept(layers)
+
+    def _place(self, room: int) -> Memory | Path:
+        """Where features are kept on a CPU."""
+        if not room:
+            return self._vectors.folder.parent
+        _MEMORY.room = room
+        return _MEMORY
 
     def span_vectors(self, split: str, layer: int, part: slice) -> torch.Tensor:
         """The mean vectors of the spans of some examples as they are, side by side. Shape (n, H).
@@ -128,36 +148,27 @@ class ProbingData:
     def _standardise(self, layers: Sequence[int]) -> Standardisation:
         return standardise(self._vectors, layers, self._rows, self._project, self.device)
 
-    def _streamed(self, layers: Sequence[int]) -> dict[str, Features]:
-        found = dict(self.standardisation(layers).features)
-        if self.device.type != "cpu":
-            return found
-        folder = self._vectors.folder.parent
-        return {**found, **{split: Scratch(found[split], folder) for split in ("train", "dev")}}
-
-    def concatenated(
-        self, first: int, layers: Sequence[int], hold: bool = False
-    ) -> dict[str, Features]:
+    def concatenated(self, first: int, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Features of one layer concatenated with those of each of some others, by split.
 
         Args:
-            hold: see `features`.
+            room: see `features`.
         """
         standardised = self.standardisation((first, *layers)).features
         found: dict[str, Features] = {k: Concatenated(each) for k, each in standardised.items()}
-        if hold:
+        if room and self.device.type != "cpu":
             return {split: held(features) for split, features in found.items()}
-        return {**found, "train": self.computed_once(found["train"])}
+        return {**found, "train": self.computed_once(found["train"], room)}
 
-    def computed_once(self, features: Features) -> Features:
+    def computed_once(self, features: Features, room: int) -> Features:
         """Features of this task's examples that are not computed anew each time they are read.
 
-        They are written to a scratch file; on other devices than the CPU, where computing is fast,
-        they are returned as they are.
+        On other devices than the CPU, where computing is fast, they are returned as they are.
+
+        Args:
+            room: see `features`.
         """
-        if self.device.type != "cpu":
-            return features
-        return Scratch(features, self._vectors.folder.parent)
+        return features if self.device.type != "cpu" else Kept(features, self._place(room))
 
     def batches(
         self,

@@ -84,17 +84,18 @@ def _layer_bytes(work: Work) -> int:
     return working
 
 
-def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, bool]:
-    """How many layers to fit at once within `memory` bytes, and whether to hold their features.
+def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, int]:
+    """How many layers to fit at once within `memory` bytes, and how many are for their features.
 
-    On a CPU features are always read from the mapped file when they are needed, which costs
-    little; on another device they are held if those of one layer leave room for its fit.
+    Features are held if those of one layer leave room for its fit. Otherwise no bytes are for them:
+    they are read from files, a batch at a time.
     """
     working, holding = _layer_bytes(work), 4 * work.n_features * work.n_examples
-    if family_of(work.spec).convex:
-        holding *= 2  # in their own axes and in the principal ones
+    if family_of(work.spec).convex and device.type != "cpu":
+        holding *= 2  # in their own axes and in the principal ones; a CPU keeps those that are read
     # The features held for a group of layers are one tensor.
     largest = _METAL - 1 if device.type == "mps" else memory
-    hold = device.type != "cpu" and working + holding <= memory and holding <= largest
-    n_layers = memory // (working + hold * holding)
-    return max(1, min(n_layers, largest // holding) if hold else n_layers), hold
+    if working + holding > memory or holding > largest:
+        return max(1, memory // working), 0
+    n_layers = min(memory // (working + holding), largest // holding)
+    return n_layers, n_layers * holding

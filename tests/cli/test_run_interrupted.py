@@ -1,11 +1,16 @@
 """Runs that stop half-way, and how the same command continues them."""
 
+import json
+import re
+import shlex
+
 import pytest
 import torch
 from changed_measurement import change_measurement
 from tiny_readings import files_below, small_shards
 from tiny_runs import run
 
+from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.extraction.encoder import Encoder
 
@@ -19,7 +24,7 @@ def test_a_stopped_encoding_continues_with_the_same_batches(
     error, tiny_bert, tmp_path, capsys, monkeypatch
 ):
     """It is stopped in every third shard, and ends with the numbers of a run that was not."""
-    small_shards(monkeypatch, 400)
+    small_shards(monkeypatch, 64, 30)
     settings = {"tasks": ("pos",), "probes": ("linear",)}
     whole = run(tiny_bert, tmp_path / "whole", batch_tokens=64, **settings)
     encode, forward, begun = Encoder.encode, Encoder._forward, []
@@ -44,7 +49,8 @@ def test_a_stopped_encoding_continues_with_the_same_batches(
             assert len(list(store.glob("*-layer-00"))) == 2 * stop
     capsys.readouterr()
     resumed = run(tiny_bert, tmp_path / "stopped", batch_tokens=4096, **settings)
-    said = "encoding goes on: 4 of 7 shards are there, made with 64 tokens per batch"
+    n_shards = json.loads((store / "manifest.json").read_bytes())["shards"]
+    said = f"encoding goes on: 4 of {n_shards} shards are there, made with 64 tokens per batch"
     assert said in capsys.readouterr().err
     stores = (files_below(tmp_path / name / "cache" / "vectors") for name in ("whole", "stopped"))
     one, other = stores
@@ -52,17 +58,24 @@ def test_a_stopped_encoding_continues_with_the_same_batches(
     assert resumed.table().equals(whole.table())
 
 
-def test_a_stop_while_a_library_is_imported_is_a_stop(tiny_bert, tmp_path, capsys, monkeypatch):
-    """What was interrupted while it was imported fails when the tables are drawn."""
-    failures = [KeyboardInterrupt(), AttributeError("module 'x' has no attribute 'y'")]
+def test_a_stop_writes_no_tables_and_says_how_to_see_them(tiny_bert, tmp_path, capsys, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
 
-    def fail(*arguments):
-        raise failures.pop(0)
+    def resampled(*_):
+        raise AssertionError("tables are made after a stop")
 
-    change_measurement(monkeypatch, "selectivity", function=fail)
-    monkeypatch.setattr("probes.boards.score_charts.of_results", fail)
-    with pytest.raises(KeyboardInterrupt):
-        run(tiny_bert, tmp_path, tasks=("pos",), quick=False, evidence="selectivity", twins=0)
-    assert failures == []
-    assert "the tables are not written (AttributeError: module 'x'" in capsys.readouterr().err
-    assert len(list((tmp_path / "results").rglob("pos-*-scores-*.json"))) == 2
+    change_measurement(monkeypatch, "selectivity", function=stop)
+    with monkeypatch.context() as patch:
+        for made in ("closing_tables", "write_leaderboard", "write_tables"):
+            patch.setattr(f"probes.cli.run.{made}", resampled)
+        with pytest.raises(KeyboardInterrupt):
+            run(tiny_bert, tmp_path, tasks=("pos",), quick=False, evidence="selectivity", twins=0)
+    results = tmp_path / "results"
+    assert len(list(results.rglob("pos-*-scores-*.json"))) == 2
+    assert not {"leaderboard.csv", "layers.md"} & {path.name for path in results.rglob("*")}
+    (said,) = re.findall("tables of what is done: (.*)", capsys.readouterr().err)
+    python, *arguments = shlex.split(said)
+    assert (python, arguments[:3]) == ("python", ["-m", "probes", "show"])
+    assert main(arguments[2:]) == 0
+    assert "linear probe · test" in capsys.readouterr().out

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from probes.common.errors import UserError
-from probes.compute.devices import pick_device
+from probes.compute.devices import pick_device, require_products
 
 TESTS = Path(__file__).parents[1]
 
@@ -57,3 +57,11 @@ def test_a_device_that_is_not_there_is_named_with_the_remedy(kind):
     assert str(caught.value) == (
         f"--device {kind}: no {kind.upper()} device is available; use --device cpu."
     )
+
+
+def test_a_device_with_wrong_products_is_refused(monkeypatch):
+    require_products("cpu")
+    right = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: right(tensor) * 1.01)
+    with pytest.raises(UserError, match="a product of matrices differs from that of the CPU"):
+        require_products("cpu")

@@ -13,14 +13,15 @@ import tiny_models
 import torch
 from places import NORMS, PLACES
 from tiny_models import FAMILIES
-from tiny_readings import vectors_by_layer, whole
+from tiny_readings import vectors_by_layer
 from tiny_tokenizers import Tiny
 from transformers import AutoModel
 
 from probes.extraction.encoder import Encoder
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.views import Text
+from probes.extraction.shards import whole
+from probes.extraction.views import Text, View
 
 SENTENCES = [
     str.split("We saw the birds that the children had fed near the harbour ."),
@@ -115,10 +116,11 @@ class Case:
     ) -> dict[Text, list[torch.Tensor]]:
         """The same from the encoder, by text."""
         layers = vectors_by_layer(self.encoder, texts, pooling, batch_tokens)
-        ends = [*whole(texts).starts[1:], len(layers[0])]
+        starts = whole(View("plain", tuple(texts))).starts
+        ends = [*starts[1:], len(layers[0])]
         return {
             text: [layer[start:end] for layer in layers]
-            for text, start, end in zip(texts, whole(texts).starts, ends, strict=True)
+            for text, start, end in zip(texts, starts, ends, strict=True)
         }
 
 

@@ -54,4 +54,4 @@ def test_a_word_without_pieces_is_named_before_anything_is_encoded(
         vectors_of(reading_of(tmp_path, encoder, view), encoder, 64)
     assert not list(tmp_path.rglob("*.npy"))
     # A hidden word is not read.
-    encoder.words.require_pieces([replace(odd, mask=1)])
+    encoder.split([replace(odd, mask=1)])

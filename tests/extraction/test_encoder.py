@@ -49,6 +49,14 @@ def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
+def test_a_layer_that_is_the_same_for_all_tokens_is_refused(tiny_bert):
+    """As copies between two GPUs leave it on some machines."""
+    model = AutoModel.from_pretrained(tiny_bert)
+    model.encoder.layer[-1].register_forward_hook(lambda *given: torch.zeros_like(given[-1]))
+    with pytest.raises(UserError, match=f"layer {len(model.encoder.layer)} has the same vector"):
+        Encoder(model, AutoTokenizer.from_pretrained(tiny_bert), name="tiny", device="cpu")
+
+
 # -- windows ------------------------------------------------------------------------------
 
 

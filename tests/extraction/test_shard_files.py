@@ -15,15 +15,16 @@ import pytest
 import torch
 from faults import Events
 from killing import event_kinds
-from tiny_readings import files_below, random_view, reading_of, small_shards, whole
+from tiny_readings import files_below, random_view, reading_of, shards_of_store, small_shards
 
 from probes.common.errors import UserError
 from probes.extraction import shard_files
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, collect, vectors_of
 from probes.extraction.shard_files import write_shard
+from probes.extraction.shards import whole
 from probes.extraction.store import checksum
-from probes.extraction.views import Text
+from probes.extraction.views import Text, View
 
 VIEW = random_view(30)
 
@@ -35,7 +36,7 @@ def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # -- one shard ----------------------------------------------------------------------------
 
-SHARD = whole([Text(("a", "b"), (0, 2)), Text(("c",), (0, 1))])
+SHARD = whole(View("plain", (Text(("a", "b"), (0, 2)), Text(("c",), (0, 1)))))
 COUNTS = {"subwords": 3}
 ARRAYS = {
     "one": np.arange(12, dtype=np.float16).reshape(3, 4),
@@ -111,9 +112,10 @@ def whole_shards(reading: Reading) -> int:
         return 0
     listed = [n for n in range(stored.n_shards) if not stored.missing(n, reading.collector.parts)]
     stored._files = [stored._files[n] for n in listed]
+    shards = stored.shards(reading.view)
     for part in reading.collector.parts:
         for number, array in zip(listed, stored.arrays(part), strict=True):
-            assert array.shape == (reading.shards[number].n_rows, 16)
+            assert array.shape == (shards[number].n_rows, 16)
     return len(listed)
 
 
@@ -122,7 +124,7 @@ def test_an_encoding_killed_at_any_write_leaves_whole_shards_and_is_continued(
 ) -> None:
     events = encode_elsewhere(reading_of(tmp_path / "whole", encoder, VIEW), encoder, None)
     assert files_below(tmp_path / "whole") == reference
-    n_shards, found = len(reading_of(tmp_path, encoder, VIEW).shards), []
+    n_shards, found = len(shards_of_store(reading_of(tmp_path / "whole", encoder, VIEW))), []
     assert n_shards >= 3
     numbers = event_kinds(events, tmp_path / "whole")
     assert len(numbers) > 25
@@ -174,7 +176,7 @@ def test_shards_before_a_failure_are_kept_and_the_others_made_later(
     ]
     assert not list(tmp_path.rglob("*.lock"))
     vectors_of(reading, encoder, 512)
-    said = f"encoding goes on: 1 of {len(reading.shards)} shards are there, made with 64 tokens per"
+    said = f"encoding goes on: 1 of {len(shards_of_store(reading))} shards are there, made with 64 tokens per"
     assert said in capsys.readouterr().err
     assert files_below(tmp_path / "stopped") == reference
 

@@ -2,48 +2,71 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tiny_readings import collected, random_view, reading_of
 
-from probes.extraction.shards import kept_words, row_of_each_text, shards_of, words_per_shard
+from probes.extraction.collectors import WordVectors
+from probes.extraction.encoder import Encoder
+from probes.extraction.encoding import vectors_of
+from probes.extraction.shards import kept_words, row_of_each_text, shard_numbers, shards_of
 from probes.extraction.vectors import Sharded
 from probes.extraction.views import Text, View
 
 
-@pytest.mark.parametrize(
-    ("n_layers", "hidden_size", "expected"),
-    [
-        (7, 384, 16384),  # 2**27 bytes would be 24,966 words
-        (13, 768, 6721),  # ⌊2**27 / (2 · 13 · 768)⌋
-        (33, 4096, 1024),  # 496 words would be too few
-    ],
-)
-def test_a_shard_has_128_mb_of_vectors_within_bounds(
-    n_layers: int, hidden_size: int, expected: int
-) -> None:
-    assert words_per_shard(n_layers, hidden_size) == expected
-
-
 def test_shards_by_hand() -> None:
-    """Lengths 2, 4, 1, 3, 3, shards of at least five words: 4 + 3, 3 + 2, 1."""
+    """Batches of 4 and 3, 3 and 2, and 1 words, of which all but the last are kept, or that one.
+
+    So 5, 3 and 1 are kept.
+    """
     lengths = (2, 4, 1, 3, 3)
     texts = tuple(
         Text(tuple(f"{i}{j}" for j in range(n)), (0, max(1, n - 1))) for i, n in enumerate(lengths)
     )
-    view = View("plain", texts)
-    shards = shards_of(view, 5)
-    assert [shard.number for shard in shards] == [0, 1, 2]
-    assert [shard.index.tolist() for shard in shards] == [[1, 3], [0, 4], [2]]
+    view, batches = View("plain", texts), [[1, 3], [4, 0], [2]]
+
+    def numbers(bytes_per_word: int, device: str = "cpu") -> list[int]:
+        return shard_numbers(view, batches, bytes_per_word, device)
+
+    shards = shards_of(view, numbers(1 << 25))  # 128 MB are four words
+    assert [shard.number for shard in shards] == [0, 1]
+    assert [shard.index.tolist() for shard in shards] == [[1, 3], [0, 2, 4]]
     assert [list(shard.texts) for shard in shards] == [
         [texts[1], texts[3]],
-        [texts[0], texts[4]],
-        [texts[2]],
+        [texts[0], texts[2], texts[4]],
     ]
-    # All words but the last are kept, of a single word that one.
-    assert [shard.starts.tolist() for shard in shards] == [[0, 3], [0, 1], [0]]
-    assert [shard.n_rows for shard in shards] == [5, 3, 1]
-    assert row_of_each_text(shards, kept_words(view.texts)).tolist() == [5, 0, 8, 3, 6]
-    assert shards_of(View("plain", ()), 5) == []
+    assert [shard.starts.tolist() for shard in shards] == [[0, 3], [0, 1, 2]]
+    assert [shard.n_rows for shard in shards] == [5, 4]
+    assert row_of_each_text(shards, kept_words(view.texts)).tolist() == [5, 0, 6, 3, 7]
+    assert numbers(1 << 25, "cuda") == [0] * 5  # 2 GB
+    assert numbers(1 << 40) == [1, 0, 2, 0, 1]  # a batch at least
+    assert shards_of(View("plain", ()), []) == []
+
+
+def test_a_shard_has_at_most_sixteen_batches() -> None:
+    view = View("plain", tuple(Text((f"{i}",), (0, 1)) for i in range(40)))
+    numbers = shard_numbers(view, [[i] for i in range(40)], 1, "cuda")
+    assert np.bincount(numbers).tolist() == [16, 16, 8]
+
+
+@pytest.mark.parametrize("batch_tokens", [24, 100])
+def test_batches_are_those_of_the_whole_view(
+    batch_tokens: int, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a layer is added to a store that was begun with another one."""
+    monkeypatch.setattr("probes.extraction.shards._MOST_BATCHES", 3)
+    view, passes = random_view(60), []
+    run = encoder._pass
+    monkeypatch.setattr(encoder, "_pass", lambda x, y: passes.append(x.text) or run(x, y))
+    collected(encoder, view.texts, WordVectors([0], storage="float32"), batch_tokens)
+    alone, before = [len(each) for each in passes], len(passes)
+    for layers in ([1], [0, 1]):
+        vectors_of(reading_of(tmp_path, encoder, view, layers), encoder, batch_tokens)
+        assert [len(each) for each in passes[before:]] == alone
+        before = len(passes)
+    assert before == 3 * len(alone)
 
 
 def test_rows_in_several_arrays_are_those_of_a_concatenation() -> None:

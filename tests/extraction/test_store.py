@@ -20,6 +20,7 @@ from tiny_readings import (
     files_below,
     random_view,
     reading_of,
+    shards_of_store,
     small_shards,
     vectors_by_layer,
 )
@@ -27,7 +28,7 @@ from tiny_readings import (
 from probes.common.errors import UserError
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import Reading, collect, require_space, vectors_of
+from probes.extraction.encoding import Reading, begun, collect, require_space, vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.store import REPLACED, StoreKey, store_folder
@@ -40,7 +41,7 @@ LAYERS = (0, 1, 2)
 
 @pytest.fixture(autouse=True)
 def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    small_shards(monkeypatch, 150)
+    small_shards(monkeypatch, 64)
 
 
 @pytest.fixture
@@ -88,7 +89,9 @@ def test_bytes_do_not_depend_on_the_order_and_one_shard_may_be_made_alone(
     encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
 ) -> None:
     reading = reading_of(tmp_path / "reverse", encoder, VIEW)
-    left = [shard.number for shard in reading.shards]
+    begun(reading, encoder, 64)
+    shards = shards_of_store(reading)
+    left = [shard.number for shard in shards]
     while left:
         assert [shard.number for shard in reading.missing()] == left
         collect(reading, encoder, 64, only=left.pop())
@@ -97,7 +100,7 @@ def test_bytes_do_not_depend_on_the_order_and_one_shard_may_be_made_alone(
     names = {str(Path(name).relative_to(folder)) for name in reference}
     assert names == {"manifest.json"} | {
         f"{shard.number:05d}-layer-00/{name}"
-        for shard in reading.shards
+        for shard in shards
         for name in ("manifest.json", *(f"layer-0{layer}.npy" for layer in LAYERS))
     }
 
@@ -211,7 +214,7 @@ def loud() -> Iterator[Any]:
 
 
 def where(reading: Reading, text: Text) -> int:
-    (number,) = (shard.number for shard in reading.shards if text in shard.texts)
+    (number,) = (x.number for x in shards_of_store(reading) if text in x.texts)
     return number
 
 
@@ -221,7 +224,8 @@ def test_a_vector_beyond_fp16_moves_everything_to_fp32(
     view, make = loud
     encoder = make()
     narrow = reading_of(tmp_path, encoder, view)
-    assert 0 < where(narrow, LOUD) < len(narrow.shards) - 1
+    n_shards = begun(narrow, encoder, 64).n_shards
+    assert 0 < where(narrow, LOUD) < n_shards - 1
     vectors = vectors_of(narrow, encoder, 64)
     said = capsys.readouterr().err
     assert said.count("layer 0 reaches 75000, beyond fp16's range") == 1
@@ -232,7 +236,7 @@ def test_a_vector_beyond_fp16_moves_everything_to_fp32(
     assert vectors.encoding.storage == "float32"
     wide = reading_of(tmp_path, encoder, view)
     assert wide.key != narrow.key
-    for shard in wide.shards:
+    for shard in shards_of_store(wide):
         expected = collected(encoder, shard.texts, WordVectors(LAYERS, storage="float32"), 64)
         for layer in LAYERS:
             ours = vectors.layer(layer).arrays[shard.number]
@@ -259,7 +263,7 @@ def test_a_vector_that_is_not_finite_is_named_and_its_shard_is_not_kept(
         "--model loud: layer 0 gives a vector that is not finite (NaN or infinite) for 'zzz', "
         "word 3 of 6 in '… she counts zzz boats the boats …'; the model is broken"
     )
-    (odd,) = (x for x in reading.shards if any("zzz" in text.words for text in x.texts))
+    (odd,) = (x for x in shards_of_store(reading) if any("zzz" in text.words for text in x.texts))
     assert odd.number in reading.sizes_missing()
     assert not list(reading.folder.glob(f"{odd.number:05d}-*"))
 
@@ -272,7 +276,7 @@ def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(
 ) -> None:
     reading = reading_of(tmp_path / "begun", encoder, VIEW)
     reading.folder.mkdir(parents=True)
-    assert reading.missing() == reading.shards
+    assert [len(shard.texts) for shard in reading.missing()] == [len(VIEW.texts)]
     collect(reading, encoder, 64)
     assert files_below(tmp_path / "begun") == reference
     (reading.folder / "manifest.json").unlink()

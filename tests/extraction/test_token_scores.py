@@ -350,10 +350,11 @@ def test_stored_scores_are_those_that_were_read(
     regions = Text(REGIONS, (0, len(REGIONS)), written=True)
     view = view_of([*TEXTS[:4], regions, *TEXTS[4:], Text(REGIONS, (1, 4), written=True)])
     direct = read_scores(encoders[kind], view)
-    small_shards(monkeypatch, 30)
+    small_shards(monkeypatch, 64)
     reading = reading_of(tmp_path, encoders[kind], view)
-    assert len(reading.shards) > 3
-    found = stored_scores(view, collected(reading, encoders[kind], 64))
+    stored = collected(reading, encoders[kind])
+    assert stored.n_shards > 3
+    found = stored_scores(view, stored)
     assert found.pieces.tolist() == direct.pieces.tolist()
     assert found.rank.tolist() == direct.rank.tolist()
     for part in ("log_p", "within_word"):

@@ -33,7 +33,7 @@ def small_corpus(folder, n=12):
 def command(model, corpus, folder, *more):
     """A command line of a few seconds: two tasks, two views, evidence, tables, leaderboard."""
     flags = "--tasks pos,agreement --probes linear --evidence selectivity --twins 0"
-    flags += " --device cpu --batch-tokens 1024 -q"
+    flags += " --device cpu --batch-tokens 400 -q"
     places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
     return ["--model", str(model), "--corpus", str(corpus), *flags.split(), *places, *more]
 

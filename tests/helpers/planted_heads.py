@@ -17,10 +17,10 @@ from planted_trees import random_heads
 
 from probes.data.sentence import ROOT, Corpus, Frame, Sentence
 from probes.extraction.shards import shards_of
-from probes.measurements.attention.attention import AttentionOptions
 from probes.measurements.attention.collector import trees
 from probes.measurements.attention.heads import OFFSETS, STATISTICS, TOKENS
 from probes.measurements.attention.links import text_links
+from probes.measurements.attention.options import AttentionOptions
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
@@ -205,7 +205,7 @@ def _left_out(found):
     }
 
 
-def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
+def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
     """What attention is given.
 
     Args:
@@ -216,7 +216,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
     sentences = {s.words: s for s in of}
     of_text = text_links((*of.splits["dev"], *of.splits["test"]))
     parts, long_texts = {}, []
-    shards = shards_of(view, words_per_shard)
+    shards = shards_of(view, [i // texts_per_shard for i in range(len(view.texts))])
     assert len(shards) > 1
     for shard in shards:
         kept, its_long = [], []
@@ -233,7 +233,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), words_per_shard=300):
             whole = sum(values) if "mean_maps" in name else np.concatenate(values)
             parts.setdefault(name, []).append(whole)
     stored = SimpleNamespace(
-        manifest={"words_per_shard": words_per_shard},
+        shards=lambda view: shards,
         arrays=parts.__getitem__,
         long_texts=long_texts.__getitem__,
     )

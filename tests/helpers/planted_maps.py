@@ -40,7 +40,7 @@ class PlantedModel:
         self, view: View, collector: AttentionCollector
     ) -> Iterator[tuple[Shard, Mapping[str, torch.Tensor]]]:
         """As `ModelContext.read`, in small shards and passes."""
-        for shard in shards_of(view, 12):
+        for shard in shards_of(view, [i // 3 for i in range(len(view.texts))]):
             pieces = [
                 Pieces(3 + np.arange(len(text.words)), np.arange(len(text.words) + 1), 0)
                 for text in shard.texts

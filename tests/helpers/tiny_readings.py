@@ -13,7 +13,8 @@ from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.collectors import Collector, WordVectors
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, word_vectors
-from probes.extraction.shards import Shard
+from probes.extraction.padding import _BATCH_TOKENS
+from probes.extraction.shards import Shard, whole
 from probes.extraction.views import Text, View
 from probes.extraction.windows import Pooling
 
@@ -43,16 +44,12 @@ def reading_of(
     return word_vectors(cache, encoder.info, "float32", view, every if layers is None else layers)
 
 
-def whole(texts: Sequence[Text]) -> Shard:
-    """The one shard of some texts."""
-    return Shard(0, np.arange(len(texts)), texts)
-
-
 def collected(
     encoder: Encoder, texts: Sequence[Text], collector: Collector, batch_tokens: int = 512
 ) -> dict[str, torch.Tensor]:
     """What a collector keeps of some texts."""
-    return encoder.encode(whole(texts), encoder.split(texts), batch_tokens, collector)
+    shard = whole(View("plain", tuple(texts)))
+    return encoder.encode(shard, encoder.split(texts), batch_tokens, collector)
 
 
 def vectors_by_layer(
@@ -95,7 +92,14 @@ def files_below(folder: Path) -> dict[str, bytes]:
     }
 
 
-def small_shards(monkeypatch: Any, n_words: int) -> None:
-    """Let shards have so many words, so that a tiny corpus has several."""
-    for bound in ("_MOST_WORDS", "_FEWEST_WORDS"):
-        monkeypatch.setattr(f"probes.extraction.shards.{bound}", n_words)
+def small_shards(monkeypatch: Any, n_tokens: int, n_batches: int = 1) -> None:
+    """Let batches be of so many tokens, and shards of so many batches: a tiny corpus has several."""
+    monkeypatch.setattr("probes.extraction.shards._MOST_BATCHES", n_batches)
+    monkeypatch.setitem(_BATCH_TOKENS, "cpu", n_tokens)
+
+
+def shards_of_store(reading: Reading) -> list[Shard]:
+    """The shards of a store that has been begun."""
+    store = reading.stored()
+    assert store is not None
+    return store.shards(reading.view)

@@ -69,9 +69,9 @@ class Planted:
         )
         device = torch.device("cpu")
         self.data = ProbingData(self.examples, view, store, device, project=None)
-        # Without scratch files.
-        self.data._streamed = lambda layers: self.data._standardise(layers).features
-        self.data.computed_once = lambda features: features
+        # As they are, neither in memory nor in files.
+        self.data.features = lambda layers, room: self.data._standardise(layers).features
+        self.data.computed_once = lambda features, room: features
 
     def found(self, layers=(1,), memory=2**30, spec=LINEAR):
         """The rows of each layer, as `gains`, and the number of examples that are left out."""

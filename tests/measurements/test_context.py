@@ -11,7 +11,7 @@ from probes.data.sentence import Corpus, Sentence
 from probes.extraction.encoding import vectors_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.views import plain_text, plain_view, view_over
+from probes.extraction.views import plain_view, view_over
 from probes.measurements.context import ModelContext
 from probes.statistics.partition import FEWEST
 
@@ -37,11 +37,11 @@ def no_more(*_):
 
 @pytest.fixture
 def context(tiny_bert, tmp_path, monkeypatch):
-    small_shards(monkeypatch, 8)
+    small_shards(monkeypatch, 16)
     splits = {"train": (sentence("the", "light"),), "dev": TEST[1:2], "test": TEST}
     corpus = Corpus("c", "1", "", splits)
     encoder, view = load_encoder(find_model(str(tiny_bert)), device="cpu"), plain_view(corpus)
-    vectors = vectors_of(reading_of(tmp_path, encoder, view), encoder, 64)
+    vectors = vectors_of(reading_of(tmp_path, encoder, view), encoder)
     assert vectors.n_shards > 1
     device = torch.device("cpu")
     return ModelContext(
@@ -84,6 +84,7 @@ def test_documents_are_resampled_if_there_are_enough_of_them(context):
 
 
 def test_words_of_another_view_are_refused(context):
-    masked = replace(context, view=view_over([plain_text(TEST[2])], "masked"))
+    texts = [replace(text, mask=0) for text in context.view.texts]
+    masked = replace(context, view=view_over(texts, "masked"))
     with pytest.raises(TypeError, match="read in the 'masked' view, not in 'plain'"):
         masked.words("test", 0)

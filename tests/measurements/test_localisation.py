@@ -179,9 +179,9 @@ class PlantedData:
         self._at_once = at_once
 
     def group_layers(self, memory, spec, n_cells):
-        return self._at_once, True
+        return self._at_once, 1
 
-    def features(self, layers, hold=False):
+    def features(self, layers, room):
         assert list(layers) == [0, 1, 2, 3]
         return {split: part.features for split, part in self._parts.items()}
 
@@ -192,7 +192,7 @@ class PlantedData:
     def sentences(self, split):
         return self._parts[split].sentences
 
-    def computed_once(self, features):
+    def computed_once(self, features, room):
         return features
 
     def in_labels_unit(self, predicted):

@@ -53,7 +53,7 @@ def damaged_copies(content, n, seed=0):
 
 
 def test_any_flipped_bit_of_a_store_is_found(tiny_bert, tmp_path, monkeypatch):
-    small_shards(monkeypatch, 800)
+    small_shards(monkeypatch, 800, 14)
     run(tiny_bert, tmp_path)
     (folder,) = (path for path in (tmp_path / "cache" / "vectors").iterdir() if path.is_dir())
     key = StoreKey(**json.loads((folder / "manifest.json").read_bytes())["key"])

@@ -138,8 +138,8 @@ def test_nodes_that_share_files_make_everything_once(
         line = flags(["./tiny"], "small", Path(), *more.split(), "--address", cluster.address)
         assert main(line) == 0
     shards = [(event["key"], event["shard"]) for event in logged(Path(), "encode")]
-    assert len(shards) == len(set(shards)) == 4  # two views of a model and its twin
-    assert len(list(Path("cache/vectors").glob("*/*/manifest.json"))) == 4
+    assert len(shards) == len(set(shards)) == 6  # three, of two views, of a model and its twin
+    assert len(list(Path("cache/vectors").glob("*/*/manifest.json"))) == 6
     done = logged(Path(), "done")
     # Each worker has loaded each of the two models at most once.
     loaded = [(event["worker"], event["name"]) for event in logged(Path(), "model")]

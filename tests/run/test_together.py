@@ -8,7 +8,7 @@ from killing import Driver, age, command, logged, small_corpus, written
 pytestmark = pytest.mark.integration
 
 PROCESSES = 4
-SHARDS = 3 + 4
+SHARDS = 3 + 5
 """Of the two views."""
 
 

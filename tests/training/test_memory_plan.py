@@ -11,10 +11,15 @@ CPU = torch.device("cpu")
 
 def test_more_memory_never_means_fewer_layers_at_once():
     work = Work(PROBES["mlp"], 384, 384, 10**6, 17, 3)
-    sizes = [group_layers(1 << b, CPU, work)[0] for b in range(10, 36)]
-    assert sizes[0] == 1
-    assert sizes == sorted(sizes)
-    assert sizes[-1] > 7
+    plans = [group_layers(1 << b, CPU, work) for b in range(10, 36)]
+    for held in (False, True):
+        sizes = [size for size, room in plans if bool(room) == held]
+        assert sizes[0] == 1
+        assert sizes == sorted(sizes)
+    assert plans[-1][0] > 7
+    # Of a million examples of 384 features.
+    assert {room % (4 * 384 * 10**6) for _, room in plans} == {0}
+    assert all(room < 1 << b for (_, room), b in zip(plans, range(10, 36), strict=True))
 
 
 @pytest.mark.parametrize(("width", "layers"), [(384, 67), (1536, 6), (3072, 1)])

@@ -19,8 +19,6 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.records.result import Result
 
-SUMMARY = "Check that results follow from their sums, and show them as a static site."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

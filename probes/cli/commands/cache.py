@@ -24,8 +24,6 @@ from probes.records.parameters import read_about
 from probes.tables.printing import printer
 from probes.tables.table import Cell, Table, TableRow
 
-SUMMARY = "List and delete stored word vectors and fitted parameters."
-
 WHOLE, UNFINISHED, BROKEN = "whole", "unfinished", "broken"
 
 _NAME = re.compile(r"[0-9a-f]+(\.partial)?")

@@ -21,8 +21,6 @@ from probes.tables.table import Cell, Table, TableRow
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Task
 
-SUMMARY = "Check a task without loading a model: examples, labels, leakage, what it reads."
-
 SHOWN = 12
 """Maximum number of labels in the table."""
 

@@ -15,8 +15,6 @@ from probes.measurements.joined_results import joined
 from probes.records.files import or_published
 from probes.tables.printing import DataRow, printer
 
-SUMMARY = "Test claims of the literature about layers and heads on results."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

@@ -19,8 +19,6 @@ from probes.records.record import Record, model_title
 from probes.tables.printing import printer
 from probes.tables.table import Table
 
-SUMMARY = "Compare models: layer curves, differences with intervals, claims that change."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

@@ -11,8 +11,6 @@ from probes.tables.printing import printer
 from probes.tables.table import Table, TableRow
 from probes.tasks.builtin import tasks
 
-SUMMARY = "List corpora: licence, where their files are, and the tasks they serve."
-
 _NOTES = (
     "Download a corpus: python -m probes fetch NAME.",
     "Your own data: --corpus with a folder of CoNLL-U files; with a .jsonl, .csv or .parquet file "

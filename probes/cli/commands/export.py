@@ -15,8 +15,6 @@ from probes.measurements.validation import require_sound
 from probes.records.files import place_of, write_record
 from probes.records.record import Record
 
-SUMMARY = "Write results into a folder to share, without labels and predictions."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

@@ -12,8 +12,6 @@ from probes.cli.fitted_probes import find_probe
 from probes.common.errors import UserError
 from probes.common.files import published
 
-SUMMARY = "Write one fitted probe to a file that numpy can read (docs/fitted-probes.md)."
-
 SUFFIX = ".safetensors"
 
 

@@ -11,8 +11,6 @@ from probes.data.find import find_corpus
 from probes.data.registered import corpora
 from probes.data.sentence import SPLITS
 
-SUMMARY = "Download corpora for runs without a network, and check them."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

@@ -27,7 +27,6 @@ from probes.statistics.spanning_trees import LEFT_OUT
 if TYPE_CHECKING:
     from probes.tables.charts import Chart, Look
 
-SUMMARY = "Draw a figure for a paper: scores by layer, or a chart of another measurement."
 
 TREE = "tree"
 """Name of the figure of one sentence's trees."""

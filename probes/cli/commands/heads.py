@@ -14,8 +14,6 @@ from probes.records.files import or_published
 from probes.records.record import model_title
 from probes.tables.printing import printer
 
-SUMMARY = "Show what attention heads do: entropy, patterns, and relations beside fixed offsets."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

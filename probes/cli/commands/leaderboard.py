@@ -21,8 +21,6 @@ from probes.records.result import Result
 from probes.tables.printing import printer
 from probes.tables.table import Table
 
-SUMMARY = "Rank models by their best layers, task by task and overall, and by their answers."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

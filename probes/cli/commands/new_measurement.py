@@ -10,8 +10,6 @@ from probes.cli.commands.new_task import EXAMPLES, copy_template
 from probes.common.errors import UserError
 from probes.measurements.measurement import measurements, require_usable
 
-SUMMARY = "Write a commented measurement to start from, and its test."
-
 OF = ("corpus", "probes")
 """Kinds of measurements."""
 

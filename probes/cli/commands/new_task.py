@@ -16,8 +16,6 @@ from probes.common.errors import UserError
 from probes.common.files import require_parent, writing
 from probes.tasks.builtin import tasks
 
-SUMMARY = "Write a commented task to start from, and its test."
-
 SHAPES = ("word", "span-pair", "sentence")
 
 _CLI = Path(probes.__file__).parent / "cli"

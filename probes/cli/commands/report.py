@@ -11,8 +11,6 @@ from probes.common.errors import UserError
 from probes.common.files import require_parent
 from probes.measurements.joined_results import joined
 
-SUMMARY = "Write one self-contained HTML page of all results in folders."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

@@ -15,8 +15,6 @@ from probes.measurements.measurement import EVIDENCE, ON_REQUEST, probe_measurem
 from probes.records.result import Result
 from probes.tables.printing import printer
 
-SUMMARY = "Show scores by layer and task, their breakdowns, or the evidence behind them."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""

@@ -23,8 +23,6 @@ from probes.run.settings import validate
 from probes.tables.printing import printer
 from probes.tables.table import Table, TableRow
 
-SUMMARY = "Run what a TOML file lists: models, corpora and settings."
-
 OVERRIDING = (
     *("engine", "address", "workers", "output", "cache_dir", "data_dir", "offline", "dry_run"),
 )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import Field, PositiveInt
-
-from probes.measurements.attention.heads import MIX_SENTENCES, numbers
+from probes.measurements.attention.heads import numbers
+from probes.measurements.attention.options import AttentionOptions
 from probes.measurements.attention.pictures import VIEWS
 from probes.measurements.attention.tables import MIXES, choice_tables, pattern_table
 from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
-from probes.records.values import Frozen
 from probes.tables.table import Table
 
 if TYPE_CHECKING:
@@ -21,18 +19,6 @@ if TYPE_CHECKING:
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
     from probes.measurements.context import ModelContext
-
-
-class AttentionOptions(Frozen):
-    """Options of `attention`."""
-
-    segments: Literal["one", "two"] = Field(
-        default="one",
-        description="two: pairs of neighbouring sentences, for block patterns, without relations",
-    )
-    mix_sentences: PositiveInt = Field(
-        default=MIX_SENTENCES, description="training sentences for the mixes of heads"
-    )
 
 
 def blocks(request: Request) -> Extent:

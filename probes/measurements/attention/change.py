@@ -5,32 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from probes.measurements.attention.attention import (
-    AttentionOptions,
-    blocks,
-    head_sums,
-    head_view,
-)
+from probes.measurements.attention.attention import blocks, head_sums, head_view
+from probes.measurements.attention.options import AttentionOptions, ChangeOptions
 from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.values import Frozen
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
     from probes.measurements.context import PairContext
-
-
-class ChangeOptions(Frozen):
-    """Options of `attention_change`."""
-
-    sentences: int = Field(
-        default=500, ge=1, description="test sentences to compare; all their maps are in memory"
-    )
 
 
 def _view(corpus: Corpus, options: Any) -> View:

@@ -55,9 +55,6 @@ TREES = (*DIRECTIONS, "undirected")
 TOKENS = 16
 """Length of the texts whose maps are averaged, including special tokens."""
 
-MIX_SENTENCES = 2000
-"""Default number of training sentences for mixes of heads."""
-
 
 EVERY, NOT_PUNCTUATION = "all", "all but punct"
 """Groups of relations, beside those of the annotation."""

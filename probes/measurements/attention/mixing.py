@@ -30,8 +30,8 @@ from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import plain_text, view_over
 from probes.measurements.attention.annotation import is_punctuation
-from probes.measurements.attention.heads import MIX_SENTENCES
 from probes.measurements.attention.live import PerText, Together, by_text, sample
+from probes.measurements.attention.options import MIX_SENTENCES
 from probes.measurements.context import ModelContext
 from probes.statistics.sums import ratio
 

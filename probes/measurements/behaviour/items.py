@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from probes.common.arrays import Floats, Ints
 from probes.data.items import Item
 from probes.extraction.views import Text, View, view_over
+from probes.measurements.behaviour.options import ItemOptions
 from probes.measurements.measurement import Found, Request
 from probes.records.record import Extent
 from probes.records.row import Place, Row
-from probes.records.values import Frozen, ends
+from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.partition import FEWEST
 from probes.statistics.strata import Strata
@@ -28,15 +28,6 @@ if TYPE_CHECKING:
     from probes.extraction.store import Store
     from probes.extraction.token_scores import Scored
     from probes.measurements.context import ModelContext
-
-
-class ItemOptions(Frozen):
-    """Options of measurements of items."""
-
-    malformed: bool = Field(
-        default=False,
-        description="also measure shuffled and cut texts: true or false",
-    )
 
 
 def _extent(request: Request) -> Extent:

@@ -12,15 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field
 
 from probes.common.wording import counted
 from probes.measurements.chart_views import Cells, Lines
+from probes.measurements.geometry.options import GeometryOptions
 from probes.measurements.geometry.position_share import PLACES
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
-from probes.records.values import Frozen
 from probes.statistics.cka import bias_note, cka_within
 
 if TYPE_CHECKING:
@@ -39,20 +38,6 @@ OF_POSITION = "Share of variance explained by the place in the sentence, adjuste
 
 TEST_AND_ALL = {"split": ("test", "all")}
 """Splits of clustered items; senses are from all splits."""
-
-MOST_SEED = 10**8
-"""The highest seed: k-means accepts up to 2³² − 1, and each start has its own."""
-
-
-class GeometryOptions(Frozen):
-    """Options of `geometry`."""
-
-    seed: int = Field(
-        default=0, ge=0, le=MOST_SEED, description="seed of random words and of k-means"
-    )
-    least: int = Field(
-        default=5, ge=2, description="sentences a word type must occur in to be measured"
-    )
 
 
 @measurement(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from pydantic import AfterValidator, Field, PlainSerializer
 
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
-from probes.common.files import sha256
 from probes.common.wording import counted
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import SPLITS, Sentence
@@ -21,10 +18,11 @@ from probes.extraction.vectors import layer_part
 from probes.extraction.views import plain_text, view_over
 from probes.measurements.chart_views import Lines
 from probes.measurements.geometry.cosines import unit_vectors
+from probes.measurements.geometry.options import ParallelOptions
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
-from probes.records.values import Frozen, ends
+from probes.records.values import ends
 from probes.statistics.bootstrap import means
 from probes.statistics.cka import bias_note, linear_cka
 from probes.statistics.partition import Partition, partition
@@ -33,21 +31,6 @@ from probes.statistics.sums import Rows, blocks, centred, group_sums
 if TYPE_CHECKING:
     from probes.extraction.windows import Pooling
     from probes.measurements.context import ModelContext
-
-
-def _there(path: Path) -> Path:
-    if not path.is_file():
-        raise ValueError("no such file; give a CoNLL-U file")
-    return path
-
-
-class ParallelOptions(Frozen):
-    """Options of `parallel`."""
-
-    file: Annotated[Path, AfterValidator(_there), PlainSerializer(sha256)] = Field(
-        description="CoNLL-U file of translations with the sent_id of the corpus"
-    )
-    """Records identify the file by its content, not by its path."""
 
 
 @measurement(

@@ -8,14 +8,14 @@ importance of heads by gradients and the cost of pruning are measured as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field, NonNegativeInt, PositiveInt
 
 from probes.common.errors import NoHeadError
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.choosing import PlacesOf
+from probes.measurements.intervening.options import AblationOptions
 from probes.measurements.intervening.own_answers import (
     CLOZE,
     LOG_ODDS,
@@ -45,7 +45,6 @@ from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place, Row
-from probes.records.values import Frozen
 from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import shown_p
@@ -58,19 +57,6 @@ if TYPE_CHECKING:
 
 HEAD, ATTENTION, BLOCK = "head", "attention", "block"
 """Values of ``disabled``: one head, all heads of a layer, or a whole block."""
-
-
-class AblationOptions(Frozen):
-    """Options of `ablation`."""
-
-    sentences: PositiveInt = Field(
-        default=300, description="random test sentences to read for every head"
-    )
-    how: Literal["uniform", "zero", "mean"] = Field(
-        default="uniform",
-        description="attention of a disabled head; or its output: zero, or mean (over dev)",
-    )
-    steps: NonNegativeInt = Field(default=10, description="number of pruning steps; 0: no pruning")
 
 
 def variants_of(

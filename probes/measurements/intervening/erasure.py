@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from pydantic import Field, PositiveInt
 
 from probes.common.errors import NoHeadError
 from probes.examples.examples import NotServedError
@@ -28,6 +27,7 @@ from probes.measurements.intervening.erasers import (
     leace,
     random_subspace,
 )
+from probes.measurements.intervening.options import ErasureOptions
 from probes.measurements.intervening.own_answers import (
     CLOZE,
     LOG_ODDS,
@@ -51,7 +51,6 @@ from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import predictions, span_means
 from probes.records.row import Row
-from probes.records.values import Frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,20 +75,6 @@ _ROWS = 1 << 13
 _FROM_LAST = {"at": PlacesOf("cka"), "probes": "own"}
 
 _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
-
-
-class ErasureOptions(Frozen):
-    """Options of `erasure`."""
-
-    sentences: PositiveInt = Field(
-        default=300, description="random test sentences to read for every layer"
-    )
-    training: PositiveInt = Field(
-        default=1000, description="training sentences with examples for fitting probes again"
-    )
-    method: Literal["leace", "inlp"] = Field(
-        default="leace", description="how to erase labels; inlp is iterative nullspace projection"
-    )
 
 
 @measurement(

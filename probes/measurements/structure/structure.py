@@ -5,17 +5,14 @@ After Hewitt & Manning (2019). docs/structure.md explains each number and its li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import AfterValidator, Field
-
-from probes.common.wording import names_in
 from probes.measurements.chart_views import Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot, Section
+from probes.measurements.structure.options import StructureOptions
 from probes.measurements.structure.trees import DRAWS
-from probes.records.values import Frozen
 from probes.statistics.metrics import label_of
 from probes.statistics.rank_correlation import NSPR_LENGTHS
 
@@ -36,26 +33,6 @@ MEANINGS = (
     "which each word form depends on the first word or on the one before. Selectivity: UUAS minus "
     "control UUAS. Identity: the vectors without a probe."
 )
-
-
-def _ranks(text: str) -> str:
-    """Ranks in ascending order, each once."""
-    names = names_in(text)
-    if not names or not all(name.isdecimal() and int(name) for name in names):
-        raise ValueError("give whole numbers from 1 on, separated by commas")
-    return ",".join(map(str, sorted({int(name) for name in names})))
-
-
-class StructureOptions(Frozen):
-    """Options of `structure`."""
-
-    ranks: Annotated[str, AfterValidator(_ranks)] = Field(
-        default="1,2,4,8,16,32,64,128", description="ranks of the probes"
-    )
-
-    def up_to(self, hidden_size: int) -> list[int]:
-        """The ranks, with those above the hidden size replaced by it."""
-        return sorted({min(int(rank), hidden_size) for rank in self.ranks.split(",")})
 
 
 @measurement(

@@ -88,12 +88,12 @@ def test_special_tokens_and_punctuation_get_what_other_words_do_not(found, toy):
 
 def test_mean_maps_are_those_of_texts_of_one_length():
     of = corpus(6, [12, TOKENS])
-    found = compute(of, words_per_shard=50)
+    found = compute(of, texts_per_shard=8)
     sentences = [s for split in ("dev", "test") for s in of.splits[split] if len(s) == TOKENS]
     assert 0 < found.facts["mean_map_texts"] == len(sentences) < 12
     expected = np.mean([maps_of(s) for s in sentences], axis=0)
     assert found.arrays["mean_maps"] == pytest.approx(expected, abs=6e-4)
-    none = compute(corpus(6, [5, 7]), words_per_shard=20)
+    none = compute(corpus(6, [5, 7]), texts_per_shard=3)
     assert none.facts["mean_map_texts"] == 0
     assert "mean_maps" not in none.arrays
 

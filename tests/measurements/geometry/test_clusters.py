@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
-from probes.measurements.geometry.geometry import MOST_SEED, GeometryOptions
 from probes.measurements.geometry.labelled_words import LabelledGroup, LabelSet
 from probes.measurements.geometry.layer import (
     STARTS,
@@ -19,6 +18,7 @@ from probes.measurements.geometry.layer import (
     clustering,
     kmeans,
 )
+from probes.measurements.geometry.options import MOST_SEED, GeometryOptions
 from probes.statistics.partition import Partition
 
 

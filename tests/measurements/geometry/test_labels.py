@@ -6,8 +6,8 @@ import numpy as np
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Frame, Sentence
-from probes.measurements.geometry.geometry import GeometryOptions
 from probes.measurements.geometry.labelled_words import MOST, label_sets
+from probes.measurements.geometry.options import GeometryOptions
 
 
 def context(test, train=(), dev=(), seed=0):

@@ -15,7 +15,7 @@ from probes.data.sentence import ROOT, Corpus
 from probes.examples.examples import NotServedError
 from probes.measurements.measurement import get_measurement
 from probes.measurements.structure import fitting
-from probes.measurements.structure.structure import StructureOptions
+from probes.measurements.structure.options import StructureOptions
 
 LAYERS = (0, 1)
 

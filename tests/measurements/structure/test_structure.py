@@ -14,7 +14,7 @@ from killing import small_corpus
 import probes.cli.main
 from probes.__main__ import main as command
 from probes.measurements.measurement import get_measurement
-from probes.measurements.structure.structure import StructureOptions
+from probes.measurements.structure.options import StructureOptions
 from probes.statistics.spanning_trees import LEFT_OUT
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"

@@ -1,0 +1,40 @@
+"""Options of interventions. Shown in help, so nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from probes.records.values import Frozen
+
+
+class AblationOptions(Frozen):
+    """What can be set."""
+
+    sentences: PositiveInt = Field(
+        default=300, description="random test sentences to read for every head"
+    )
+    how: Literal["uniform", "zero", "mean"] = Field(
+        default="uniform",
+        description="attention of a disabled head; or its output: zero, or mean (over dev)",
+    )
+    steps: NonNegativeInt = Field(default=10, description="number of pruning steps; 0: no pruning")
+
+
+class ErasureOptions(Frozen):
+    """What can be set."""
+
+    sentences: PositiveInt = Field(
+        default=300, description="random test sentences to read for every layer"
+    )
+    training: PositiveInt = Field(
+        default=1000, description="training sentences with examples for fitting probes again"
+    )
+    method: Literal["leace", "inlp"] = Field(
+        default="leace", description="how to erase labels; inlp is iterative nullspace projection"
+    )
+
+
+OPTIONS = {"ablation": AblationOptions, "erasure": ErasureOptions}
+"""By measurement."""
