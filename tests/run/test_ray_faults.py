@@ -106,7 +106,7 @@ def test_a_run_that_finds_no_room_says_so_and_waits(tiny_bert, corpus, tmp_path,
 
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setattr("probes.run.ray_engine._PATIENCE", 0)
-    with running_cluster(None) as cluster:
+    with running_cluster(None, cores=(1,)) as cluster:
         ray.init(cluster.address, logging_level="ERROR")
         busy = ray.remote(num_cpus=1)(Busy).remote()
         assert ray.get(busy.answer.remote())
