@@ -135,6 +135,9 @@ def test_a_helper_that_is_killed_costs_nothing_and_what_fails_its_own_record(
     assert len(loaded) == len(set(loaded))
     assert not list(tmp_path.rglob("*.lock"))
 
+    assert main(flags(tiny_bert, corpus, tmp_path / "alone", *asked)) == 1
+    assert written(tmp_path / "results") == written(tmp_path / "alone" / "results")
+
 
 SLEEPING = TASK.replace(
     "    for i",
