@@ -4,7 +4,7 @@ Two scores can be compared if the same question was put to the same text and was
 same probe; then what differs between them is the model. Every purpose below is a list of columns
 of the frame (`probes.measurements.columns`); boards, charts and claims group records by them. What
 is the same measurement is a narrower question, and keys answer it: see
-`probes.records.files.identity`.
+`probes.measurements.frame.IDENTITY`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import TypeVar
 
 from probes.extraction.model_names import is_twin_name
 from probes.measurements.columns import values
-from probes.records.files import read_records
+from probes.measurements.validation import validated
+from probes.records.files import read_record, read_records
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
 
@@ -165,7 +166,7 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     unit = escape(path.name.rpartition("scores-")[0]) if same_unit else ""
     names = f"random*/{escape(folder.name)}/{unit}*-????????.json"
     beside = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
-    return twins_of(record, read_records(beside))
+    return twins_of(record, read_records(beside, lambda file: validated(read_record(file), file)))
 
 
 def _is_twin(model: ModelRecord, of: ModelRecord) -> bool:

@@ -22,7 +22,6 @@ from probes.boards.comparable import (
     text,
 )
 from probes.boards.floors import with_floor
-from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.extraction.model_names import pretrained_name
@@ -30,7 +29,6 @@ from probes.measurements.cells import metric_name, n_of
 from probes.measurements.columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words, is_current
-from probes.measurements.validation import validated
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
 from probes.tasks.builtin import table_order
@@ -219,21 +217,15 @@ class CorpusGroup:
 def of_corpora(records: Mapping[Path, Record]) -> dict[Path, Record]:
     """The records of measurements of a corpus.
 
-    Those of a plug-in that is not loaded are counted in a message, and one that cannot be read is
-    named.
+    Those of a plug-in that is not loaded are counted in a message.
     """
     found: dict[Path, Record] = {}
     unknown: dict[str, int] = defaultdict(int)
     for path, record in records.items():
-        if record.probe is not None:
-            continue
-        if record.measurement not in measurements:
+        if record.probe is None and record.measurement in measurements:
+            found[path] = record
+        elif record.probe is None:
             unknown[record.measurement] += 1
-            continue
-        try:
-            found[path] = validated(record, path)
-        except UserError as error:
-            progress.say(f"left out {error}")
     for name, n in unknown.items():
         progress.say(
             f"left out {counted(n, 'record')} of {name}: --include the file that it comes from"

@@ -11,12 +11,11 @@ import pandas as pd
 
 from probes.boards.comparable import SAME_LAYER_TABLE, SAME_MODEL, alike, sifted, twins_of
 from probes.boards.floors import with_floor
-from probes.boards.overview import p_best
+from probes.boards.overview import layer_lines
 from probes.common.terminal import progress
 from probes.common.wording import listed
 from probes.measurements.cells import (
     interval_note,
-    layer_marks,
     metric_name,
     n_of,
     score_cell,
@@ -129,33 +128,27 @@ def score_table(results: Sequence[Result]) -> Table:
 
 def layer_rows(results: Sequence[Result]) -> list[TableRow]:
     """Test scores: a row per layer with its number and a cell per result."""
-    layers = sorted({layer for result in results for layer in result.layers})
-    spans = [span_of(result.headline.values(), None, None) for result in results]
+    columns = [_scores(result) for result in results]
     return [
-        TableRow.of(
-            str(number),
-            *(_score(result, number, span) for result, span in zip(results, spans, strict=True)),
-        )
-        for number in layers
+        # A layer that was not probed has an empty place.
+        TableRow.of(str(layer), *(cells.get(layer, Cell(NOTHING)) for cells in columns))
+        for layer in sorted({layer for cells in columns for layer in cells})
     ]
 
 
-def _score(result: Result, number: int, span: tuple[float, float]) -> Cell:
-    """The score of a layer; an empty place if it was not probed."""
-    if number not in result.extent:
-        return Cell(NOTHING)
-    value, (low, high) = result.score(number), span
-    return score_cell(
-        value,
-        result.interval(number),
-        result.task.metric,
-        **layer_marks(
-            (p_best(result) or {}).get(number),
-            best=number == result.best_number,
-            floored=result.is_floored(number),
-        ),
-        place=None if value is None else 0.0 if high == low else (value - low) / (high - low),
-    )
+def _scores(result: Result) -> dict[int, Cell]:
+    """The scores of a result by layer."""
+    low, high = span_of(result.headline.values(), None, None)
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else 0.0 if high == low else (value - low) / (high - low)
+
+    return {
+        x.layer: score_cell(
+            x.value, x.interval, result.task.metric, **x.marks, place=place(x.value)
+        )
+        for x in layer_lines(result)
+    }
 
 
 def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:

@@ -15,13 +15,10 @@ from typing import Any
 import pandas as pd
 
 from probes.boards.behaviour_tables import HEADLINES
-from probes.boards.frame_cache import VERSION, path_of, stored_frame
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
-from probes.measurements.counting import newest, unique
-from probes.measurements.frame import Frame, axes_of, frame_of, numbered
+from probes.measurements.frame import VERSION, Frame, axes_of, frame_of, load, numbered
 from probes.measurements.measurement import EVIDENCE
-from probes.measurements.validation import validated
 from probes.records.files import file_state, read_record, record_paths
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
@@ -83,7 +80,7 @@ def write_tidy(path: Path, results: Iterable[Result]) -> None:
 
 def _leaderboard_of(results: Iterable[Result]) -> pd.DataFrame:
     records = [record for result in results for record in (result, *result.evidence.values())]
-    return leaderboard(frame_of(numbered(validated(record, Path()) for record in records)))
+    return leaderboard(frame_of(numbered(records)))
 
 
 def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:
@@ -95,11 +92,11 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     path, state = output / "leaderboard.csv", output / STATE
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        if state.exists() and state.read_text() == _state(output):
+        paths = record_paths(output)
+        if state.exists() and state.read_text() == _state(output, paths):
             return path
-        headers, rows = stored_frame(output, read)
-        paths = [path_of(output, name) for name in headers["path"]]
-        frame = Frame(newest(unique(headers, paths, read), paths, read), rows)
+        every = load(output, read=read, write=True)
+        frame = every.only(~every.headers["older"])
         _write(path, leaderboard(frame).sort_values([*ORDER], kind="stable"))
         for name, columns, table in (
             ("measurements.csv", LONG_COLUMNS, other_measurements(frame)),
@@ -108,19 +105,19 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
             if len(table) or (output / name).exists():
                 _write(output / name, table[[*columns]])
         # What was left out is said again next time; plug-ins may not be loaded then.
-        if len(frame.headers) == len(record_paths(output)) and not headers["plug_ins"].any():
+        if len(frame.headers) == len(paths) and not frame.headers["plug_ins"].any():
             with published(state) as temporary:
-                temporary.write_text(_state(output))
+                temporary.write_text(_state(output, paths))
     return path
 
 
-def _state(output: Path) -> str:
+def _state(output: Path, paths: Iterable[Path]) -> str:
     """A digest of this version and of sizes and times of records and CSV files.
 
     Where it is the stored one, the CSV files need not be written again.
     """
     csv_files = [output / name for name in ("leaderboard.csv", "measurements.csv", "behaviour.csv")]
-    files = [(str(path), file_state(path)) for path in (*record_paths(output), *csv_files)]
+    files = [(str(path), file_state(path)) for path in (*paths, *csv_files)]
     return hashlib.sha256(repr((VERSION, files)).encode(errors="surrogateescape")).hexdigest()
 
 

@@ -5,10 +5,12 @@ This is known once training variance is measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from probes.measurements.cells import task_head
+from probes.measurements.cells import layer_marks, task_head
 from probes.records.result import Result
+from probes.records.values import Interval
 from probes.statistics.metrics import is_percent, label_of, shown
 from probes.statistics.significance import ALPHA
 
@@ -36,6 +38,37 @@ def confidence_set(result: Result) -> set[int] | None:
     if found is None or all(p is None for p in found.values()):
         return None
     return {layer for layer in result.extent if (found.get(layer) or 0.0) >= ALPHA}
+
+
+class LayerLine(NamedTuple):
+    """A layer of a result as tables, charts and sentences show it.
+
+    Attributes:
+        value: the headline score on test, `interval` with its 95 % interval.
+        dev: the headline score on dev.
+        marks: see `layer_marks`.
+    """
+
+    layer: int
+    value: float | None
+    interval: Interval
+    dev: float | None
+    marks: Mapping[str, bool]
+
+
+def layer_lines(result: Result) -> list[LayerLine]:
+    """The layers of a result that was compared with its floor, ascending."""
+    tests, best = p_best(result) or {}, result.best_number
+    return [
+        LayerLine(
+            layer,
+            result.score(layer),
+            result.interval(layer),
+            result.score(layer, "dev"),
+            layer_marks(tests.get(layer), best=layer == best, floored=result.is_floored(layer)),
+        )
+        for layer in result.layers
+    ]
 
 
 NOTE = (

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from probes.boards.groups import Group
-from probes.boards.overview import p_best
+from probes.boards.overview import layer_lines
 from probes.boards.retention import front, sizes_and_shares
 from probes.common.errors import UserError
-from probes.measurements.cells import layer_marks, metric_name
+from probes.measurements.cells import metric_name
 from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
@@ -77,17 +77,11 @@ _COLUMNS = (
 
 def _rows(model: str, task: str, result: Result) -> Iterable[dict[str, Any]]:
     floor_of, floor = result.floor or ("", np.nan)
-    tests = p_best(result) or {}
     about = (model, result.model.name, result.model.random_seed is not None, task)
-    for layer in result.layers:
-        numbers = result.score(layer), *ends(result.interval(layer)), result.score(layer, "dev")
-        values = (*about, result.probe.family, result.task.metric, layer, *numbers)
-        marks = layer_marks(
-            tests.get(layer),
-            best=layer == result.best_number,
-            floored=result.is_floored(layer),
-        )
-        yield {**dict(zip(_COLUMNS, (*values, floor, floor_of), strict=True)), **marks}
+    for x in layer_lines(result):
+        numbers = x.layer, x.value, *ends(x.interval), x.dev, floor, floor_of
+        values = (*about, result.probe.family, result.task.metric, *numbers)
+        yield {**dict(zip(_COLUMNS, values, strict=True)), **x.marks}
 
 
 def _shown(scores: pd.DataFrame) -> pd.DataFrame:

@@ -20,12 +20,12 @@ from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
 from probes.measurements.columns import values
-from probes.measurements.counting import older_records, unique_records
+from probes.measurements.frame import IDENTITY, load
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
-from probes.measurements.validation import require_sound
-from probes.records.files import identity, name_of, read_record, record_paths
+from probes.measurements.validation import require_sound, validated
+from probes.records.files import name_of, read_record, record_paths
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, record_key
 from probes.records.result import Result
@@ -77,19 +77,22 @@ def read_submission(folders: Iterable[Path]) -> Submission:
         if not folder.is_dir():
             raise UserError(f"{folder}: there is no such folder; name a folder of results.")
     with infrequent_garbage_collection():
-        records = unique_records(*folders, find=_strictly)
+        strict = {path: record for folder in folders for path, record in _strictly(folder).items()}
+        frame = load(*folders, read=strict.__getitem__, cached=False)
+    records = frame.records()
     reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
-    reasons |= dict.fromkeys(older_records(records), "there is one of a newer definition")
+    older = frame.only(frame.headers["older"]).paths
+    reasons |= dict.fromkeys(older, "there is one of a newer definition")
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():
         require_sound(record, path)
     results = joined(counting)
     shown = (each for result in results.values() for each in (result, *result.evidence.values()))
-    used = set(map(identity, shown))
+    used = {values(each, IDENTITY) for each in shown}
     left_off = [
         LeftOff(path, record, reasons[path] or "it stands behind other scores")
         for path, record in records.items()
-        if reasons[path] or identity(record) not in used
+        if reasons[path] or values(record, IDENTITY) not in used
     ]
     return Submission(results, tuple(left_off))
 
@@ -98,15 +101,15 @@ def _strictly(folder: Path) -> dict[Path, Record]:
     """All records below a folder.
 
     Raises:
-        UserError: one cannot be read, is too large, or its key or name does not follow from what it
-            says.
+        UserError: one cannot be read, has an impossible number or is too large, or its key or name
+            does not follow from what it says.
     """
     found = {}
     for path in record_paths(folder):
         for file in (path, path.with_suffix(".npz")):
             if file.exists() and file.stat().st_size > MOST_BYTES:
                 raise UserError(f"{file}: more than {MOST_BYTES:,} bytes; export with --sums.")
-        record = read_record(path)
+        record = validated(read_record(path), path)
         key = record_key(
             record.inputs,
             record.measurement,

@@ -20,7 +20,7 @@ from probes.records.result import Result
 
 if TYPE_CHECKING:
     from probes.boards.score_charts import Drawn
-    from probes.measurements.frame import Findings
+    from probes.measurements.long_frame import Findings
     from probes.tables.charts import Chart, Look
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
 from html import escape
@@ -21,14 +21,15 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.common.wording import counted, listed
-from probes.measurements.counting import marked, newest_records, unique_records
-from probes.measurements.frame import long_frame
-from probes.measurements.joined_results import joined
-from probes.measurements.measurement import get_measurement, measurements
+from probes.measurements.frame import load
+from probes.measurements.joined_results import joined, marked
+from probes.measurements.long_frame import long_frame
+from probes.measurements.measurement import get_measurement, probe_measurements
+from probes.measurements.measurement import measurements as known_measurements
 from probes.measurements.validation import MISFITS, require_sound
 from probes.records.files import or_published, unreadable
 from probes.records.record import Record
-from probes.records.result import Result
+from probes.records.result import SCORES, Result
 from probes.tables.table import Table
 from probes.tasks.builtin import table_order
 
@@ -202,7 +203,7 @@ class Results:
         """Scores of each model that is no twin of another, and what else was measured."""
         yield from model_tables(self.found)
         for record in self.others:
-            if record.measurement in measurements:
+            if record.measurement in known_measurements:
                 yield from get_measurement(record.measurement).tables([record])
 
 
@@ -301,23 +302,31 @@ def _in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
 def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path, Result]:
     """All results below the folders, with their evidence; see `records_below`.
 
+    Nothing else is read.
+
     Raises:
         UserError: a folder does not exist, or there are no results in any of them.
     """
     folders = tuple(folders)
-    found = joined(records_below(folders, older=older))
+    names = [SCORES, *(each.name for each in probe_measurements())]
+    found = joined(records_below(folders, older=older, measurements=names))
     if not found:
         raise no_results(folders)
     return found
 
 
 def records_below(
-    folders: Iterable[Path], flag: str = "", *, older: bool = False
+    folders: Iterable[Path],
+    flag: str = "",
+    *,
+    older: bool = False,
+    measurements: Collection[str] | None = None,
 ) -> dict[Path, Record]:
-    """All records below the folders.
+    """All records below the folders; see `probes.measurements.frame.load`.
 
     Args:
         flag: the option that names another folder, which errors suggest.
+        measurements: only records of these.
         older: mark what another version, or an older definition gave. If not, records of which
             there are newer ones are left out, with a message.
 
@@ -329,22 +338,19 @@ def records_below(
         if not folder.is_dir():
             name = f"name a folder of results{f' with {flag}' * bool(flag)}"
             raise UserError(f"{folder}: there is no such folder; {name}.")
-    found = unique_records(*folders)
-    if not found:
+    frame = load(*folders, measurements=measurements)
+    if frame.headers.empty and measurements is None:
         raise no_results(folders, flag)
     if older:
-        return marked(found)
-    kept = newest_records(found)
-    left_out = [record for path, record in found.items() if path not in kept]
-    if left_out:
-        of = sorted(
-            {record.task.name if record.task else record.measurement for record in left_out}
-        )
+        return marked(frame)
+    left_out = frame.headers[frame.headers["older"]]
+    if len(left_out):
+        of = sorted({*left_out["task"].fillna(left_out["measurement"])})
         progress.say(
             f"left out {counted(len(left_out), 'record')} of older definitions of {', '.join(of)}; "
             "`show --older` has them, and `load_results(…, older=True)`"
         )
-    return kept
+    return frame.only(~frame.headers["older"]).records()
 
 
 def misfit(arguments: Iterable[str]) -> str:
@@ -354,8 +360,8 @@ def misfit(arguments: Iterable[str]) -> str:
         arguments: of a command; those that are folders are searched, or else `results`.
     """
     named = [Path(each.partition("=")[2] or each) for each in arguments]
-    records = unique_records(*[path for path in (*named, Path("results")) if path.is_dir()])
-    for path, record in records.items():
+    folders = [path for path in (*named, Path("results")) if path.is_dir()]
+    for path, record in load(*folders).records().items():
         try:
             require_sound(record, path)
         except MISFITS as error:

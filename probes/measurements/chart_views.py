@@ -29,7 +29,7 @@ from probes.statistics.metrics import axis_of, is_percent, label_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from probes.measurements.frame import Findings
+    from probes.measurements.long_frame import Findings
     from probes.measurements.measurement import Measurement
     from probes.tables.charts import Chart, Look
 
@@ -43,7 +43,7 @@ def findings_of(
         records: by label, of evidence the results that it is shown with.
         paths: their files, beside which arrays are read.
     """
-    from probes.measurements.frame import Findings
+    from probes.measurements.long_frame import Findings
 
     every = {label: given.own(record) for label, record in records.items()}
     own = {label: record for label, record in every.items() if record is not None}

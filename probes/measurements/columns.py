@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
 from probes.data.splits import DROPPED
@@ -100,7 +101,7 @@ OF_ALL = {
     "n_fits": Column(WHOLE, lambda x: fullness(x.extent)[1]),
     # Equal for scores and the evidence behind them.
     "subject": Column(TEXT, lambda x: json.dumps(subject(x))),
-    # See `probes.measurements.counting`.
+    # See `probes.measurements.frame.load`.
     "measurement_place": Column(TEXT, lambda x: _place(x, "measurement", _asked(x))),
     "measurement_definition": Column(
         TEXT, lambda x: _digest(x.measurement_version, _sources(x, "measurement"))
@@ -161,11 +162,12 @@ def subject(record: Record) -> tuple[str, ...]:
 
 def values(record: Record, columns: Iterable[str]) -> tuple[Any, ...]:
     """Values of a record in columns of headers; None where it has no such column."""
-    known = columns_of(record) | COMPUTED
+    known = _columns(record.task is not None, isinstance(record, Result))
     return tuple(known[name].of(record) if name in known else None for name in columns)
 
 
-def columns_of(record: Record) -> dict[str, Column]:
-    """The columns of headers that a record has a value for."""
-    of_task = OF_TASKS if record.task else {}
-    return OF_ALL | of_task | (OF_SCORES if isinstance(record, Result) else {})
+@cache
+def _columns(of_task: bool, of_scores: bool) -> dict[str, Column]:
+    """Columns of records with a task or without, of scores or of something else."""
+    of_task_and_scores = (OF_TASKS if of_task else {}) | (OF_SCORES if of_scores else {})
+    return OF_ALL | of_task_and_scores | COMPUTED

@@ -1,34 +1,48 @@
-"""The long frame: the rows of any number of records, with what their headers say.
+"""The long frame of any number of records, and `load`, by which every table, page and CSV file
+finds the records below folders of results.
 
-Columns of headers are declared in `probes.measurements.columns`, those of rows here; further axes
-are named by measurements.
+A frame is two tables: a line per record with the columns of its header, which
+`probes.measurements.columns` declares, and a line per number.
+
+A run keeps both as Parquet files in the folder of results. A record is read again only when its
+file has another size or time of change.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import quote, unquote
 
 import pandas as pd
 
+from probes import __version__
 from probes.common.errors import UserError
+from probes.common.files import published
 from probes.common.terminal import progress
-from probes.measurements.columns import (
-    HEADER_KINDS,
-    NUMBER,
-    TEXT,
-    WHOLE,
-    columns_of,
-    values,
+from probes.common.wording import counted
+from probes.measurements.columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
+from probes.measurements.measurement import measurements as loaded_measurements
+from probes.measurements.plugin_keys import is_current
+from probes.measurements.validation import validated
+from probes.records.files import (
+    content_of,
+    file_state,
+    is_complete,
+    is_published,
+    read_record,
+    read_records,
+    record_paths,
 )
-from probes.records.files import Arrays, read_arrays
-from probes.records.record import Record
-from probes.records.row import HEADER, Place, Row
+from probes.records.record import SCHEMA_VERSION, Record
+from probes.records.row import Place, Row
 
 ROW_KINDS = {
     "metric": TEXT,
@@ -52,34 +66,297 @@ FILE_KINDS = {"path": TEXT, "changed": WHOLE, "size": WHOLE}
 File = tuple[str, int | None, int | None]
 """Path, time of change and size."""
 
+HEADERS, ROWS = ".record-headers.parquet", ".record-rows.parquet"
+"""Files of the cache, in the folder of results."""
 
-class Frame(NamedTuple):
+VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 2"
+"""A cache of another version is not used; to be raised when the same record gives another frame."""
+
+IDENTITY = ["model", "revision", "full_key"]
+"""Columns that are equal for duplicates. The key covers the weights, or the seed that they were
+drawn with, the corpus, the task and its version (and so the view), the probe's specification,
+pooling, projection and precision, and the measurement with its options."""
+
+DEFINED = ("task", "probe", "measurement")
+"""Kinds of things that may be defined again: a task, how it is probed, a measurement. For each, a
+header says where it is defined (``task_place``), how (``task_definition``), and its version."""
+
+Read = Callable[[Path], Record]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
     """Any number of records as two tables, which together are one long frame.
 
     Attributes:
-        headers: a line per record, with the columns `FILE_KINDS` and `HEADER_KINDS`.
-        rows: a line per number, with `path` and the columns `ROW_KINDS`.
+        headers: a line per record, with the columns `FILE_KINDS` and `HEADER_KINDS`, and perhaps
+            ``file``, its path where ``path`` is within a folder.
+        get_rows: gives a line per number, with `path` and the columns `ROW_KINDS`; among them may
+            be rows of further records.
+        read: reads a record.
     """
 
     headers: pd.DataFrame
-    rows: pd.DataFrame
+    get_rows: Callable[[], pd.DataFrame]
+    read: Read = read_record
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """A line per number."""
+        return self.get_rows()
+
+    @property
+    def trimmed(self) -> Frame:
+        """The same with the rows of these records alone."""
+        own = self.rows["path"].isin(self.headers["path"])
+        return replace(self, get_rows=partial(_same, self.rows[own]))
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of the records."""
+        # Names are quoted as in a URL, since they may have bytes that are no UTF-8.
+        names = self.headers.get("file", self.headers["path"])
+        return [Path(unquote(x, errors="surrogateescape")) for x in names]
 
     def only(self, chosen: Any) -> Frame:
-        """The chosen records with their rows."""
-        headers = self.headers[chosen].reset_index(drop=True)
-        return Frame(headers, self.rows[self.rows["path"].isin(headers["path"])])
+        """The chosen records."""
+        return replace(self, headers=self.headers[chosen].reset_index(drop=True))
 
     def long(self, chosen: Any, columns: Iterable[str]) -> pd.DataFrame:
         """The rows of the chosen records, in the order of headers, with columns of headers."""
         headers: pd.DataFrame = self.headers.loc[chosen, ["path", *columns]]
         return headers.merge(self.rows, on="path")
 
+    def records(self) -> dict[Path, Record]:
+        """The records by path; those that cannot be read are named in messages and left out."""
+        return read_records(self.paths, self.read)
 
-def header_table(records: Iterable[Record], columns: Collection[str]) -> pd.DataFrame:
-    """Headers of records with some of their columns, a line per record."""
-    lines = [values(record, columns) for record in records]
-    by_column = [*zip(*lines, strict=True)] or [()] * len(columns)
-    return _typed(dict(zip(columns, map(list, by_column), strict=True)))
+
+# Loading.
+
+
+def load(
+    *folders: Path,
+    measurements: Collection[str] | None = None,
+    read: Read = read_record,
+    cached: bool = True,
+    write: bool = False,
+) -> Frame:
+    """All records below the folders as one frame, without duplicates.
+
+    Of duplicates, the one in the folder named first is kept, and within a folder the most complete
+    one. Published records come after all others. Records that cannot be read, or cannot be of their
+    measurement, are named in messages and left out. The column ``older`` says which ones are of a
+    definition of their task, probing or measurement for which there is a newer one.
+
+    Args:
+        measurements: only these.
+        read: reads a record that is not in the cache of a folder.
+        cached: whether the caches in the folders are used.
+        write: whether they are brought up to date.
+    """
+    known: dict[Path, Record] = {}
+
+    def sound(path: Path) -> Record:
+        return known.get(path) or validated(read(path), path)
+
+    if not folders:
+        return replace(empty := frame_of({}), headers=empty.headers.assign(older=False))
+    parts = []
+    folders = tuple(dict.fromkeys(folders))
+    for number, folder in enumerate(folders):
+        part, new = _of_folder(folder, sound, cached=cached, write=write)
+        known |= new
+        part = replace(
+            part, headers=part.headers.assign(file=_prefix(folder) + part.headers["path"])
+        )
+        ranks = [number + len(folders) * shipped for shipped in _are_shipped(part.paths)]
+        parts.append(replace(part, headers=part.headers.assign(folder=ranks)))
+    headers = pd.concat([part.headers for part in parts]).drop_duplicates("file")
+    if len(folders) > 1:
+        headers["path"] = headers["file"]
+    headers = headers.sort_values("folder", kind="stable", ignore_index=True)
+
+    def rows() -> pd.DataFrame:
+        if len(folders) == 1:
+            return parts[0].rows
+        found: list[pd.DataFrame] = []
+        for folder, part in zip(folders, parts, strict=True):
+            own = part.rows.assign(path=_prefix(folder) + part.rows["path"])
+            # One folder may be in another.
+            for other in found:
+                own = own[~own["path"].isin(other["path"])]
+            found.append(own)
+        return pd.concat(found)
+
+    frame = Frame(headers, rows, sound)
+    if measurements is not None:
+        frame = frame.only(headers["measurement"].isin([*measurements]))
+    frame = _unique(frame)
+    return replace(frame, headers=frame.headers.assign(older=_older(frame)))
+
+
+def _are_shipped(paths: Sequence[Path]) -> list[bool]:
+    """Whether each record ships with the suite."""
+    # Resolving links takes longer than all else.
+    resolved = {folder: folder.resolve() for folder in dict.fromkeys(x.parent for x in paths)}
+    return [is_published(resolved[path.parent] / path.name) for path in paths]
+
+
+def _unique(frame: Frame) -> Frame:
+    """The most complete record of every measurement; of equal ones the first.
+
+    Those with another content than the one that is kept are counted in a message; -v names them.
+    """
+    headers = frame.headers
+    several = headers.duplicated(IDENTITY, keep=False)
+    if not several.any():
+        return frame
+    paths = dict(zip(headers.index, frame.paths, strict=True))
+    # Scores can be compared with others only if their predictions are there.
+    complete = [
+        not x or is_complete(paths[i], frame.read(paths[i]))
+        for i, x in zip(headers.index, several, strict=True)
+    ]
+    ranks = {"folder": True, "n_measured": False, "n_fits": False, "complete": False}
+    ordered = headers.assign(complete=complete).sort_values(
+        [*ranks], ascending=[*ranks.values()], kind="stable"
+    )
+    is_kept = ~ordered.duplicated(IDENTITY).sort_index()
+    pairs = headers[~is_kept].reset_index().merge(headers[is_kept].reset_index(), on=IDENTITY)
+    both = ((paths[i], paths[j]) for i, j in zip(pairs["index_x"], pairs["index_y"], strict=True))
+    differing = [(x, y) for x, y in both if content_of(frame.read(x)) != content_of(frame.read(y))]
+    if differing:
+        duplicates = counted(len(differing), "duplicate result")
+        progress.say(f"left out {duplicates} with other content; -v says which")
+        for path, other in differing:
+            progress.detail(f"left out {path}: {other} has the same key and other content")
+    return frame.only(is_kept)
+
+
+def _older(frame: Frame) -> pd.Series:
+    """Whether there is a newer definition of a record's task, of its probing or measurement.
+
+    What this version with its plug-ins would compute counts, then the highest version, then what
+    was written last. A plug-in is defined for all models and corpora at once; the suite's own tasks
+    and measurements may have another version for each, since published results are not computed
+    again.
+    """
+    headers, paths = frame.headers, frame.paths
+    for kind in DEFINED:
+        place, definition, version = (f"{kind}_{x}" for x in ("place", "definition", "version"))
+        several = headers.groupby(place)[definition].transform("nunique") > 1
+        if not several.any():
+            continue
+        rivals = headers[several]
+        records = [(path := paths[i], frame.read(path)) for i in rivals.index]
+        rivals = rivals.assign(
+            current=[is_current(record) for _, record in records],
+            written=[_written(record, path) for path, record in records],
+        )
+        ordered = rivals.sort_values(["current", version, "written"], kind="stable")
+        best = ordered.drop_duplicates(place, keep="last").set_index(place)[definition]
+        headers = headers.drop(rivals.index[rivals[definition] != rivals[place].map(best)])
+    return pd.Series(~frame.headers.index.isin(headers.index), frame.headers.index)
+
+
+def _written(record: Record, path: Path) -> str:
+    """The time at which a record was written; those of older versions do not say."""
+    changed = datetime.fromtimestamp(file_state(path)[0] / 1e9, UTC).isoformat()
+    return record.provenance.get("written", changed)
+
+
+# The cache of a folder, in which paths are relative to it.
+
+
+def _of_folder(
+    folder: Path, read: Read, *, cached: bool, write: bool
+) -> tuple[Frame, dict[Path, Record]]:
+    """All records below a folder, in the order of their paths, and those that were read."""
+    stored = _stored(folder) if cached else frame_of({})
+    files = {(_name(path, folder), *file_state(path)): path for path in record_paths(folder)}
+    known = [*stored.headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
+    is_kept = [file in files for file in known]
+    kept = stored if all(is_kept) else stored.only(is_kept).trimmed
+    file_of = {files[file]: file for file in sorted(files.keys() - {*known})}
+    found = read_records(file_of, read)
+    if not found and all(is_kept):
+        return stored, found
+    new = frame_of({file_of[path]: record for path, record in found.items()})
+    frame = _joined(kept, new)
+    if write:
+        # What a measurement that is not loaded found is known only in a run that loads it.
+        is_loaded = new.headers["measurement"].isin([*loaded_measurements])
+        if not all(is_kept) or is_loaded.any():
+            _write(folder, frame if is_loaded.all() else _joined(kept, new.only(is_loaded).trimmed))
+        # Records take more memory than their rows as a table.
+        frame, found = replace(frame, get_rows=partial(_same, frame.rows)), {}
+    return frame, found
+
+
+def _same(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows
+
+
+def _joined(kept: Frame, new: Frame) -> Frame:
+    """The records of both, in the order of their paths."""
+    headers = pd.concat([kept.headers, new.headers], ignore_index=True)
+    paths = [unquote(path, errors="surrogateescape") for path in headers["path"]]
+    order = sorted(range(len(paths)), key=paths.__getitem__)
+
+    def rows() -> pd.DataFrame:
+        # Copies of all rows take time and memory.
+        parts = [x.rows for x in (kept, new) if len(x.headers)] or [new.rows]
+        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+    return Frame(headers.take(order).reset_index(drop=True), rows)
+
+
+def _stored(folder: Path) -> Frame:
+    """The cache; empty if there is none, if it is damaged, or of another version."""
+    import pyarrow.parquet as parquet
+
+    empty = frame_of({})
+    try:
+        headers = pd.read_parquet(folder / HEADERS)
+        stamp = headers.attrs["stamp"]
+        of_rows = json.loads(parquet.read_schema(folder / ROWS).metadata[b"PANDAS_ATTRS"])["stamp"]
+        alike = headers.dtypes.equals(empty.headers.dtypes)
+        usable = stamp == of_rows and stamp.startswith(f"{VERSION} ") and alike
+        return Frame(headers, partial(_stored_rows, folder)) if usable else empty
+    # pyarrow's own errors are of these kinds.
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError):
+        return empty
+
+
+def _stored_rows(folder: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(folder / ROWS)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UserError(f"{folder / ROWS}: damaged ({error}); delete it and run again.") from error
+
+
+def _write(folder: Path, frame: Frame) -> None:
+    """Write the cache. Both files have the same stamp, so that no two of different runs are used.
+
+    Rows come first: a process that ends between the two leaves a cache that is not used.
+    """
+    stamp = f"{VERSION} {uuid.uuid4()}"
+    for name, table in ((ROWS, frame.rows), (HEADERS, frame.headers)):
+        table.attrs["stamp"] = stamp
+        with published(folder / name) as temporary:
+            table.to_parquet(temporary, index=False)
+
+
+def _prefix(folder: Path) -> str:
+    return quote(f"{folder}/", errors="surrogateescape")
+
+
+def _name(path: Path, folder: Path) -> str:
+    return quote(str(path.relative_to(folder)), errors="surrogateescape")
+
+
+# Frames of records.
 
 
 def numbered(records: Iterable[Record]) -> dict[File, Record]:
@@ -97,22 +374,23 @@ def frame_of(
         records: by their files.
         header: columns of headers, if not all.
     """
-    headers: dict[str, list[Any]] = {name: [] for name in (*FILE_KINDS, *header)}
+    lines = [(*file, *values(record, header)) for file, record in records.items()]
+    names = (*FILE_KINDS, *header)
+    by_column = [*zip(*lines, strict=True)] or [()] * len(names)
+    headers = _typed(dict(zip(names, map(list, by_column), strict=True)))
+    return Frame(headers, lambda: _rows_of({file[0]: x for file, x in records.items()}))
+
+
+def _rows_of(records: Mapping[str, Record]) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {name: [] for name in ("path", *ROW_KINDS)}
-    for file, record in records.items():
-        for name, known in zip(FILE_KINDS, file, strict=True):
-            headers[name].append(known)
-        known_columns = columns_of(record)
-        for name in header:
-            column = known_columns.get(name)
-            headers[name].append(column and column.of(record))
+    for path, record in records.items():
         rows = record.rows
         for name in Row._fields[:-1]:
             columns[name] += getattr(rows, name)
-        columns["path"] += repeat(file[0], len(rows))
+        columns["path"] += repeat(path, len(rows))
         columns["axes"] += _axes_as_json(record)
         columns["fits"] += [x if x is None else record.extent.get(x) for x in rows.layer]
-    return Frame(_typed(headers), _typed(columns))
+    return _typed(columns)
 
 
 def _typed(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
@@ -141,66 +419,3 @@ def _axes_as_json(record: Record) -> Iterator[str]:
 def axes_of(rows: pd.DataFrame) -> dict[str, dict[str, Place]]:
     """The places that every distinct text in the column `axes` stands for."""
     return {text: json.loads(text) if text else {} for text in rows["axes"].unique()}
-
-
-@dataclass(frozen=True, eq=False)
-class Findings:
-    """What charts are made from: records of several models, by label.
-
-    Attributes:
-        paths: their files, by label, which have arrays beside them.
-        lacking: why others have no record, by label.
-    """
-
-    records: Mapping[str, Record]
-    paths: Mapping[str, Path] = field(default_factory=dict)
-    lacking: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The rows of all."""
-        return labelled_frame(self.records)
-
-    @cached_property
-    def arrays(self) -> Mapping[str, Arrays]:
-        """Arrays by label; those that cannot be read are named in messages."""
-        found = {}
-        for label, path in self.paths.items():
-            if self.records[label].arrays:
-                try:
-                    found[label] = read_arrays(path)
-                except UserError as error:
-                    progress.say(f"not drawn: {error}")
-        return found
-
-
-def long_frame(records: Iterable[Record]) -> pd.DataFrame:
-    """One row per number, with the columns `HEADER`, those of `Row`, and one for each axis."""
-    return labelled_frame(("", record) for record in records)
-
-
-def labelled_frame(
-    records: Mapping[str, Record] | Iterable[tuple[str, Record]],
-) -> pd.DataFrame:
-    """The long frame of records by label, which names the model; "" keeps its own name."""
-    labelled = [*(records.items() if isinstance(records, Mapping) else records)]
-    headers, rows = frame_of(numbered(record for _, record in labelled), HEADER)
-    names = [label or record.model.name for label, record in labelled]
-    frame = headers.assign(model=pd.Series(names, dtype=headers["model"].dtype))[
-        ["path", *HEADER]
-    ].merge(rows)
-    places = axes_of(frame)
-    number = pd.Index([*places]).get_indexer(pd.Index(frame["axes"]))
-    axes = {
-        name: _column([given.get(name) for given in places.values()])
-        .take(number)
-        .set_axis(frame.index)
-        for name in dict.fromkeys(name for given in places.values() for name in given)
-    }
-    return frame.drop(columns=["path", "axes", "fits"]).assign(**axes)
-
-
-def _column(places: list[Any]) -> pd.Series:
-    """An axis: whole numbers stay so where a row has no place on it."""
-    whole = all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in places)
-    return pd.Series(places, dtype="Int64" if whole else object)

@@ -5,40 +5,35 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from probes.common.errors import UserError
-from probes.common.terminal import progress
 from probes.measurements.columns import subject
-from probes.measurements.counting import marked, newest_records
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.validation import as_result, validated
-from probes.records.files import (
-    find_records,
-    read_record,
-)
+from probes.measurements.plugin_keys import is_current
+from probes.measurements.validation import as_result
+from probes.records.files import read_record
 from probes.records.record import Record, fullness
 from probes.records.result import SCORES, Result
+
+# Pandas is slow to import.
+if TYPE_CHECKING:
+    from probes.measurements.frame import Frame, Read
 
 
 def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
     """The results among records by their paths, each with the evidence that belongs to it.
 
-    What is of older definitions, or evidence behind other scores, is left out, and so is, with a
-    message, what cannot be read.
+    Evidence behind other scores is left out.
     """
     evidence: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    results: dict[Path, Result] = {}
-    for path, record in newest_records(records).items():
-        try:
-            if isinstance(record := validated(record, path), Result):
-                results[path] = record
-            elif record.probe is not None:
-                evidence[subject(record)].append(record)
-        except UserError as error:
-            progress.say(f"left out {error}")
+    for record in records.values():
+        if record.probe is not None and not isinstance(record, Result):
+            evidence[subject(record)].append(record)
     return {
         path: result.with_evidence(*_ranked(evidence.get(subject(result), ())))
-        for path, result in results.items()
+        for path, result in records.items()
+        if isinstance(result, Result)
     }
 
 
@@ -60,9 +55,25 @@ def _ranked(records: Sequence[Record]) -> list[Record]:
     return sorted(records, key=rank)
 
 
-def find_results(folder: Path) -> dict[Path, Result]:
-    """All results below `folder` by their paths; see `probes.records.files.find_records`."""
-    return joined(find_records(folder))
+def marked(frame: Frame) -> dict[Path, Record]:
+    """The records of a frame; those of older definitions, or of another version, are marked."""
+    older = dict(zip(frame.paths, frame.headers["older"], strict=True))
+    return {
+        path: record.model_copy(update={"older": older[path] or not is_current(record)})
+        for path, record in frame.records().items()
+    }
+
+
+def find_results(folder: Path, read: Read = read_record) -> dict[Path, Result]:
+    """All results below `folder` by their paths, read afresh; see `probes.measurements.frame.load`.
+
+    Args:
+        read: reads a record.
+    """
+    from probes.measurements.frame import load
+
+    frame = load(folder, read=read, cached=False)
+    return joined(frame.only(~frame.headers["older"]).records())
 
 
 def read_result(path: Path) -> Result:
@@ -71,8 +82,13 @@ def read_result(path: Path) -> Result:
     Raises:
         UserError: it cannot be read, or is not a record of scores.
     """
+    from probes.measurements.frame import load
+
     record = read_record(path)
     if record.measurement != SCORES:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
-    as_result(record, path)
-    return joined(marked({**find_records(path.parent), path: record}))[path]
+    result = as_result(record, path)
+    found = marked(load(path.parent, cached=False))
+    # It may have any name, or be a duplicate.
+    own = result.model_copy(update={"older": not is_current(result)})
+    return joined({path: own, **found})[path]

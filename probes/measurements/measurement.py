@@ -278,7 +278,7 @@ class Measurement:
         Args:
             records: one, or the results of one probe family, all of which have it.
         """
-        from probes.measurements.frame import long_frame
+        from probes.measurements.long_frame import long_frame
         from probes.measurements.pivots import tables
         from probes.records.record import TREES, subject_title
 

@@ -37,7 +37,7 @@ from probes.tables.table import MARKS, NOTHING, Cell, Table, TableRow
 if TYPE_CHECKING:
     import pandas as pd
 
-    from probes.measurements.frame import Findings
+    from probes.measurements.long_frame import Findings
     from probes.tables.charts import Look
 
 

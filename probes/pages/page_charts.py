@@ -17,7 +17,7 @@ from probes.common.errors import UserError
 from probes.common.files import published
 from probes.extraction.model_names import pretrained_name
 from probes.measurements.chart_views import caption
-from probes.measurements.frame import Findings
+from probes.measurements.long_frame import Findings
 from probes.measurements.pivots import ChartView
 from probes.records.record import Record
 from probes.tables.charts import PAGE, Look

@@ -173,20 +173,14 @@ def unreadable_arrays(path: Path, error: Exception) -> UserError:
     )
 
 
-def find_records(folder: Path) -> dict[Path, Record]:
-    """All records below `folder` by their paths, in order.
-
-    Published ones are found only if `folder` is their folder or one in it. A record that cannot be
-    read is named in a message and left out, so that the others can be used. Those of another
-    schema are counted in one message for each folder.
-    """
-    return read_records(record_paths(folder))
-
-
 def read_records(
     paths: Iterable[Path], read: Callable[[Path], Record] = read_record
 ) -> dict[Path, Record]:
-    """The records at `paths`; those that cannot be read are left out as in `find_records`."""
+    """The records at `paths`, in this order.
+
+    A record that cannot be read is named in a message and left out, so that the others can be used.
+    Those of another schema are counted in one message for each folder.
+    """
     records = {}
     others: Counter[tuple[Path, object]] = Counter()
     with infrequent_garbage_collection():
@@ -215,7 +209,10 @@ def file_state(path: Path) -> tuple[int, int]:
 
 
 def record_paths(folder: Path) -> list[Path]:
-    """The files of records below `folder`, in order, without published ones."""
+    """The files of records below `folder`, in order.
+
+    Published ones are found only if `folder` is their folder or one in it.
+    """
     found = sorted(folder.rglob("*-????????.json"))
     return [path for path in found if not is_published(path.relative_to(folder))]
 
@@ -254,23 +251,6 @@ class Index:
     def add(self, path: Path, record: Record) -> None:
         """Add a record that has just been written to `path`."""
         self._known[path] = file_state(path), record
-
-    def below(self, folder: Path) -> dict[Path, Record]:
-        """All records below a folder; see `probes.records.files.find_records`."""
-        return read_records(record_paths(folder), self.read)
-
-
-Identity = tuple[str, str, str]
-
-
-def identity(record: Record) -> Identity:
-    """What identifies a measurement: the model's name and revision, and the key.
-
-    Two records with the same identity are duplicates. The key covers the weights, or the seed that
-    they were drawn with, the corpus, the task and its version (and so the view), the probe's
-    specification, pooling, projection and precision, and the measurement with its settings.
-    """
-    return record.model.name, record.model.revision, record.key
 
 
 def content_of(record: Record) -> dict[str, Any]:

@@ -160,13 +160,12 @@ class Result(Record):
         As `floor_test` says; without one, the lower end of the score's 95 % interval, or the score
         if there is none, is compared with the floor as a plain number.
         """
-        score, floor = self.score(layer), self.floor
-        if score is None or floor is None:
+        if (score := self.score(layer)) is None:
             return False
         if self.floor_test is not None:
             return layer not in self.floor_test.above
         low, _ = self.interval(layer) or (score, score)
-        return low <= floor[1]
+        return self.floor is not None and low <= self.floor[1]
 
     @property
     def has_all_layers(self) -> bool:

@@ -18,7 +18,7 @@ from probes.data.sources import Source
 from probes.examples.examples import NotServedError
 from probes.extraction.model_files import stored_layers
 from probes.extraction.windows import window_rule
-from probes.measurements.joined_results import joined
+from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
     TRANSFER,
     Measurement,
@@ -185,7 +185,7 @@ class ModelRun:
     @property
     def stored_results(self) -> dict[Path, Result]:
         """All results of this model and corpus, of earlier runs too."""
-        return joined(self.index.below(self.folder))
+        return find_results(self.folder, self.index.read)
 
     @property
     def n_layers(self) -> int:

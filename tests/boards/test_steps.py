@@ -8,8 +8,7 @@ from probes.__main__ import main
 from probes.boards.groups import group
 from probes.boards.score_charts import revision_of, steps
 from probes.common.errors import UserError
-from probes.measurements.counting import unique_records
-from probes.measurements.joined_results import joined
+from probes.measurements.joined_results import find_results
 from probes.tables.charts import PAPER
 
 
@@ -34,7 +33,7 @@ def test_the_step_is_in_the_name(name, expected):
 
 
 def drawn(folder):
-    (found,), _ = group(joined(unique_records(folder)))
+    (found,), _ = group(find_results(folder))
     return steps(found, PAPER)
 
 

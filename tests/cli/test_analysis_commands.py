@@ -10,8 +10,8 @@ from stored_replicates import of_all_layers
 import probes
 from probes.__main__ import main
 from probes.common.errors import UserError
+from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results
-from probes.records.files import find_records
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import interval
 
@@ -162,7 +162,7 @@ def test_a_folder_without_results_is_an_error(folder, tmp_path, capsys):
 
 def test_several_folders_are_read_together(folder, shared, tmp_path, capsys):
     one, other = tmp_path / "one", tmp_path / "other"
-    for path in find_records(folder):
+    for path in load(folder).records():
         task = path.name.partition("-")[0]
         for part in (path, path.with_suffix(".npz")):
             if part.exists():
@@ -175,7 +175,7 @@ def test_several_folders_are_read_together(folder, shared, tmp_path, capsys):
         return capsys.readouterr().out
 
     both = str(one), str(other)
-    assert len(find_records(one)) < len(find_records(folder))
+    assert len(load(one).records()) < len(load(folder).records())
 
     def verdicts(*folders):
         rows = json.loads(printed("claims", *folders, "--format", "json"))

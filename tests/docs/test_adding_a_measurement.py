@@ -22,7 +22,7 @@ from probes.data.find import find_corpus
 from probes.extraction.alignment import WordTokenizer
 from probes.extraction.views import Text
 from probes.extraction.windows import window_spans
-from probes.measurements.frame import Findings
+from probes.measurements.long_frame import Findings
 from probes.measurements.measurement import (
     Request,
     Scored,

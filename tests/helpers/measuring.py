@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from head_numbers import HeadNumbers
 
 from probes.cli.main import main
-from probes.records.files import find_records
+from probes.measurements.frame import load
 
 
 def measured(model, corpus, out, *more, measurement="attention"):
@@ -18,7 +18,7 @@ def measured(model, corpus, out, *more, measurement="attention"):
     status = main(line)
     found = {
         path: record
-        for path, record in find_records(out / "results").items()
+        for path, record in load(out / "results").records().items()
         if record.measurement == measurement
     }
     return SimpleNamespace(status=status, records=found, line=line)

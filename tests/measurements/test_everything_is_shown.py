@@ -13,9 +13,9 @@ from drawn import data_of
 from results_by_hand import evidence_record, make_full_result
 
 from probes.measurements.chart_views import findings_of
-from probes.measurements.joined_results import joined
+from probes.measurements.frame import load
+from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.files import find_records
 from probes.records.result import SCORES
 from probes.records.row import Row, Rows
 from probes.tables.charts import PAPER
@@ -146,9 +146,9 @@ HAND_MADE = {
 @pytest.fixture(scope="module")
 def shown_with():
     """By measurement, the records that there are, each as it is shown."""
-    records = find_records(PUBLISHED)
+    records = load(PUBLISHED).records()
     found = {name: [] for name in measurements}
-    for result in joined(records).values():
+    for result in find_results(PUBLISHED).values():
         for name in result.evidence:
             found[name].append(result)
     for record in records.values():

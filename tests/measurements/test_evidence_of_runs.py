@@ -9,9 +9,9 @@ from stored_replicates import of_all_layers
 from tiny_runs import run
 
 from probes.common.errors import UserError
+from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, read_result
 from probes.measurements.scores import gold_of, read_predictions
-from probes.records.files import find_records
 from probes.statistics.bootstrap import RESAMPLES, interval
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import p_best_of, pooled, training_noise
@@ -115,7 +115,7 @@ def test_the_mix_of_layer_0_is_layer_0(found):
     # The short schedule of these tests stops before a fit converges.
     assert mixes[0].test.value == pytest.approx(result.score(0), abs=0.02)
     record = result.evidence["localisation"]
-    (beside,) = [p for p, r in find_records(path.parent).items() if r.key == record.key]
+    (beside,) = [p for p, r in load(path.parent).records().items() if r.key == record.key]
     with np.load(beside.with_suffix(".npz")) as stored:
         predicted = stored["predicted"]
     scores = metrics.get("accuracy")(gold_of(result, read_predictions(path)), predicted)
@@ -146,9 +146,9 @@ def test_adding_evidence_leaves_scores_alone_and_adding_layers_completes_it(
     assert list(second.p_best) == [0, 1, 2]
     assert {k: second.layers[k] for k in (0, 1)} == first.layers
     # Fewer layers: nothing is lost, and nothing is measured.
-    stamps = {p: p.stat().st_mtime_ns for p in find_records(tmp_path / "results")}
+    stamps = {p: p.stat().st_mtime_ns for p in load(tmp_path / "results").records()}
     (result,) = run(tiny_bert, tmp_path, layers=(1,), **few, **evidence)
-    assert {p: p.stat().st_mtime_ns for p in find_records(tmp_path / "results")} == stamps
+    assert {p: p.stat().st_mtime_ns for p in load(tmp_path / "results").records()} == stamps
     assert result.found("training_variance") == found
     assert read_result(path).found("training_variance") == found
 
@@ -158,7 +158,7 @@ def test_damaged_rows_end_the_run_and_is_named(tiny_bert, tmp_path, short_schedu
     settings = {"tasks": ("pos",), "probes": ("linear",), "twins": 0, "quick": False}
     settings["evidence"] = ("training_variance",)
     run(tiny_bert, tmp_path, **settings)
-    records = find_records(tmp_path / "results")
+    records = load(tmp_path / "results").records()
     (path,) = (path for path, record in records.items() if record.measurement == measurement)
     content = json.loads(path.read_text())
     content["rows"].pop("metric")

@@ -12,11 +12,10 @@ from stored_replicates import of_all_layers
 
 from probes.boards.board import make_boards, named
 from probes.boards.groups import group
-from probes.measurements.counting import marked
-from probes.measurements.joined_results import find_results, joined
+from probes.measurements.frame import load
+from probes.measurements.joined_results import find_results, joined, marked
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file
-from probes.records.files import find_records
 from probes.records.header import PlugIn
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, numerics_version, record_key
@@ -51,7 +50,7 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
     path = write(TASK)
     run_with(path, tasks=("mine", "pos"))
     (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",))
-    found = joined(marked(find_records(path.parent / "results")))
+    found = joined(marked(load(path.parent / "results")))
     assert len(found) == 3
     (table,) = (path.parent / "results").rglob("layers.csv")
     columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]

@@ -15,6 +15,7 @@ import probes
 from probes.__main__ import main as sub_command
 from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
+from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
     CORPUS,
@@ -25,7 +26,7 @@ from probes.measurements.measurement import (
 )
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import discover, load_file
-from probes.records.files import find_records, read_record
+from probes.records.files import read_record
 from probes.run.settings import validate
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +129,7 @@ def test_an_option_is_a_flag_and_part_of_the_key(
     line += ["--corpus", short]
     assert command(*line) == 0
     assert command(*line, "--word-norms-order", "1") == 0
-    found = {r.settings["order"]: r for r in find_records(tmp_path / "results").values()}
+    found = {r.settings["order"]: r for r in load(tmp_path / "results").records().values()}
     assert found.keys() == {2.0, 1.0}
     assert found[1.0].inputs == found[2.0].inputs
     assert found[1.0].key != found[2.0].key
@@ -199,7 +200,7 @@ def test_evidence_has_the_corpus_and_the_model_too(write, command, tmp_path, cap
     beside = write(WORDS_BESIDE.replace("NEEDS", '("upos",)'), "beside.py")
     named = "--include", f"{beside},{write(NORMS, 'word_norms.py')}", "--evidence", "words_beside"
     assert command(*named, "--measurements", "probes,word_norms") == 0
-    records = find_records(tmp_path / "results").values()
+    records = load(tmp_path / "results").records().values()
     (norms,) = (record for record in records if record.measurement == "word_norms")
     (found,) = (record for record in records if record.measurement == "words_beside")
     *own, size = found.rows

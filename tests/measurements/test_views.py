@@ -3,10 +3,12 @@
 import pytest
 from corpus_records import corpus_record
 from drawn import column, data_of
+from results_by_hand import make_result
 
-from probes.measurements.chart_views import Cells, Lines
+from probes.measurements.chart_views import Cells, Lines, findings_of
 from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
-from probes.measurements.frame import Findings, labelled_frame, long_frame
+from probes.measurements.long_frame import Findings, labelled_frame, long_frame
+from probes.measurements.measurement import get_measurement
 from probes.measurements.pivots import Pivot, Section
 from probes.records.row import Row, Rows
 from probes.statistics.metrics import axis_of, label_of
@@ -301,3 +303,10 @@ def test_models_without_numbers_are_missing_with_the_reason():
             "C": "there are no numbers",
             "D": "no labels",
         }
+
+
+def test_models_without_a_measurement_are_named_in_the_order_given():
+    labels = [f"m{i}" for i in (3, 1, 4, 5, 9, 2, 6)]
+    result = make_result("pos")
+    found = findings_of(get_measurement("selectivity"), dict.fromkeys(labels, result))
+    assert list(found.lacking) == labels

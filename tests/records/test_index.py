@@ -49,10 +49,9 @@ def test_a_record_that_has_changed_is_read_again(tiny_bert, tmp_path, parsed):
     write_record(path, first.model_copy(update={"seconds": {"measure": 123.0}}), {})
     assert index.read(path).seconds == {"measure": 123.0}
     index.add(path, first)
-    assert index.below(tmp_path)[path] is first
+    assert index.read(path) is first
     assert parsed[first.key] == 2
 
     path.write_text("{")
     with pytest.raises(UserError, match="not a readable result"):
         index.read(path)
-    assert path not in index.below(tmp_path)

@@ -8,10 +8,10 @@ from changed_measurement import change_measurement
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
-from probes.measurements.counting import unique_records
+from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined, read_result
 from probes.measurements.measurement import Request, Scored, get_measurement
-from probes.records.files import find_records, read_record, write_record
+from probes.records.files import read_record, write_record
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, covers, record_key, record_name, united
 from probes.records.row import Row, Rows
@@ -139,7 +139,8 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
         return variance_rows({}, sd, 1)
 
     def counts():
-        records = find_records(tmp_path)
+        frame = load(tmp_path)
+        records = frame.only(~frame.headers["older"]).records()
         orders = records, dict(reversed(records.items()))
         found = [
             joined(order)[path].row("training_variance", "training_sd").value for order in orders
@@ -170,7 +171,7 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
 
 def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
-    record = find_records(tmp_path)[path]
+    record = load(tmp_path).records()[path]
     update = {"measurement": "wug", "key": "e" * 64, "rows": Rows.of([Row("a", 1.0)])}
     other = record.model_copy(update={**update, "behind": read_result(path).headline})
     write_record(path.with_name(record_name("pos", "linear", "wug", "e" * 64)), other, {})
@@ -193,7 +194,7 @@ def test_a_file_is_read_by_its_path_whatever_its_name(tmp_path):
 
 def test_evidence_alone_is_no_result(tmp_path):
     path = put(tmp_path, "m", "pos", 9)
-    (beside,) = [p for p in find_records(tmp_path) if p != path]
+    (beside,) = [p for p in load(tmp_path).records() if p != path]
     with pytest.raises(UserError, match=r"a record of training_variance; name that of the scores"):
         read_result(beside)
 
@@ -205,20 +206,21 @@ def test_duplicates_within_a_folder_and_between_folders(tmp_path, capsys):
     result = read_result(fuller)
     write_record(fuller, with_seeds(result, 2), {})
     # The folder named first; within one folder the most complete.
-    assert list(joined(unique_records(mine, theirs))) == [path]
-    assert list(joined(unique_records(theirs, mine))) == [fuller]
-    assert list(joined(unique_records(tmp_path))) == [fuller]
+    assert list(joined(load(mine, theirs).records())) == [path]
+    assert list(joined(load(theirs, mine).records())) == [fuller]
+    assert list(joined(load(tmp_path).records())) == [fuller]
     assert capsys.readouterr().err.count("left out 1 duplicate result") == 3
     # Evidence is as unique as scores.
-    assert len(unique_records(mine, theirs)) == 2
-    assert all(r.found("training_variance") for r in joined(unique_records(mine, theirs)).values())
+    found = load(mine, theirs).records()
+    assert len(found) == 2
+    assert all(r.found("training_variance") for r in joined(found).values())
 
 
 def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, capsys):
     for model in ("m", "n"):
         for task in ("pos", "srl"):
             put(tmp_path, model, task, 9, p_best=False)
-    for path in find_records(tmp_path / "m"):
+    for path in load(tmp_path / "m").records():
         content = json.loads(path.read_text())
         # As schema 5 was: nothing of it has to be what it is now.
         path.write_text(json.dumps({"schema_version": 5, "layers": content["rows"]["layer"]}))

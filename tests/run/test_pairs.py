@@ -9,9 +9,9 @@ import pytest
 from killing import small_corpus
 
 from probes.cli.main import main
+from probes.measurements.frame import load
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file
-from probes.records.files import find_records
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 
@@ -57,7 +57,7 @@ def command(tiny_bert, tmp_path, write):
 def records_of(folder):
     return {
         (record.model.name, record.measurement): record
-        for record in find_records(folder / "results").values()
+        for record in load(folder / "results").records().values()
     }
 
 

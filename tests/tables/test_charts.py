@@ -16,10 +16,10 @@ from probes.boards.score_charts import FIGURES, scored, scores_frame
 from probes.cli.figures import FIGURES as NAMES
 from probes.measurements.chart_views import Cells, Lines, Maps, findings_of
 from probes.measurements.choosing import chosen
+from probes.measurements.frame import load
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.pivots import Pivot
-from probes.records.files import find_records
 from probes.tables import charts
 from probes.tables.charts import INCH, PAGE, PAPER, Look
 from probes.tables.colours import COLOURS
@@ -31,7 +31,7 @@ SAMPLE = sorted(PUBLISHED.glob("*/sample"))
 
 @pytest.fixture(scope="module")
 def records():
-    found = {path: x for folder in SAMPLE for path, x in find_records(folder).items()}
+    found = {path: x for folder in SAMPLE for path, x in load(folder).records().items()}
     if not found:
         pytest.skip("the published results are of another schema")
     return found

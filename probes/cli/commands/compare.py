@@ -13,9 +13,12 @@ from probes.cli.arguments import add_format, names, place
 from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.measurements.joined_results import find_results, joined
-from probes.records.files import identity, or_published
+from probes.measurements.columns import values
+from probes.measurements.frame import IDENTITY, load
+from probes.measurements.joined_results import joined
+from probes.records.files import or_published
 from probes.records.record import Record, model_title
+from probes.records.result import SCORES
 from probes.tables.printing import printer
 from probes.tables.table import Table
 
@@ -97,9 +100,10 @@ def find(asked: list[str], results: Path, candidates: Sequence[Candidate]) -> li
     models: list[str] = []
     for name in asked:
         if _is_folder(name):
-            # Only one of several duplicate results is a candidate, maybe from another folder.
-            here = set(map(identity, find_results(Path(name)).values()))
-            inside = {c.name for c in candidates if identity(c.result) in here}
+            # Of duplicate results only one is a candidate; it need not be the one in this folder.
+            headers = load(Path(name), measurements=[SCORES]).headers
+            here = {*headers[IDENTITY].itertuples(index=False, name=None)}
+            inside = {c.name for c in candidates if values(c.result, IDENTITY) in here}
             if len(inside) != 1:
                 found = f"results of {', '.join(sorted(inside))}" if inside else "no results"
                 raise UserError(f"{name}: {found}; name a folder of one model, or a model.")

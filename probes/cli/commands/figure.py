@@ -211,8 +211,8 @@ def _edges(heads: Sequence[int]) -> set[tuple[int, int]]:
 def _one_record(folders: Sequence[Path]) -> tuple[Path, Record]:
     records = {
         path: record
-        for path, record in records_below(folders).items()
-        if record.measurement == STRUCTURE and TREES in record.arrays
+        for path, record in records_below(folders, measurements=[STRUCTURE]).items()
+        if TREES in record.arrays
     }
     where = ", ".join(map(str, folders))
     if not records:

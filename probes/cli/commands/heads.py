@@ -41,11 +41,7 @@ def run(options: argparse.Namespace) -> int:
         UserError: there are no records of attention, or none with the requested table.
     """
     where = ", ".join(map(str, options.folders))
-    records = {
-        path: record
-        for path, record in records_below(options.folders).items()
-        if record.measurement == "attention"
-    }
+    records = records_below(options.folders, measurements=["attention"])
     if not records:
         raise UserError(
             f"{where}: no records of attention; measure it with --measurements attention"

@@ -21,7 +21,7 @@ from probes.records.row import Place, Row
 from probes.statistics.metrics import shown
 
 if TYPE_CHECKING:
-    from probes.measurements.frame import Findings
+    from probes.measurements.long_frame import Findings
     from probes.tables.charts import Chart, Look
 
 DESCRIBED: dict[str, tuple[str, Place]] = {

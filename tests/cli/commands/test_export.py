@@ -12,8 +12,9 @@ from board_by_hand import put
 
 import probes
 from probes.__main__ import main
+from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, read_result
-from probes.records.files import find_records, read_arrays, write_record
+from probes.records.files import read_arrays, write_record
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_a_folder_with_files_and_a_missing_flag_are_refused(results, tmp_path, c
 def test_published_results_are_not_exported(results, tmp_path):
     shutil.copytree(results, results / "published")
     assert main(["export", str(results), str(tmp_path / "shared"), "--sums"]) == 0
-    assert len(find_records(tmp_path / "shared")) == 6
+    assert len(load(tmp_path / "shared").records()) == 6
 
 
 def test_two_results_of_one_name_are_not_exported_together(results, tmp_path, capsys):
@@ -134,7 +135,7 @@ def test_a_record_that_cannot_be_used_is_left_out_by_name(kind, results, tmp_pat
     assert f"left out {path.with_suffix('')}" in error
     assert said in error
     assert "5 records" in error
-    there = find_records(tmp_path / "shared")
+    there = load(tmp_path / "shared").records()
     assert path.name not in {each.name for each in there}
     assert len(there) == 5
 

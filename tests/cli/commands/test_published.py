@@ -8,7 +8,7 @@ import pytest
 from board_by_hand import put
 
 from probes.__main__ import main
-from probes.measurements.counting import unique_records
+from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined
 
 
@@ -56,7 +56,7 @@ def test_a_model_or_corpus_may_be_called_like_their_folder(tmp_path):
 def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, own_first, fields):
     put(folder, "both", "pos", 40, predictions=False, **fields)
     named = [folder, folder / "published"]
-    found = joined(unique_records(*named if own_first else reversed(named)))
+    found = joined(load(*named if own_first else reversed(named)).records())
     assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
     # The scores, and the evidence of the published ones.
     assert (

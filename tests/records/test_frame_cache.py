@@ -7,12 +7,13 @@ import shutil
 import pandas as pd
 import pytest
 from board_by_hand import put, put_evidence
+from corpus_records import geometry, store_record
 from results_by_hand import variance_rows
 
-import probes.boards.frame_cache as frame_cache
-from probes.boards.frame_cache import HEADERS, ROWS
+import probes.measurements.frame as frame
 from probes.boards.leaderboard_csv import LONG_COLUMNS, STATE, write_leaderboard
 from probes.common.origin import Origin, loading
+from probes.measurements.frame import HEADERS, ROWS, load
 from probes.measurements.measurement import measurement, measurements
 from probes.records.row import Row
 from probes.tables.table import csv_line
@@ -30,14 +31,14 @@ def folder(tmp_path):
 def reads(monkeypatch):
     """The paths that are read, in order."""
     seen = []
-    read_records = frame_cache.read_records
+    read_records = frame.read_records
 
     def recorded(paths, read):
         paths = list(paths)
         seen.extend(paths)
         return read_records(paths, read)
 
-    monkeypatch.setattr(frame_cache, "read_records", recorded)
+    monkeypatch.setattr(frame, "read_records", recorded)
     return seen
 
 
@@ -148,8 +149,17 @@ def unstamped(table, path):
     table.to_parquet(path, index=False)
 
 
-@pytest.mark.parametrize("name", [HEADERS, ROWS])
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [
+        *((damage, HEADERS) for damage in DAMAGE),
+        *(
+            (damage, ROWS)
+            for damage in DAMAGE
+            if damage not in ("without a column", "of another type")
+        ),
+    ],
+)
 def test_a_cache_of_another_version_or_damaged_is_made_anew(folder, reads, damage, name):
     before = leaderboard(folder)
     tables = [pd.read_parquet(folder / each) for each in (HEADERS, ROWS)]
@@ -187,6 +197,19 @@ def test_a_number_that_no_column_holds_leaves_out_its_record_alone(folder, capsy
         f"left out {path}: not a readable result (hidden_size is {1 << 63})"
         in capsys.readouterr().err
     )
+
+
+def test_a_record_with_an_impossible_number_is_left_out(tmp_path, capsys):
+    path = store_record(tmp_path, geometry([0.3, 1.3, 0.3]))
+    assert load(tmp_path).records() == {}
+    said = f"left out {path}: not a readable result (anisotropy of layer 1 is 1.3)"
+    assert said in capsys.readouterr().err
+
+
+def test_folders_that_overlap_give_every_number_once(folder):
+    whole, more = load(folder), load(folder / "m", folder, folder)
+    assert set(more.paths) == set(whole.paths)
+    assert len(more.long(slice(None), [])) == len(whole.long(slice(None), [])) > 0
 
 
 def test_files_may_have_names_that_are_no_text(folder):
