@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -61,12 +62,15 @@ class Progress:
         verbose: whether to show details too.
         forward: in a worker process, sends level, message, event and fields of each message to the
             parent; nothing is shown or logged here.
+        said: while several processes say the same, messages so far without times; what comes again
+            is a detail. None if each is shown.
     """
 
     def __init__(self) -> None:
         self.quiet = False
         self.verbose = False
         self.forward: Callable[[str, str, str, dict[str, Any]], None] | None = None
+        self.said: set[tuple[str, str]] | None = None
         self._log: TextIO | None = None
         self._bars: list[Any] = []
 
@@ -87,6 +91,10 @@ class Progress:
         if self.forward is not None:
             self.forward(level, message, event, fields)
             return
+        if self.said is not None and level != "debug":
+            key = event, re.sub(r"[\d.]+ s\b", "", message)
+            level = "debug" if key in self.said else level
+            self.said.add(key)
         shown = {"debug": self.verbose and not self.quiet, "info": not self.quiet, "warning": True}
         if shown[level]:
             from tqdm import tqdm

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import re
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +16,9 @@ from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.in_memory import NAME, columns_in, in_memory, is_in_memory
 from probes.data.sources import CorpusRequest
-from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyModel, find_models, for_language
-from probes.engines.settings import takes_settings, validate
+from probes.run.config import RunConfig
+from probes.run.inputs import LazyModel, find_models, for_language
+from probes.run.settings import takes_settings, validate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +51,8 @@ def run_probes(
     Returns:
         the results, which are also written to the folder `output`.
 
-    With ``workers=2`` or more, each worker is a new Python process that imports the calling script.
-    So the script must call this function below ``if __name__ == "__main__":``.
+    With ``workers=2`` or more, further processes make the same run from its settings: what a script
+    or notebook defines itself is refused.
 
     Raises:
         UserError: something that the caller can correct.
@@ -65,8 +63,6 @@ def run_probes(
     if isinstance(corpus, (list, tuple)) and columns is not None:
         given = {"text": "text", "label": "label", **given}
     config = validate(given)
-    if config.workers > 1 and getattr(multiprocessing.current_process(), "_inheriting", False):
-        sys.exit(1)  # a worker that imports a script without this line; the parent reports it
     with progress.shown(quiet=quiet, verbose=verbose):
         if corpus is not None:
             _refuse_workers(config, "a corpus")

@@ -20,7 +20,7 @@ from probes.common.registry import did_you_mean
 from probes.common.stopping import Sigterm, stopping_at_sigterm
 from probes.common.terminal import discard_output
 from probes.common.wording import listed, names_in, quoted
-from probes.engines.config import NO_NAMES, NO_PATH, RunConfig
+from probes.run.config import NO_NAMES, NO_PATH, RunConfig
 
 
 class Parser(argparse.ArgumentParser):

@@ -17,7 +17,6 @@ from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
 from probes.data.registered import corpora
-from probes.engines.config import RunConfig
 from probes.extraction.model_names import VECTORS
 from probes.measurements.measurement import (
     EVIDENCE,
@@ -29,6 +28,7 @@ from probes.measurements.measurement import (
 )
 from probes.measurements.plugins import discover
 from probes.records.probe_spec import PROBES
+from probes.run.config import RunConfig
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _main(arguments: list[str]) -> int:
     given, models = parse(arguments)
     progress.verbose = given.pop("verbose", False)
     progress.quiet = given.pop("quiet", False)
-    from probes.engines.settings import validate
+    from probes.run.settings import validate
     from probes.tables.printing import printer
 
     asked = [name for name in LISTS if given.pop(f"list_{name}", False)]
@@ -248,7 +248,7 @@ def parse(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
 def measure(config: RunConfig, models: Sequence[str], command: str) -> Results:
     """Find the models and the corpus, and measure; torch is imported only once they are found."""
     from probes.data.find import find_corpus
-    from probes.engines.inputs import find_models
+    from probes.run.inputs import find_models
 
     found = find_models(models, config)
     source = find_corpus(*config.tested, **config.corpus_request)

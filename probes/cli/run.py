@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -25,15 +24,15 @@ from probes.common.origin import described
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source
-from probes.engines.config import RunConfig
-from probes.engines.engine import Engine, announce, engine_for, refuse_existing, stages_of
-from probes.engines.inputs import LazyModel
-from probes.engines.model_run import ModelRun, model_runs
 from probes.measurements.measurement import get_measurement
 from probes.measurements.scores import SUMS, read_predictions
 from probes.pages.layers_md import numbers_path, write_numbers, write_tables
 from probes.records.files import has_arrays
 from probes.records.result import Result
+from probes.run.config import RunConfig
+from probes.run.inputs import LazyModel
+from probes.run.loop import make_records
+from probes.run.plan import ModelRun, Stage, announce_stored, model_runs, refuse_existing
 from probes.tables.printing import printer
 from probes.tables.table import Table
 
@@ -118,51 +117,36 @@ def _runs(
 
 
 def _measure(runs: Sequence[ModelRun]) -> Results:
-    omissions, engine = runs[0].omissions, engine_for(runs)
+    omissions, shown = runs[0].omissions, set[str]()
+
+    def show(stage: Stage) -> None:
+        """Print the tables of the probe families whose scores have been made, once."""
+        new = {family for run in runs for _, family in run.results} - shown
+        if new and printer.immediate:
+            _print(runs, new)
+            shown.update(new)
+
     try:
-        for run in runs:
-            run.announce_stored()
-        _compute(runs, engine)
+        announce_stored(runs)
+        make_records(runs, show)
     except KeyboardInterrupt:
         # Whoever stops a run may kill it seconds later, so tables are left to other commands.
-        engine.close()
         if folders := [str(run.folder) for run in runs if run.results]:
             progress.say(f"tables of what is done: python -m probes show {shlex.join(folders)}")
         raise
     except Exception:
         # The tables show what was finished; what fails in writing them must not hide the error.
         try:
-            _close(runs, engine)
+            _close(runs)
         except (UserError, OSError) as error:
             progress.warn(f"the tables are not written ({described(error)}); run again for them")
         raise
-    _close(runs, engine)
+    _close(runs)
     found = {run.paths[r.key]: r for run in runs for r in run.results.values()}
     measured = {run.path_of(name): record for run in runs for name, record in run.others.items()}
     if omissions.unserved and not (found or measured):
         raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())))
     return Results(found, omissions.skipped, omissions.failed, measured)
-
-
-def _compute(runs: Sequence[ModelRun], engine: Engine) -> None:
-    """Compute what remains, stage by stage; print the first tables before others are made."""
-    stages = list(stages_of(runs))
-    shown: set[str] = set()
-    total = sum(len(stage.units()) for stage in stages)
-    with progress.bar("run", total=total, unit="unit") as bar:
-        for place, stage in enumerate(stages):
-            clock, steps = time.perf_counter(), stage.remaining()
-            bar.total -= len(stage.units()) - len(steps)  # of which there is nothing to compute
-            bar.refresh()
-            if place and steps:
-                new = {family for run in runs for _, family in run.results} - shown
-                if new and printer.immediate:
-                    _print(runs, new)
-                    shown |= new
-                announce(stage, steps)
-            for _ in engine.measure(steps):
-                bar.update()
-            progress.detail(f"stage   {stage.title} · {time.perf_counter() - clock:.1f} s")
 
 
 def _write(runs: Sequence[ModelRun]) -> None:
@@ -175,7 +159,7 @@ def _write(runs: Sequence[ModelRun]) -> None:
 def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
     """Print the tables of scores: so far of some probe families, or of all."""
     with tolerate_broken_output(), progress.aside():
-        for results in write_model_tables(runs, write=False):
+        for results in write_model_tables(runs, write=False, stored=not families):
             chosen = [r for r in results if not families or r.probe.family in families]
             tables = [
                 replace(table, title=table.title + " · scores so far" * bool(families))
@@ -194,9 +178,8 @@ def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:
             yield from get_measurement(name).tables([record])
 
 
-def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
+def _close(runs: Sequence[ModelRun]) -> None:
     """Write and print the tables, and list what is missing from them."""
-    engine.close()
     config, omissions = runs[0].config, runs[0].omissions
     _write(runs)
     for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):
@@ -219,22 +202,28 @@ def _close(runs: Sequence[ModelRun], engine: Engine) -> None:
         progress.say("next    " + next_step(runs), "next")
 
 
-def write_model_tables(runs: Sequence[ModelRun], *, write: bool = True) -> list[list[Result]]:
+def write_model_tables(
+    runs: Sequence[ModelRun], *, write: bool = True, stored: bool = True
+) -> list[list[Result]]:
     """Write each model's tables, with the scores of its random twins among the baselines.
+
+    Args:
+        stored: whether to add all that is stored, which other processes may be adding to.
 
     Returns:
         the results to print: a list for each model that is not the twin of another one. Tasks of
         earlier runs, which are in the files, are printed only with `--all-tasks`.
     """
     tables = []
-    every = [result for run in runs for result in run.stored_results.values()]
+    every = [x for run in runs for x in (run.stored_results if stored else run.results).values()]
     for run in runs:
         results = list(run.results.values())
         if not results:
             continue
         # Locked, so that of two runs that end together the one that read first cannot write last.
         with locked(run.folder / f"layers{SUFFIX}"):
-            table = [with_floor(x, every) for x in with_stored(run.stored_results, results)]
+            both = with_stored(run.stored_results if stored else {}, results)
+            table = [with_floor(x, every) for x in both]
             if write:
                 write_tables(run.folder, table)
         if not any(run.model.source.is_twin_of(other.model.source) for other in runs):

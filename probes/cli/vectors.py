@@ -19,8 +19,8 @@ from probes.common.wording import counted
 from probes.data.in_memory import in_memory
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import Column, Source
-from probes.engines.inputs import LazyModel
-from probes.engines.settings import takes_settings, validate
+from probes.run.inputs import LazyModel
+from probes.run.settings import takes_settings, validate
 from probes.statistics.partition import FEWEST
 
 TYPES = "types of examples"

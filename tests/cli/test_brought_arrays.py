@@ -7,7 +7,7 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 import probes
-from probes.engines.announcements import announce_corpus
+from probes.run.announcements import announce_corpus
 
 X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
 Y = np.arange(300) % 2

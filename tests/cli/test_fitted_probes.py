@@ -14,7 +14,7 @@ from tiny_runs import run
 from transformers import AutoModel, AutoTokenizer
 
 import probes
-import probes.engines.measuring as measuring
+import probes.run.runner as runner
 from probes.__main__ import main
 from probes.cli.main import main as run_main
 from probes.data.find import find_corpus
@@ -44,15 +44,15 @@ PLAIN = pytest.mark.parametrize("made", [None], indirect=True, scope="module")
 def made(request, tiny_bert, tmp_path_factory):
     """A run, and by task the data that its probes were fitted to."""
     folder, data = tmp_path_factory.mktemp("run"), {}
-    measured = measuring._found
+    measured = runner._found
 
-    def noted(unit, context):
+    def noted(job, context):
         context.data.corpus = context.corpus
-        data[unit.task.name] = context.data
-        return measured(unit, context)
+        data[job.task] = context.data
+        return measured(job, context)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measuring, "_found", noted)
+        patch.setattr(runner, "_found", noted)
         short = PROBES["mlp"].model_copy(update={"min_steps": 24, "hidden": 16})
         patch.setitem(PROBES, "mlp", short)
         results = run(tiny_bert, folder, tasks=TASKS, seeds=2, project=request.param)

@@ -8,7 +8,7 @@ from tiny_runs import run
 
 import probes
 from probes.__main__ import main as command
-from probes.engines.config import RunConfig
+from probes.run.config import RunConfig
 
 
 @pytest.fixture

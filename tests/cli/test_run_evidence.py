@@ -6,9 +6,9 @@ import pytest
 from tiny_runs import run
 
 from probes.cli.main import main
-from probes.engines.config import RunConfig
-from probes.engines.settings import validate
 from probes.measurements.measurement import EVIDENCE
+from probes.run.config import RunConfig
+from probes.run.settings import validate
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -73,7 +73,7 @@ def command(tiny_bert, tmp_path):
     return command
 
 
-def test_stages_are_announced_with_their_units_in_the_order_that_is_asked_for(
+def test_stages_are_announced_with_their_records_in_the_order_that_is_asked_for(
     command, capsys, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "100")
@@ -91,10 +91,10 @@ def test_stages_are_announced_with_their_units_in_the_order_that_is_asked_for(
     assert titles == [
         "pos · linear",
         "depth · linear",
-        "selectivity · 2 units",
+        "selectivity · 2 records",
         "pos · linear · selectivity",
         "depth · linear · selectivity",
-        "training variance · 2 units",
+        "training variance · 2 records",
         "pos · linear · training_variance",
         "depth · linear · training_variance",
     ]

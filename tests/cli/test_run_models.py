@@ -12,9 +12,9 @@ import pytest
 import probes
 from probes.cli.run import run_models
 from probes.data.find import find_corpus
-from probes.engines.inputs import find_models
-from probes.engines.settings import validate
 from probes.extraction.loading import load_encoder
+from probes.run.inputs import find_models
+from probes.run.settings import validate
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,9 +8,9 @@ from tiny_runs import assert_close, files_of, found_in, run, scores
 
 import probes
 from probes.common.errors import UserError
-from probes.engines.config import RunConfig
 from probes.measurements import probing
 from probes.measurements.measurement import EVIDENCE
+from probes.run.config import RunConfig
 from probes.training.fit import Draw
 
 pytestmark = pytest.mark.usefixtures("short_schedule")

@@ -7,7 +7,7 @@ from tiny_runs import run
 
 import probes
 from probes.common.errors import UserError
-from probes.engines.settings import validate
+from probes.run.settings import validate
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 

@@ -10,8 +10,8 @@ import pytest
 from probes.data import generalisation as g
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT
-from probes.engines.inputs import LazyCorpus
-from probes.engines.task_choice import Omissions, choose_tasks
+from probes.run.inputs import LazyCorpus
+from probes.run.task_choice import Omissions, choose_tasks
 from probes.tasks.builtin import tasks
 from probes.tasks.depth import depths
 

@@ -478,7 +478,7 @@ def run(tiny_bert, tmp_path, **settings):
 
 
 def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("probes.engines.announcements.MANY_LABELS", 3)
+    monkeypatch.setattr("probes.run.announcements.MANY_LABELS", 3)
     rows = [
         {**row, "mood": ("sad", "glad")[i % 2], "score": float(i)} for i, row in enumerate(ROWS * 4)
     ]

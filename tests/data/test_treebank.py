@@ -8,8 +8,8 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.engines.inputs import LazyCorpus
 from probes.examples.examples import NotServedError
+from probes.run.inputs import LazyCorpus
 from probes.tasks.builtin import tasks
 
 TREEBANKS = Path(__file__).parents[1] / "treebanks"

@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 from probes.common.errors import UserError
-from probes.engines.config import RunConfig
-from probes.engines.inputs import find_models
 from probes.extraction.model_files import find_model
 from probes.extraction.model_names import is_twin_name
+from probes.run.config import RunConfig
+from probes.run.inputs import find_models
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import pytest
 import probes
 from probes.common.errors import UserError
 from probes.data.sentence import Corpus, Sentence
-from probes.engines.inputs import find_models
 from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
 from probes.extraction.views import Text
+from probes.run.inputs import find_models
 from probes.tasks.task import Example, Task
 
 WORDS = ("The", "old", "Dog", "sees", "a", "Cat")
@@ -30,7 +30,7 @@ def collect(rule, *sentences, shape="word", hiding="masked"):
 @pytest.fixture(scope="module")
 def read(tiny_bert, tmp_path_factory):
     """The rows of each split's examples at every layer, encoded by the tiny model."""
-    (model,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
+    (model,) = find_models([str(tiny_bert)], probes.run.config.RunConfig(twins=0))
     encoder = Encoder(
         *load_model(model.source, "cpu", "float32", False)[:2], name="tiny", device="cpu"
     )

@@ -141,11 +141,11 @@ def child(task, answer):
 def warm_up(model):
     """Import now what every child would import for itself."""
     import probes.cli.run
-    import probes.engines.measuring  # noqa: F401
+    import probes.run.runner  # noqa: F401
     from probes.data.find import find_corpus
-    from probes.engines.inputs import LazyModel
-    from probes.engines.settings import validate
     from probes.extraction.model_files import find_model
+    from probes.run.inputs import LazyModel
+    from probes.run.settings import validate
 
     find_corpus("sample", limit=1).load()
     LazyModel(find_model(model), validate({"device": "cpu"})).encoder  # noqa: B018

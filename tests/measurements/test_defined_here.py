@@ -223,7 +223,7 @@ if __name__ == "__main__":
     import sys
     from plugged_in import run_included
     from probes.common.terminal import progress
-    (found,) = run_included(sys.argv[1], Path("."), tasks=("mine",), workers=int(sys.argv[2]))
+    (found,) = run_included(sys.argv[1], Path("."), tasks=("mine",))
     print(found.examples.labels["noun"], found.plug_ins[0].source)
 """
 
@@ -232,12 +232,12 @@ if __name__ == "__main__":
 def script(tmp_path, tiny_bert, write):
     """Runs a script."""
 
-    def run(text, workers=1, **helpers):
+    def run(text, **helpers):
         path = write("from pathlib import Path\n" + text + RUN, "script.py")
         for name, content in helpers.items():
             write(content, f"{name}.py")
         found = subprocess.run(
-            [sys.executable, str(path), str(tiny_bert), str(workers)],
+            [sys.executable, str(path), str(tiny_bert)],
             cwd=tmp_path,
             env={
                 "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'helpers'}",
@@ -262,15 +262,8 @@ def test_a_script_is_told_from_its_former_self(script):
     assert script(text, helper=rest)[:2] == (nouns, False)
     assert script(f"# moved\n{text}", helper=rest)[:2] == (nouns, True)
     changed = rest.replace("NOUN", "VERB")
-    assert script(text, workers=2, helper=changed)[:2] == (verbs, False)
+    assert script(text, helper=changed)[:2] == (verbs, False)
     assert script(text, helper=changed)[:2] == (verbs, True)
-
-
-def test_what_only_the_script_itself_sets_is_refused_in_workers(script):
-    text = HELPED + '\nif __name__ == "__main__":\n    WANTED = "VERB"\n'
-    shown, _, said = script(text, workers=2)
-    assert shown == ""
-    assert "The task 'mine': another process does not find it as it is defined here" in said
 
 
 IMPORTING = """\

@@ -13,7 +13,6 @@ from stored_replicates import of_all_layers
 import probes
 from probes.__main__ import main
 from probes.data.find import find_corpus
-from probes.engines.inputs import find_models
 from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
@@ -23,6 +22,7 @@ from probes.measurements.scores import gold_of
 from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
 from probes.records.row import Rows
+from probes.run.inputs import find_models
 from probes.tasks.builtin import tasks
 from probes.training.dataset import ProbingData
 
@@ -37,7 +37,7 @@ def test_a_probe_on_real_vectors_is_scikit_learns(tiny_bert, tmp_path):
     corpus = find_corpus("sample", limit=300).load()
     examples = collect_examples(tasks.get("roles"), corpus, "masked")
     view = examples.view_of(corpus)
-    (found,) = find_models([str(tiny_bert)], probes.engines.config.RunConfig(twins=0))
+    (found,) = find_models([str(tiny_bert)], probes.run.config.RunConfig(twins=0))
     model, tokenizer, _ = load_model(found.source, "cpu", "float32", False)
     encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
     reading = word_vectors(tmp_path, encoder.info, "float32", view, range(3))

@@ -8,7 +8,7 @@ from changed_measurement import change_measurement
 from safetensors import safe_open
 from tiny_runs import run
 
-import probes.engines.measuring as measuring
+import probes.run.runner as runner
 from probes.measurements.context import TaskContext
 from probes.measurements.measurement import get_measurement
 from probes.records.files import read_arrays
@@ -20,18 +20,18 @@ pytestmark = pytest.mark.usefixtures("short_schedule")
 @pytest.fixture
 def spans(monkeypatch):
     """By task and layer, the mean vectors of the spans of test examples (spans, n, hidden size)."""
-    found, measured = {}, measuring._found
+    found, measured = {}, runner._found
 
-    def noted(unit, context):
+    def noted(job, context):
         data = context.data
         for layer in context.layers:
             vectors = np.concatenate(data._vectors.arrays(f"layer-{layer:02d}")).astype(np.float64)
-            found[unit.task.name, layer] = np.stack(
+            found[job.task, layer] = np.stack(
                 [[vectors[a:b].mean(0) for a, b in span] for span in data._rows["test"]]
             )
-        return measured(unit, context)
+        return measured(job, context)
 
-    monkeypatch.setattr(measuring, "_found", noted)
+    monkeypatch.setattr(runner, "_found", noted)
     return found
 
 

@@ -15,7 +15,6 @@ import probes
 from probes.__main__ import main as sub_command
 from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
-from probes.engines.settings import validate
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
@@ -28,6 +27,7 @@ from probes.measurements.measurement import (
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import discover, load_file
 from probes.records.files import read_record
+from probes.run.settings import validate
 
 ROOT = Path(__file__).parents[2]
 

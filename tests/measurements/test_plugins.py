@@ -9,10 +9,10 @@ import pytest
 
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.engines.settings import validate
 from probes.measurements import plugins
 from probes.measurements.plugins import discover, load_file
 from probes.records.probe_spec import PROBES
+from probes.run.settings import validate
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import STANDARD, tasks
 from probes.training.families import families

@@ -13,8 +13,8 @@ from probes.common.errors import UserError, printable
 from probes.common.registry import did_you_mean
 from probes.data.find import find_corpus, require_known
 from probes.data.sentence import SPLITS
-from probes.engines.inputs import LazyCorpus
 from probes.measurements.plugins import load_file
+from probes.run.inputs import LazyCorpus
 from probes.statistics.metrics import shown
 from probes.tables.printing import printer
 from probes.tables.table import Cell, Table, TableRow

@@ -17,9 +17,9 @@ from probes.common.errors import UserError
 from probes.common.files import read_text
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.common.wording import counted, quoted
-from probes.engines.config import RunConfig
-from probes.engines.settings import validate
 from probes.measurements.measurement import corpus_measurements
+from probes.run.config import RunConfig
+from probes.run.settings import validate
 from probes.tables.printing import printer
 from probes.tables.table import Table, TableRow
 

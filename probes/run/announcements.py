@@ -168,7 +168,7 @@ def announce_vectors(
 
 
 def announce_record(record: Record, title: str, path: Path) -> None:
-    """One line for a unit that is done: the best layer of scores, and the time taken."""
+    """One line for a record that is made: the best layer of scores, and the time taken."""
     parts = [f"done    {title}"]
     fields: dict[str, object] = {"model": record.model.name, "measurement": record.measurement}
     if record.measurement == SCORES:

@@ -6,10 +6,10 @@ from plugged_in import TASK
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
-from probes.engines.inputs import LazyCorpus
-from probes.engines.settings import validate
-from probes.engines.task_choice import Omissions, choose_tasks, require_measurable
 from probes.measurements.plugins import load_file
+from probes.run.inputs import LazyCorpus
+from probes.run.settings import validate
+from probes.run.task_choice import Omissions, choose_tasks, require_measurable
 
 pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 

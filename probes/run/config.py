@@ -143,8 +143,11 @@ class RunConfig(Frozen):
     workers: int = setting(
         "processes that measure side by side; on Ray the most there may be", 1, "N", ge=1, le=512
     )
-    engine: Literal["local", "ray"] = setting("where units are computed", "local")
+    engine: Literal["local", "ray"] = setting("where records are made", "local")
     address: str | None = setting("address of a running Ray cluster, or auto", None, "A")
+    gpus_per_model: int | None = setting(
+        "GPUs of each worker on Ray, over which its model is spread", None, "N", ge=1, le=64
+    )
     threads: int | None = setting(
         "CPU threads of each process (default: torch's choice, or cores / workers)",
         None,
@@ -276,7 +279,7 @@ class RunConfig(Frozen):
 
     @property
     def threads_per_process(self) -> int | None:
-        """Threads of each process that computes units; None for torch's choice."""
+        """Threads of each process; None for torch's choice."""
         if self.threads is None and self.workers > 1:
             return max(1, available_cores() // self.workers)
         return self.threads

@@ -1,4 +1,4 @@
-"""The record of a unit: what was found, with everything that it depends on, and provenance."""
+"""The record of a job: what was found, with everything that it depends on, and provenance."""
 
 from __future__ import annotations
 
@@ -13,42 +13,44 @@ from pathlib import Path
 import torch
 
 from probes import __version__
-from probes.engines.announcements import corpus_counts
-from probes.engines.model_run import ModelRun
-from probes.engines.prepared import Prepared
-from probes.engines.unit import Unit
 from probes.measurements.context import ModelContext, PairContext
 from probes.measurements.measurement import Found
 from probes.measurements.plugin_keys import plug_ins_of
 from probes.records.header import CorpusRecord, TaskRecord
+from probes.records.probe_spec import PROBES
 from probes.records.record import SCHEMA_VERSION, Record
+from probes.records.result import Result
 from probes.records.row import Rows
+from probes.run.announcements import corpus_counts
+from probes.run.plan import Job, ModelRun
+from probes.run.reader import Reader
 from probes.tasks.task import Task
 
 
 def record_of(
-    prepared: Prepared,
-    unit: Unit,
+    reader: Reader,
+    job: Job,
     context: ModelContext,
     found: Found,
     seconds: dict[str, float],
+    scores: Result | None,
 ) -> Record:
     """The record of what was found.
 
     Args:
         seconds: by step.
+        scores: those that it is evidence for.
     """
-    run, task, probe = prepared.run, unit.task, unit.probe
-    config, scores = run.config, run.scores_behind(unit)
-    family = probe.family if probe else ""
+    run, definition, task = reader.run, job.definition, reader.run.task(job.task)
+    config = run.config
     return Record(
         schema_version=SCHEMA_VERSION,
         suite_version=__version__,
-        measurement=unit.measurement,
-        measurement_version=unit.its.version,
-        settings=unit.options.model_dump(mode="json"),
-        key=unit.key,
-        inputs=unit.inputs,
+        measurement=job.measurement,
+        measurement_version=definition.version,
+        settings=dict(job.options),
+        key=job.key,
+        inputs=job.inputs,
         extent=context.extent,
         behind=scores.headline if scores else {},
         model=context.model,
@@ -58,15 +60,15 @@ def record_of(
         view=context.view.name,
         pooling=config.pooling,
         dtype=run.model.dtype,
-        probe=probe,
-        plug_ins=plug_ins_of(task, family, unit.measurement),
+        probe=PROBES[job.family] if job.family else None,
+        plug_ins=plug_ins_of(task, job.family, job.measurement),
         project=config.project,
         encoding=context.stored.encoding,
         seconds=seconds,
         provenance={
             **provenance(run.command or "python", context.device),
-            **_footprint(prepared),
-            **prepared.notes,
+            **_footprint(reader),
+            **reader.notes,
             "written": datetime.now(UTC).isoformat(),
         },
         arrays=tuple(sorted(found.arrays)),
@@ -77,15 +79,15 @@ def record_of(
     )
 
 
-def _footprint(prepared: Prepared) -> dict[str, str]:
+def _footprint(reader: Reader) -> dict[str, str]:
     """Words per second of the forward pass on this machine, and bytes of the weights on disk.
 
     What is not known is left out: of vectors that were stored before, of a model in memory.
     """
     weights = sum(
-        n for name, n, _ in prepared.run.model.source.stamps if name.endswith(".safetensors")
+        n for name, n, _ in reader.run.model.source.stamps if name.endswith(".safetensors")
     )
-    found = {"words_per_second": prepared.speed or 0, "bytes_on_disk": weights}
+    found = {"words_per_second": reader.speed or 0, "bytes_on_disk": weights}
     return {name: f"{number:.0f}" for name, number in found.items() if number}
 
 

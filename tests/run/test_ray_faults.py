@@ -12,6 +12,7 @@ from on_ray import flags, marked, require_nothing_left, running_cluster, scores,
 from plugged_in import measurement_file
 
 from probes.cli.main import main
+from probes.common.terminal import progress
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "ray_here")]
 
@@ -88,6 +89,35 @@ def test_a_node_that_cannot_be_written_to_is_given_up(
     assert "cluster 2 nodes, 4 workers" in said
     assert "a node cannot be written to (" in said
     assert written(tmp_path / "two" / "results") == written(tmp_path / "one" / "results")
+
+
+def test_a_run_that_finds_no_room_says_so_and_waits(tiny_bert, corpus, tmp_path, monkeypatch):
+    import ray
+
+    class Busy:
+        def answer(self):
+            return True
+
+    said = []
+
+    def make_room(message, *_, **__):
+        said.append(message)
+        ray.kill(busy)
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr("probes.run.ray_engine._PATIENCE", 0)
+    with running_cluster(None, cores=(1,)) as cluster:
+        ray.init(cluster.address, logging_level="ERROR")
+        busy = ray.remote(num_cpus=1)(Busy).remote()
+        assert ray.get(busy.answer.remote())
+        monkeypatch.setattr(progress, "warn", make_room)
+        line = flags([tiny_bert], corpus, tmp_path, "--engine", "ray", "--tasks", "pos")
+        assert main([*line, "--twins", "0", "--gpus-per-model", "1"]) == 2  # there is no GPU
+        assert main([*line, "--twins", "0"]) == 0
+    assert said[0] == (
+        "waiting for the cluster, which has room for no worker: 0 cores and 0 GPUs are free"
+    )
+    assert set(scores(tmp_path).task) == {"pos"}
 
 
 def asleep_on_ray(model, corpus, folder, write):

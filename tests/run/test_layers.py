@@ -8,10 +8,10 @@ from tiny_models import FAMILIES
 
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.engines.settings import validate
-from probes.engines.unit import layers_of
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model, stored_layers
+from probes.run.plan import layers_of
+from probes.run.settings import validate
 
 
 @pytest.mark.parametrize(

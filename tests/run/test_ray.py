@@ -15,7 +15,6 @@ from tiny_models import save
 import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.engines.ray_task import Unwritable
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "ray_here")]
 
@@ -97,29 +96,29 @@ def test_pairs_and_attention_on_nodes_of_their_own_are_those_of_one_process(
     assert one == two
 
 
-def test_nodes_that_cannot_run_the_suite_are_named_with_the_reason(
+def test_nodes_that_cannot_be_used_are_named_with_the_reason(
     tiny_bert, corpus, cluster, tmp_path, monkeypatch, capsys
 ):
     import ray
 
-    def compute(given, asked, *needs):
-        return Unwritable(ray.get_runtime_context().get_node_id(), "no space left"), {}
-
-    def look(marks, cache):
-        raise ModuleNotFoundError("No module named 'probes'")
-
+    for name in ("node-1", "node-2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vectors").symlink_to(tmp_path / "nowhere")
     line = flags([tiny_bert], corpus, tmp_path, "--engine", "ray", "--address", cluster.address)
-    monkeypatch.setattr("probes.engines.ray_engine.compute", compute)
+    line += ["--tasks", "pos,depth"]
     assert main(line) == 2
     said = capsys.readouterr().err
-    assert said.count("a node cannot be written to (no space left); others") == 2
+    assert len(re.findall(r"a node cannot be written to \(.*\); others", said)) == 2
     assert said.endswith(
         "error: --engine ray: no node of the cluster can be written to, for the reasons above; "
         "free some space, and run again.\n"
     )
 
+    def look(marks, cache):
+        raise ModuleNotFoundError("No module named 'probes'")
+
     # A cluster that this process is connected with is used without an address, too, and left to it.
-    monkeypatch.setattr("probes.engines.cluster.look", look)
+    monkeypatch.setattr("probes.run.cluster.look", look)
     assert main(flags([tiny_bert], corpus, tmp_path, "--engine", "ray")) == 2
     why = r"the node \S+ cannot run the suite \(ModuleNotFoundError: No module named 'probes'\)"
     assert re.search(f"{why}; install the same software on all nodes", capsys.readouterr().err)
@@ -142,7 +141,9 @@ def test_nodes_that_share_files_make_everything_once(
     assert len(shards) == len(set(shards)) == 6  # three, of two views, of a model and its twin
     assert len(list(Path("cache/vectors").glob("*/*/manifest.json"))) == 6
     done = logged(Path(), "done")
-    assert len({event["worker"] for event in done}) >= 2
+    # Each worker has loaded each of the two models at most once.
+    loaded = [(event["worker"], event["name"]) for event in logged(Path(), "model")]
+    assert len(loaded) == len(set(loaded))
     # Scores of both models, and selectivity of one.
     assert len(done) == len(list(Path("results").rglob("*-????????.json"))) == 9
 
@@ -156,6 +157,11 @@ def test_nodes_that_share_files_make_everything_once(
     ("asked", "says"),
     [
         (["--address", "auto"], "--address auto: of a Ray cluster; add --engine ray."),
+        (["--gpus-per-model", "2"], "--gpus-per-model 2: on Ray; add --engine ray."),
+        (
+            ["--engine", "ray", "--gpus-per-model", "999"],
+            "--gpus-per-model 999: ",
+        ),
         (
             ["--engine", "ray", "--address", "127.0.0.1:1"],
             "--address 127.0.0.1:1: no cluster answers there",

@@ -17,10 +17,10 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.engines.config import RunConfig
-from probes.engines.inputs import find_models
-from probes.engines.model_run import model_runs
-from probes.engines.settings import validate
+from probes.run.config import RunConfig
+from probes.run.inputs import find_models
+from probes.run.plan import model_runs
+from probes.run.settings import validate
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 
@@ -58,7 +58,6 @@ def test_any_number_of_workers_finds_the_same(tiny_bert, corpus, tmp_path, write
     assert "agreement-linear-selectivity" in " ".join(list_of_records(tmp_path))
     assert "mine-linear-scores" in " ".join(list_of_records(tmp_path))
     done = logged(tmp_path / "3", "done")
-    assert len({event["worker"] for event in done}) > 1
     assert len(done) == len({event["result"] for event in done}) == len(list_of_records(tmp_path))
     (leaderboard,) = {(tmp_path / f"{n}" / "results/leaderboard.csv").stat().st_size for n in "1"}
     assert leaderboard > 0
@@ -70,6 +69,11 @@ def test_any_number_of_workers_finds_the_same(tiny_bert, corpus, tmp_path, write
     assert len(logged(tmp_path / "2", "done")) == len(done)
     assert len(logged(tmp_path / "2", "start")) == 2
 
+    assert main([*again, "--overwrite", "always"]) == 0
+    anew = [event["result"] for event in logged(tmp_path / "2", "done")][len(done) :]
+    assert len(anew) == len(set(anew)) == len(done)
+    assert written(tmp_path / "2") == written(tmp_path / "1")
+
 
 def list_of_records(folder):
     return sorted(path.name for path in (folder / "1" / "results").rglob("*-????????.json"))
@@ -78,6 +82,8 @@ def list_of_records(folder):
 DYING = """\
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 
 from probes import Example, task
@@ -88,21 +94,19 @@ def words(sentence):
         yield Example("noun" if tag == "NOUN" else "other", (i, i + 1), type=sentence.words[i])
 
 
-@task("dies", version=1, needs=["upos"], metric="accuracy")
-def dies(sentence):
-    "Ends its process."
-    os.kill(os.getpid(), signal.SIGKILL)
-    yield from words(sentence)
-
-
-@task("dies-once", version=1, needs=["upos"], metric="accuracy")
-def dies_once(sentence):
-    "Ends its process the first time."
+def dying(sentence):
+    "Ends its process if that is a helper; the first process waits until one has ended."
     place = Path(__file__).with_suffix(".died")
-    if not place.exists():
+    if "probes.run.helper" in sys.orig_argv:
         place.touch()
         os.kill(os.getpid(), signal.SIGKILL)
+    while not place.exists():
+        time.sleep(0.05)
     yield from words(sentence)
+
+
+for name in ("one", "other"):  # the first process has one of them, and a helper the other
+    task(name, version=1, needs=["upos"], metric="accuracy")(dying)
 
 
 @task("fails", version=1, needs=["upos"], metric="accuracy")
@@ -112,22 +116,27 @@ def fails(sentence):
 """
 
 
-def test_what_dies_or_fails_costs_its_own_unit(tiny_bert, corpus, tmp_path, write, capsys):
+def test_a_helper_that_is_killed_costs_nothing_and_what_fails_its_own_record(
+    tiny_bert, corpus, tmp_path, write, capsys
+):
     path = write(DYING, "dying.py")
-    asked = ["--include", str(path), "--tasks", "dies,pos,fails,dies-once", "--quick"]
+    asked = ["--include", str(path), "--tasks", "one,other,fails", "--quick"]
     assert main(flags(tiny_bert, corpus, tmp_path, *asked, "--workers", "2")) == 1
     said = capsys.readouterr().err
-    lost = "a worker was lost (killed by SIGKILL)"
-    assert said.count(f"{lost}; another one computes its unit again") == 2
-    assert f"missing tiny-bert · dies · linear: {lost}, and so was another; if memory" in said
+    lost = "a worker was lost (killed by SIGKILL); another one makes its record"
+    assert said.count(lost) == 1
     why = "the rule raised KeyError: 'Number'. Fix"
-    assert f"missing tiny-bert · fails: Task 'fails', sentence 'train-0001': {why}" in said
+    failure = f"fails: Task 'fails', sentence 'train-0001': {why}"
+    assert said.count(f"missing tiny-bert · {failure}") == said.count(f"failed  {failure}") == 1
     found = sorted(path.name for path in (tmp_path / "results").rglob("*-linear-*.json"))
-    assert [name.split("-linear-")[0] for name in found] == ["dies-once", "pos"]
-    # A worker loads a model once, and no lock is left.
-    loaded = [event["worker"] for event in logged(tmp_path, "model")]
+    assert [name.split("-linear-")[0] for name in found] == ["one", "other"]
+    # A process loads a model once, and no lock is left.
+    loaded = [event.get("worker") for event in logged(tmp_path, "model")]
     assert len(loaded) == len(set(loaded))
     assert not list(tmp_path.rglob("*.lock"))
+
+    assert main(flags(tiny_bert, corpus, tmp_path / "alone", *asked)) == 1
+    assert written(tmp_path / "results") == written(tmp_path / "alone" / "results")
 
 
 SLEEPING = TASK.replace(
@@ -214,20 +223,20 @@ def test_an_error_that_the_user_can_fix_ends_the_run(tiny_bert, corpus, tmp_path
 
 def test_a_unit_of_another_run_is_waited_for(tiny_bert, corpus, tmp_path):
     line = [sys.executable, "run_probes.py", *flags(tiny_bert, corpus, tmp_path, "--quick")]
-    line += ["--tasks", "pos,agreement", "--workers", "2"]
+    line += ["--tasks", "pos,agreement"]
     config = validate({"output": tmp_path / "results", "corpus": str(corpus), "quick": True})
     (run,) = runs_of(tiny_bert, config)
-    unit = run.units("scores")[0]
-    unit.path.parent.mkdir(parents=True)
-    with FileLock(unit.path.with_suffix(".lock")):
+    job = run.jobs("scores")[0]
+    job.path.parent.mkdir(parents=True)
+    with FileLock(job.lock):
         asked = subprocess.Popen(line, cwd=ROOT, text=True, stderr=subprocess.PIPE)
         said = iter(asked.stderr.readline, "")
-        assert any(x == f"waiting for another run to measure {unit.title}\n" for x in said)
+        assert any(x == f"waiting for another process to measure {job.title}\n" for x in said)
         assert logged(tmp_path, "done")
-        assert not unit.path.exists()
+        assert not job.path.exists()
     asked.communicate(timeout=60)
     assert asked.returncode == 0
-    assert unit.path.exists()
+    assert job.path.exists()
 
 
 def runs_of(model, config):
@@ -235,32 +244,16 @@ def runs_of(model, config):
     return model_runs(config, source, find_models([str(model)], config))
 
 
-def test_what_workers_cannot_do_is_one_line(tiny_bert, tmp_path):
+def test_what_workers_cannot_do_is_one_line(tiny_bert):
     from transformers import AutoModel, AutoTokenizer
 
     model = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
     with pytest.raises(UserError, match="workers=2: workers cannot read a model in memory"):
         probes.run_probes(model, workers=2)
-    script = tmp_path / "unguarded.py"
-    places = f"output={str(tmp_path / 'r')!r}, cache_dir={str(tmp_path / 'c')!r}"
-    script.write_text(
-        f"import probes\nprobes.run_probes({str(tiny_bert)!r}, tasks='pos', workers=2, {places})\n"
-    )
-    done = subprocess.run(
-        [sys.executable, script], cwd=ROOT, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr.count("Traceback") == 1
-    assert done.stderr.endswith(
-        "UserError: --workers 2: a worker could not be started; a Python script has to call "
-        'run_probes() below if __name__ == "__main__":.\n'
-    )
-    assert len(list((tmp_path / "r" / "runs").iterdir())) == 1
 
 
 def test_threads_are_shared_among_workers_unless_given(monkeypatch):
-    monkeypatch.setattr("probes.engines.config.available_cores", lambda: 8)
+    monkeypatch.setattr("probes.run.config.available_cores", lambda: 8)
     assert RunConfig().threads_per_process is None
     found = [RunConfig(workers=n).threads_per_process for n in (2, 3, 8, 16)]
     assert found == [4, 2, 1, 1]

@@ -9,8 +9,8 @@ from tiny_runs import run
 
 from probes import run_probes
 from probes.common.errors import UserError
-from probes.engines.inputs import find_models
-from probes.engines.settings import validate
+from probes.run.inputs import find_models
+from probes.run.settings import validate
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -82,7 +82,7 @@ def test_a_run_in_another_type_has_results_and_tables_of_its_own(
     assert (plain.dtype, len(before)) == ("float32", 4)
     assert table.read_text().startswith("# narrow on sample")
     # As on a machine with a GPU, but for where it computes.
-    monkeypatch.setattr("probes.engines.inputs.uses_cuda", lambda device: True)
+    monkeypatch.setattr("probes.run.inputs.uses_cuda", lambda device: True)
     capsys.readouterr()
     (own, twin) = run(stored["bfloat16"], tmp_path, **settings)
     assert (own.dtype, twin.dtype) == ("bfloat16", "bfloat16")
@@ -120,7 +120,7 @@ def test_a_plan_has_the_vectors_and_the_memory_of_the_type(stored, tmp_path, mon
     settings = {"probes": ("linear",), "limit": 40}
     run(stored["bfloat16"], tmp_path, tasks=("pos",), **settings)
     for dtype, encoded in (("float32", True), ("bfloat16", False)):
-        monkeypatch.setattr("probes.engines.inputs.uses_cuda", lambda _, own=not encoded: own)
+        monkeypatch.setattr("probes.run.inputs.uses_cuda", lambda _, own=not encoded: own)
         capsys.readouterr()
         run(stored["bfloat16"], tmp_path, tasks=("depth",), dry_run=True, **settings)
         said = " ".join(capsys.readouterr().out.split())

@@ -1,4 +1,4 @@
-"""What is prepared of a model in this process: its device, and the data and vectors of tasks."""
+"""A model with what it has read of a corpus: its device, and the data and vectors of tasks."""
 
 from __future__ import annotations
 
@@ -12,22 +12,16 @@ from typing import TYPE_CHECKING
 import torch
 
 from probes.common.errors import UserError
-from probes.compute.devices import MAP, pick_device
 from probes.compute.memory import default_budget, explain_out_of_memory
-from probes.engines.announcements import announce_vectors
-from probes.engines.config import RunConfig
-from probes.engines.settings import options_of
-from probes.engines.unit import Place, Unit
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import marked_by_pieces
-from probes.extraction.collectors import Collector, CollectorError, OutOfRangeError
+from probes.extraction.alignment import WordTokenizer
+from probes.extraction.collectors import Collector
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import (
     Arrays,
     Reading,
     as_given,
-    begun,
-    collect,
     collected,
     read,
     read_changed,
@@ -42,43 +36,36 @@ from probes.extraction.store import Store
 from probes.extraction.vectors import Vectors
 from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.measurement import get_measurement
-from probes.measurements.plugin_keys import plug_ins_of, plugin_failure, source_of
+from probes.measurements.plugin_keys import plug_ins_of, source_of
 from probes.records.header import ModelRecord
+from probes.run.announcements import announce_vectors
+from probes.run.settings import options_of
+from probes.run.task_choice import LeftOutError
 from probes.tasks.task import Sublayer, Task, TextPooling, plain_name
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
 if TYPE_CHECKING:
-    from probes.engines.model_run import ModelRun
+    from probes.run.plan import Job, ModelRun
 
-
-def prepare_torch(config: RunConfig) -> None:
-    """Set the number of threads, and check the device before anything is computed.
-
-    Raises:
-        UserError: there is no such device.
-    """
-    if config.threads_per_process is not None:
-        torch.set_num_threads(config.threads_per_process)
-    if config.device != MAP:
-        pick_device(config.device)
+Place = tuple[str, str]
+"""What a model reads: the view of a task, by its name, or all sentences if it is empty; and the
+measurement whose collector keeps something of it, or word vectors if that is empty."""
 
 
 @dataclass
-class Prepared:
-    """A model with what its units need, each made when it is first needed.
+class Reader:
+    """A model with what its jobs need of it and of the corpus, each made when it is first needed.
 
-    What is prepared for a task (examples, stored vectors, features) stays for its later units.
+    Examples, stored vectors and features of a task stay for later jobs.
 
     Attributes:
-        base: the same of the model that this one is compared with; None for the first model.
         layers: those that are read, as far as they have been needed.
         speed: words per second, where this process alone has read the whole corpus as it is.
     """
 
     run: ModelRun
-    base: Prepared | None = None
-    _tasks: dict[str, ProbingData | None] = field(default_factory=dict)
+    _data: dict[str, ProbingData] = field(default_factory=dict)
     _views: dict[Place, View] = field(default_factory=dict)
     _stores: dict[Place, Store] = field(default_factory=dict)
     _collectors: dict[tuple[str, tuple[int, ...]], Collector | None] = field(default_factory=dict)
@@ -114,31 +101,39 @@ class Prepared:
         return "cut" if self.run.model.encoder.words.mask_id is None else "masked"
 
     @cached_property
+    def words(self) -> WordTokenizer | None:
+        """The tokenizer; None for vectors that were given."""
+        encoder = self.run.model.encoder
+        return encoder.words if encoder.reads_text else None
+
+    @cached_property
     def content(self) -> str:
         """Digest of vectors that were given; empty for a model that reads."""
         return self.run.model.encoder.content
 
     @cached_property
-    def sites(self) -> list[Sublayer | None]:
-        """Where word vectors are read: at layers, and at those sites asked for that the model has.
-
-        The others are reported.
-        """
-        found: list[Sublayer | None] = [None]
+    def unserved_sites(self) -> dict[Sublayer, str]:
+        """The sites asked for that the model lacks, each with the reason."""
+        found: dict[Sublayer, str] = {}
         for site in self.run.config.task_sites:
-            if site is None:
-                continue
-            try:
-                self.run.model.encoder.require(site)
-                found.append(site)
-            except UserError as error:
-                self.run.omissions.not_served(self.run.name, f"probes of {site}", str(error))
+            if site is not None:
+                try:
+                    self.run.model.encoder.require(site)
+                except UserError as error:
+                    found[site] = str(error)
         return found
+
+    @property
+    def sites(self) -> list[Sublayer | None]:
+        """Where word vectors are read: at layers, and at the other sites that the model has."""
+        asked = dict.fromkeys((None, *self.run.config.task_sites))
+        return [site for site in asked if site is None or site not in self.unserved_sites]
 
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
         if self.run.model.is_loaded:
-            _ = self.info, self.device, self.notes, self.hidden_view, self.content, self.sites
+            _ = self.info, self.device, self.notes, self.hidden_view
+            _ = self.words, self.content, self.unserved_sites
         self.forget_features()
         self.run.model.release()
 
@@ -148,39 +143,29 @@ class Prepared:
             if isinstance(store, Vectors):
                 store.forget_derived()
 
-    def task(self, task: Task) -> ProbingData | None:
-        """The data of a task; None if it is not served, which is reported."""
-        if task.name not in self._tasks:
-            self._tasks[task.name] = self._prepare(task)
-        return self._tasks[task.name]
+    def data(self, task: Task) -> ProbingData:
+        """The data of a task.
 
-    def _prepare(self, task: Task) -> ProbingData | None:
-        config, encoder = self.run.config, self.run.model.encoder
-        if task.site not in self.sites:
-            return None
+        Raises:
+            LeftOutError: it is not served.
+        """
+        if task.name not in self._data:
+            self._data[task.name] = self._data_of(task)
+        return self._data[task.name]
+
+    def _data_of(self, task: Task) -> ProbingData:
+        config, name = self.run.config, self.run.name
+        if task.site and (why := self.unserved_sites.get(task.site)):
+            raise LeftOutError("not_served", name, f"probes of {task.site}", why)
         try:
-            examples = self.run.corpus.examples(task, self.hidden_view)
-            if encoder.reads_text:
-                examples = marked_by_pieces(examples, encoder.words)
-            elif examples.view != "plain":
-                raise NotServedError(
-                    "it hides or changes words, and given vectors are of whole sentences"
-                )
-            if task.pooling == "cls" and self.info.causal:
-                raise NotServedError(
-                    f"Task {task.name!r}: {self.info.name} reads from left to right, so that its "
-                    "first token knows nothing of the text; leave cls out of --sentence-pooling."
-                )
+            examples = self._examples(task)
         except NotServedError as error:
             asked_for = plain_name(task.name) in (*config.tasks, *config.own_tasks)
             if asked_for or error.by_limit:
-                self.run.omissions.not_served(self.run.name, task.name, str(error))
-            else:
-                self.run.omissions.skip(task.name, str(error))
-            return None
+                raise LeftOutError("not_served", name, task.name, str(error)) from error
+            raise LeftOutError("skip", task.name, str(error)) from error
         except TaskError as error:
-            self.run.omissions.fail(self.run.name, task.name, str(error))
-            return None
+            raise LeftOutError("fail", name, task.name, str(error)) from error
         self.run.corpus.announce(examples)
         place = self.place_of(examples)
         vectors = self.stored(place)
@@ -193,22 +178,42 @@ class Prepared:
             project=config.project,
         )
 
+    def _examples(self, task: Task) -> Examples:
+        """The examples of a task that this model can read.
+
+        Raises:
+            NotServedError, TaskError: there are none.
+        """
+        examples = self.run.corpus.examples(task, self.hidden_view)
+        if self.words is not None:
+            examples = marked_by_pieces(examples, self.words)
+        elif examples.view != "plain":
+            raise NotServedError(
+                "it hides or changes words, and given vectors are of whole sentences"
+            )
+        if task.pooling == "cls" and self.info.causal:
+            raise NotServedError(
+                f"Task {task.name!r}: {self.info.name} reads from left to right, so that its "
+                "first token knows nothing of the text; leave cls out of --sentence-pooling."
+            )
+        return examples
+
     def need(self, layers: Iterable[int]) -> None:
-        """Read these layers too from now on; what was prepared with fewer is prepared again."""
+        """Read these layers too from now on; what was made with fewer is made again."""
         if not set(layers) <= set(self.layers):
             self.layers = tuple(sorted({*self.layers, *layers}))
-            self._tasks.clear()
+            self._data.clear()
             self._stores.clear()
 
-    def place(self, unit: Unit) -> Place:
-        """What the model has to have read for a unit.
+    def place(self, job: Job) -> Place:
+        """What the model has to have read for a job.
 
         Raises:
             NotServedError, TaskError: the corpus does not serve its task after all.
         """
-        if unit.task is not None:
-            return self.place_of(self.run.corpus.examples(unit.task, self.hidden_view))
-        return self.corpus_place(unit.measurement)
+        if task := self.run.task(job.task):
+            return self.place_of(self.run.corpus.examples(task, self.hidden_view))
+        return self.corpus_place(job.measurement)
 
     def place_of(self, examples: Examples) -> Place:
         """What the model has to have read for a task's examples.
@@ -234,8 +239,8 @@ class Prepared:
         if place not in self._views:
             (task, measurement), corpus = place, self.run.corpus
             if task:
-                its = next(each for each in self.run.tasks if plain_name(each.name) == task)
-                made = corpus.examples(its, self.hidden_view).view_of(corpus.value)
+                whose = next(each for each in self.run.tasks if plain_name(each.name) == task)
+                made = corpus.examples(whose, self.hidden_view).view_of(corpus.value)
             elif measurement:
                 options = options_of(self.run.config, measurement)
                 own = get_measurement(measurement).view(corpus.value, options)
@@ -276,40 +281,30 @@ class Prepared:
     def stored(self, place: Place) -> Store:
         """What is kept of a reading, from the store or encoded now."""
         if place not in self._stores:
-            reading, clock = self.reading(place), time.perf_counter()
-            alone = self.run.config.workers == 1 and reading.stored() is None
-            with self._explained(reading.collector) as (encoder, batch_tokens):
-                if place[1]:
-                    require_space([reading])
-                    found = collected(reading, encoder, batch_tokens)
-                else:
-                    found = vectors_of(reading, encoder, batch_tokens)
-                    seconds = time.perf_counter() - clock
-                    if place == ("", "") and alone:
-                        self.speed = found.manifest["rows"] / seconds
-                    name = self.run.name * self.run.several
-                    n_layers, given = len(self.layers), bool(self.content)
-                    announce_vectors(name, reading.view, found, n_layers, seconds, given=given)
-            self._stores[place] = found
+            self._stores[place] = self._stored(place)
         return self._stores[place]
 
-    def begin(self, reading: Reading) -> None:
-        """Cut what is read into shards, unless that has been done."""
+    def _stored(self, place: Place) -> Store:
+        reading, clock = self.reading(place), time.perf_counter()
+        alone = self.run.config.workers == 1 and reading.stored() is None
+        found: Store
         if reading.missing():
+            require_space([reading])
             with self._explained(reading.collector) as (encoder, batch_tokens):
-                begun(reading, encoder, batch_tokens)
-
-    def encode(self, place: Place, shard: int) -> None:
-        """Make one shard of a reading, unless another process is making it."""
-        try:
-            reading = self.reading(place)
-            with self._explained(reading.collector) as (encoder, batch_tokens):
-                collect(reading, encoder, batch_tokens, only=shard)
-        except (OutOfRangeError, CollectorError):
-            pass  # whoever needs the shard makes it in a wider type, or reports what is wrong
-        except Exception as error:
-            if not (place[1] and plugin_failure(error, place[1], None, "")):
-                raise
+                make = collected if place[1] else vectors_of
+                found = make(reading, encoder, batch_tokens)
+        elif place[1]:  # the model need not be loaded again
+            found = Store(reading.cache, reading.key)
+        else:
+            found = Vectors(reading.cache, reading.key, reading.view)
+        if isinstance(found, Vectors):
+            seconds = time.perf_counter() - clock
+            if place == ("", "") and alone:
+                self.speed = found.manifest["rows"] / seconds
+            name = self.run.name * self.run.several
+            n_layers, given = len(self.layers), bool(self.content)
+            announce_vectors(name, reading.view, found, n_layers, seconds, given=given)
+        return found
 
     @contextmanager
     def _explained(self, collector: Collector) -> Iterator[tuple[Encoder, int | None]]:
@@ -328,6 +323,7 @@ class Prepared:
         """What a measurement of the corpus as a whole keeps itself; None for word vectors."""
         name = measurement, self.layers
         if name not in self._collectors:
-            its, options = get_measurement(measurement), options_of(self.run.config, measurement)
-            self._collectors[name] = its.collector(self.run.corpus.value, self.layers, options)
+            options, corpus = options_of(self.run.config, measurement), self.run.corpus.value
+            made = get_measurement(measurement).collector(corpus, self.layers, options)
+            self._collectors[name] = made
         return self._collectors[name]

@@ -20,17 +20,17 @@ from probes.common.files import folder_name
 from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
 from probes.data.sources import Source
-from probes.engines.announcements import (
+from probes.extraction.model_files import ModelSource, find_model
+from probes.extraction.model_names import RANDOM_NAME, VECTORS, random_prefix
+from probes.extraction.stored_dtype import stored_dtype
+from probes.run.announcements import (
     announce_corpus,
     announce_given,
     announce_model,
     announce_own_dtype,
     announce_task,
 )
-from probes.engines.config import RunConfig
-from probes.extraction.model_files import ModelSource, find_model
-from probes.extraction.model_names import RANDOM_NAME, VECTORS, random_prefix
-from probes.extraction.stored_dtype import stored_dtype
+from probes.run.config import RunConfig
 from probes.tasks.validation import TaskError
 
 if TYPE_CHECKING:

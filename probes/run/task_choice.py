@@ -4,32 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.data.items import KINDS, Kind
-from probes.engines.config import RunConfig
-from probes.engines.inputs import LazyCorpus
 from probes.examples.scoring import require_metrics
 from probes.measurements.measurement import Request, corpus_measurements, get_measurement
 from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
+from probes.run.config import RunConfig
+from probes.run.inputs import LazyCorpus
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of, tasks
 from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
 from probes.tasks.task import Task, plain_name
 
 
+class LeftOutError(Exception):
+    """A job is not made, for a reason that stops no others.
+
+    Args:
+        how: the method of `Omissions` that takes it.
+        about: its arguments.
+    """
+
+    def __init__(self, how: Literal["skip", "not_made", "not_served", "fail"], *about: str) -> None:
+        super().__init__(how, *about)
+        self.how, self.about = how, about
+
+
 @dataclass
 class Omissions:
-    """Collected while a run goes on, and reported at its end.
+    """Collected while a run goes on, and reported at its end; each is said once.
 
     Attributes:
         skipped: by task, why the corpus does not serve it, though nobody asked for it by name.
         unserved: by model and task, the same of tasks that were asked for.
-        unmade: by unit, why evidence that was asked for by name is not made.
-        failed: by model, task and probe family, what a task or plug-in of the user did wrong.
+        unmade: by job, why evidence that was asked for by name is not made.
+        failed: by model, task and probe family, the fault of a task or plug-in of the user.
     """
 
     skipped: dict[str, str] = field(default_factory=dict)
@@ -37,35 +51,35 @@ class Omissions:
     failed: dict[str, str] = field(default_factory=dict)
     unmade: dict[str, str] = field(default_factory=dict)
 
-    def update(self, other: Omissions) -> None:
-        """Add what another process has left out, and has reported."""
-        self.skipped |= other.skipped
-        self.unserved |= other.unserved
-        self.failed |= other.failed
-        self.unmade |= other.unmade
+    def add(self, left_out: LeftOutError) -> None:
+        """Add a job that is not made."""
+        getattr(self, left_out.how)(*left_out.about)
 
     def skip(self, task: str, why: str) -> None:
         """Leave out a task that the corpus does not serve."""
-        self.skipped[task] = why
-        progress.say(f"skipped {task}: {why}", "skipped", task=task)
+        if self.skipped.get(task) != why:
+            self.skipped[task] = why
+            progress.say(f"skipped {task}: {why}", "skipped", task=task)
 
     def not_made(self, what: str, why: str) -> None:
-        """Leave out evidence that was asked for by name, and say so once."""
+        """Leave out evidence that was asked for by name."""
         if what not in self.unmade:
             self.unmade[what] = why
             progress.say(f"left out {what}: {why}", "left out")
 
     def not_served(self, model: str, task: str, why: str) -> None:
         """Report a task that was asked for and that the corpus does not serve after all."""
-        self.unserved[f"{model} · {task}"] = why
-        progress.warn(f"failed  {task}: {why}")
+        self._warn(self.unserved, model, task, why)
 
     def fail(self, model: str, what: str, why: str) -> None:
         """Report a failure that costs `what` alone; the run goes on."""
-        if self.failed.get(f"{model} · {what}") == why:
-            return
-        self.failed[f"{model} · {what}"] = why
-        progress.warn(f"failed  {what}: {why}")
+        self._warn(self.failed, model, what, why)
+
+    @staticmethod
+    def _warn(known: dict[str, str], model: str, what: str, why: str) -> None:
+        if known.get(f"{model} · {what}") != why:
+            known[f"{model} · {what}"] = why
+            progress.warn(f"failed  {what}: {why}")
 
 
 def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) -> list[Task]:

@@ -14,7 +14,6 @@ from probes.common.registry import did_you_mean
 from probes.common.wording import first_fault, quoted
 from probes.data.find import require_known
 from probes.data.sources import Source
-from probes.engines.config import RunConfig, as_several
 from probes.measurements.measurement import (
     LEVELS,
     TRANSFER,
@@ -26,6 +25,7 @@ from probes.measurements.measurement import (
 from probes.measurements.plugins import discover, require_loaded
 from probes.records.probe_spec import PROBES
 from probes.records.values import Frozen
+from probes.run.config import RunConfig, as_several
 from probes.tasks.builtin import TASK_GROUPS, tasks
 from probes.tasks.morphology import is_morphological
 
@@ -93,6 +93,8 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     _require_sites(config)
     if config.address is not None and config.engine != "ray":
         raise UserError(f"--address {config.address}: of a Ray cluster; add --engine ray.")
+    if config.gpus_per_model is not None and config.engine != "ray":
+        raise UserError(f"--gpus-per-model {config.gpus_per_model}: on Ray; add --engine ray.")
     for flag, columns in (("task-from", config.task_from), ("label", config.label)):
         for name in columns:
             if not name.isprintable():

@@ -1,1 +1,0 @@
-"""From a configuration to a plan and its units, and where units run."""

@@ -1,0 +1,99 @@
+"""A run: the one loop that makes records. This file reads from top to bottom.
+
+Any number of processes may go through it at once, with the same results: each takes the jobs whose
+locks are free. A job whose process is killed is free at once, and made by another.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from probes.common.locks import locked
+from probes.common.terminal import progress
+from probes.common.wording import counted
+from probes.records.result import SCORES
+from probes.run.here import Engine, Here
+from probes.run.plan import Job, ModelRun, Stage, stages_of
+
+
+def make_records(
+    runs: Sequence[ModelRun],
+    show: Callable[[Stage], None] = lambda stage: None,
+    engine: Engine | None = None,
+) -> None:
+    """Make every record that is missing, stage by stage.
+
+    Jobs of other processes come last: the first of them is waited for, and then is the time to look
+    what remains. A stage of scores is complete before the next one begins.
+
+    Args:
+        show: called after a stage of scores if there was something to make, and others follow.
+        engine: where jobs are made; by default as the configuration says.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch is imported
+    stages, ended = list(stages_of(runs)), set[Job]()
+    remaining = [stage.remaining() for stage in stages]
+    n_jobs = sum(len(stage.jobs()) for stage in stages)
+    with running(engine or engine_for(runs)) as at, progress.bar("run", n_jobs, "record") as bar:
+
+        def make(stage: Stage) -> list[Job]:
+            """Make what is free of a stage; returns what other processes have."""
+            held = []
+            for job, busy in at.make([x for x in stage.remaining() if x not in ended]):
+                if busy:
+                    held.append(job)
+                else:
+                    ended.add(job)
+                    bar.update()
+            return held
+
+        for place, stage in enumerate(stages):
+            clock, n = time.perf_counter(), len(stage.remaining())
+            bar.total -= len(stage.jobs()) - n  # of which there is nothing to make
+            bar.refresh()
+            if place and n:
+                line = f"stage   {stage.title} · {counted(n, 'record')}"
+                progress.say(line, "stage", measurement=stage.measurement)
+            held = make(stage)
+            while held and stage.measurement == SCORES:
+                wait_for(runs, held[0])
+                held = make(stage)
+            progress.detail(f"stage   {stage.title} · {time.perf_counter() - clock:.1f} s")
+            if stage.measurement == SCORES and any(remaining[place:]) and stage != stages[-1]:
+                show(stage)
+        while held := [job for stage in stages for job in make(stage)]:
+            wait_for(runs, held[0])
+
+
+def wait_for(runs: Sequence[ModelRun], job: Job) -> None:
+    """Wait until no process is making a job."""
+    (run,) = (run for run in runs if run.name == job.model)
+    with locked(job.lock, waiting=f"for another process to measure {run.title(job)}"):
+        pass
+
+
+# Where jobs are made.
+
+
+@contextmanager
+def running(engine: Engine) -> Iterator[Engine]:
+    """An engine that ends with the block."""
+    try:
+        yield engine
+    except BaseException:
+        engine.close(stop=True)
+        raise
+    engine.close(stop=False)
+
+
+def engine_for(runs: Sequence[ModelRun]) -> Engine:
+    """The engine that the configuration asks for."""
+    if runs[0].config.engine == "ray":
+        # Imported here: a newcomer with a laptop has no Ray.
+        from probes.run.ray_engine import RayEngine
+
+        return RayEngine(runs)
+    return Here(runs, helpers=runs[0].config.workers - 1)

@@ -1,0 +1,289 @@
+"""A runner makes the records of jobs; it neither reads nor writes records.
+
+One model at a time is in memory. Examples, vectors and features stay from job to job.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from probes.common.errors import UserError, out_of_memory
+from probes.common.terminal import progress
+from probes.compute.devices import MAP, exact_products, pick_device
+from probes.compute.memory import explain_out_of_memory
+from probes.examples.examples import NotServedError
+from probes.extraction.sites import sites_of
+from probes.measurements.chart_views import require_drawable
+from probes.measurements.context import ModelContext, PairContext, TaskContext
+from probes.measurements.measurement import Found, as_found, get_measurement, measurements
+from probes.measurements.probing import Probing
+from probes.records.files import Arrays, write_record
+from probes.records.parameters import Parameters, note_cache, write_parameters
+from probes.records.probe_spec import PROBES
+from probes.records.record import Record
+from probes.records.result import SCORES
+from probes.run.plan import Behind, Job, ModelRun, layers_of
+from probes.run.reader import Reader
+from probes.run.recording import record_of
+from probes.tasks.validation import TaskError
+from probes.training.dataset import work_of
+from probes.training.memory_plan import least
+
+
+@dataclass(frozen=True)
+class Made:
+    """A record with the arrays beside it, and the parameters that the cache keeps.
+
+    Attributes:
+        classes: what the outputs of probes are of.
+    """
+
+    record: Record
+    arrays: Arrays
+    parameters: Parameters
+    classes: Sequence[str] = ()
+
+    def write(self, run: ModelRun, job: Job) -> None:
+        """Write it, the record last, since where it is everything else has to be.
+
+        Raises:
+            DiskError: a file cannot be written.
+        """
+        cache = run.config.cache_dir
+        if self.parameters:
+            try:
+                write_parameters(cache, self.record, self.parameters, self.classes)
+                note_cache(job.path.parent, cache)
+            except UserError as error:
+                progress.say(f"parameters of {job.title} are not kept: {error}")
+        write_record(job.path, self.record, self.arrays)
+
+
+class Runner:
+    """Makes records of the models of a run, one of which is loaded at a time.
+
+    Raises:
+        UserError: there is no such device.
+    """
+
+    def __init__(self, runs: Sequence[ModelRun]) -> None:
+        self._runs = {run.name: run for run in runs}
+        self._readers: dict[str, Reader] = {}
+        config = runs[0].config
+        if config.threads_per_process is not None:
+            torch.set_num_threads(config.threads_per_process)
+        if config.device != MAP:
+            pick_device(config.device)
+
+    def make(self, job: Job, behind: Behind) -> Made:
+        """Make the record of a job.
+
+        Args:
+            behind: the records that it stands on.
+
+        Raises:
+            LeftOutError: it cannot be made, which stops no other job.
+            UserError: `--layers` names a layer that the model does not have, `--project` is wider
+                than its vectors, `--memory` is less than it needs, or the disk is too small.
+        """
+        reader = self._reader(job.model)
+        try:
+            return self._made(reader, job, behind)
+        except Exception as error:
+            left_out = reader.run.left_out(job, error)
+            if left_out is None or left_out is error:
+                raise
+            # A plug-in may have written to them.
+            reader.forget_features()
+            raise left_out from error
+
+    def _made(self, reader: Reader, job: Job, behind: Behind) -> Made:
+        scores = behind.scores.get(job.of)
+        reader.need({*self._layers(reader), *job.extent, *(scores.layers if scores else ())})
+        context, clock = self._context(reader, job, behind), time.perf_counter()
+        found = _found(job, context)
+        seconds = {"measure": time.perf_counter() - clock}
+        record = record_of(reader, job, context, found, seconds, scores)
+        if measurements.origin(job.measurement) is not None:
+            # A plug-in's record that cannot be shown fails before it is written.
+            require_drawable(job.definition, scores.with_evidence(record) if scores else record)
+        classes = context.examples.classes if isinstance(context, TaskContext) else ()
+        return Made(record, found.arrays, found.parameters, classes)
+
+    def _reader(self, name: str) -> Reader:
+        """The reader of a model; the other models are released."""
+        for other, reader in self._readers.items():
+            if other != name:
+                reader.release()
+        return self._readers.setdefault(name, Reader(self._runs[name]))
+
+    def _layers(self, reader: Reader) -> tuple[int, ...]:
+        """The layers that are asked for, after checking that the model serves the settings."""
+        run, info = reader.run, reader.info
+        if info.n_layers != run.n_layers:
+            raise UserError(
+                f"--model {run.name}: config.json names {run.n_layers} layers, and the model has "
+                f"{info.n_layers}; correct it."
+            )
+        if (run.config.project or 0) > info.hidden_size:
+            raise UserError(
+                f"--project {run.config.project}: the vectors of {run.name} have "
+                f"only {info.hidden_size} dimensions; give at most that."
+            )
+        if run.config.memory is not None and not reader.layers:  # before anything is encoded
+            require_memory(reader, run.config.memory)
+        return layers_of(run.config, info.n_layers, run.name)
+
+    def close(self) -> None:
+        """Let go of models and stores."""
+        for reader in self._readers.values():
+            reader.run.model.release()
+        self._readers.clear()
+
+    # What measurements are given.
+
+    def _context(self, reader: Reader, job: Job, behind: Behind) -> ModelContext:
+        if job.task:
+            return self._task_context(reader, job, behind)
+        about, run = _of_model(reader, job), reader.run
+        if job.definition.of == "pair" and run.base is not None:
+            base = self._readers.setdefault(run.base.name, Reader(run.base))
+            return PairContext(**about, base=_base_context(base, job))
+        tasks = [
+            self._task_context(reader, replace(each, extent=dict.fromkeys(known.layers, 1)), behind)
+            for each in run.jobs(SCORES)
+            if (known := behind.scores.get(each.of))
+        ]
+        return ModelContext(**about, tasks=tuple(tasks))
+
+    def _task_context(self, reader: Reader, job: Job, behind: Behind) -> TaskContext:
+        config, task = reader.run.config, reader.run.task(job.task)
+        assert task is not None
+        data = reader.data(task)
+        probing = Probing(
+            data,
+            PROBES[job.family],
+            reader.memory,
+            behind.scores.get(job.of),
+            behind.predictions.get(job.of),
+            config.cache_dir,
+            behind.trained,
+        )
+        return TaskContext(**_of_model(reader, job), probing=probing)
+
+
+def _of_model(reader: Reader, job: Job) -> dict[str, Any]:
+    """The attributes that all contexts have."""
+    place = reader.place(job)
+    return {
+        "corpus": reader.run.corpus.value,
+        "model": reader.info,
+        "extent": job.extent,
+        "view": reader.view(place),
+        "stored": reader.stored(place),
+        "read": reader.read,
+        "read_changed": reader.read_changed,
+        "sites": lambda: sites_of(reader.run.model.encoder.model),
+        "device": reader.device,
+        "options": job.definition.options.model_validate(job.options),
+        "title": job.title,
+    }
+
+
+def _base_context(base: Reader, job: Job) -> ModelContext:
+    """The context of a base: the layers of its own that are asked for, and those of the extent."""
+    n_layers = base.info.n_layers
+    asked = layers_of(base.run.config, n_layers, base.run.name)
+    layers = sorted({*asked, *(layer for layer in job.extent if layer <= n_layers)})
+    base.need(layers)
+    context = ModelContext(**_of_model(base, replace(job, extent=dict.fromkeys(layers, 1))))
+    base.release()  # its vectors are enough
+    return context
+
+
+@exact_products()
+def _found(job: Job, context: ModelContext) -> Found:
+    """What is found; of probes in groups of layers that fit in memory, smaller if it runs out."""
+    what = f"measuring {job.title}"
+    of_task = isinstance(context, TaskContext)
+    less = "--limit, --project or --layers" if of_task else "--limit or --layers"
+    with explain_out_of_memory(what, f"use {less}, or free some memory."):
+        while True:
+            try:
+                return as_found(job.definition(context))
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error) or not isinstance(context, TaskContext):
+                    raise
+                if context.probing.least_groups:
+                    raise
+            # Outside the handler: the error would keep tensors alive.
+            probing = replace(context.probing, memory=context.probing.memory // 2)
+            context = replace(context, probing=probing)
+            progress.say(
+                f"not enough memory; {what} continues with {probing.memory / 1e6:,.0f} MB",
+                "fewer layers at once",
+                memory=probing.memory,
+            )
+
+
+# The memory that training needs.
+
+
+def require_memory(reader: Reader, budget: int) -> None:
+    """Check the budget against the task and probe family that need most, one layer at a time.
+
+    Evidence that follows their scores counts too, whether it is there already or not.
+
+    Raises:
+        UserError: the budget is too small; the message gives the least that will do.
+    """
+    run, needs = reader.run, dict[str, int]()
+    for job in run.jobs(SCORES) if run.tasks else ():
+        # What fails is reported when the job is made.
+        try:
+            needs[" with ".join(job.of)] = _least(reader, job)
+        except (NotServedError, TaskError):
+            pass
+        except Exception as error:
+            if run.left_out(job, error) is None:
+                raise
+    what = max(needs, key=lambda name: needs[name], default="")
+    if what and needs[what] > budget:
+        enough = f"{math.ceil(needs[what] / 1e6)}MB"
+        remedy = "--quick or --project" if run.evidence else "--project"
+        raise UserError(
+            f"--memory {_size(budget)}: fitting {what} probes takes at least {enough}, "
+            f"one layer at a time; give --memory {enough}, or reduce the need with {remedy}."
+        )
+
+
+def _size(n_bytes: int) -> str:
+    """``2GB``, ``1KB``."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if n_bytes >= factor:
+            return f"{n_bytes / factor:g}{unit}"
+    return f"{n_bytes}B"
+
+
+def _least(reader: Reader, job: Job) -> int:
+    """The fewest bytes in which scores, and the evidence behind them, can be fitted."""
+    run, task = reader.run, reader.run.task(job.task)
+    assert task is not None
+    config, probe = run.config, PROBES[job.family]
+    examples = run.corpus.examples(task, reader.hidden_view)
+    request = run.expected_request(probe)
+    needs = []
+    for each in (job.definition, *map(get_measurement, run.evidence)):
+        if run.missing(job, each) or not each.extent(request):
+            continue
+        n_cells = each.fits_at_once(probe, config.level) if each.is_evidence else config.seeds
+        about = examples, reader.info.hidden_size, config.project, probe, reader.device
+        work = work_of(*about, n_cells, each.layers_at_once or 1)
+        needs.append(least(work, 0 if each.layers_at_once else len(request.layers)))
+    return max(needs, default=0)
