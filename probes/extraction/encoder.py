@@ -193,14 +193,8 @@ class Encoder:
                 f"--model {name}: this architecture is not supported. For {ids.shape[1]} tokens, "
                 f"its layers give {sorted(shapes)} instead of one vector per token."
             )
-        for layer, state in enumerate(states):
-            # On some machines copies between two GPUs give zeros.
-            if bool((state == state[:1, :1]).all()):
-                raise UserError(
-                    f"--model {name}: layer {layer} has the same vector for all tokens. If its "
-                    "layers are spread over GPUs, copies between these may fail: use one GPU "
-                    "(CUDA_VISIBLE_DEVICES=0), or --device cpu."
-                )
+        if len({parameter.device for parameter in self.model.parameters()}) > 1:
+            require_varied(name, states)
         one, other = (states[-1][row, :-1].float() for row in (0, 1))
         if (one - other).norm() > 1e-2 * one.norm():
             raise UserError(
@@ -419,3 +413,21 @@ class Encoder:
                 first_row=int(shard.starts[i]),
             )
         ]
+
+
+def require_varied(name: str, states: Sequence[torch.Tensor]) -> None:
+    """Check that copies between devices work: on some machines they give zeros.
+
+    Args:
+        states: each layer's vectors of a small pass; shape (texts, length, hidden size).
+
+    Raises:
+        UserError: a layer has the same vector for all tokens.
+    """
+    for layer, state in enumerate(states):
+        if bool((state == state[:1, :1]).all()):
+            raise UserError(
+                f"--model {name}: layer {layer} has the same vector for all tokens, since copies "
+                "between devices fail on this machine; use one GPU (CUDA_VISIBLE_DEVICES=0), or "
+                "--device cpu."
+            )

@@ -36,6 +36,7 @@ from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.record import Extent, Inputs, Record, record_key, record_name
 from probes.records.result import SCORES, Result
+from probes.records.values import Frozen
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus, LazyModel, for_language
 from probes.run.settings import for_items, options_of
@@ -57,7 +58,7 @@ class Job:
     Attributes:
         model: name of the model.
         task, family: names of the task and the probe family; empty for the corpus as a whole.
-        options: of the measurement.
+        options: of the measurement, as records keep them.
         inputs: digest of what is measured.
         key: digest of everything that the record depends on, but for its layers.
         path: the record's file.
@@ -286,6 +287,13 @@ class ModelRun:
         key = self.key_of(measurement, digest, settings)
         path = self.folder / record_name(task_name, family, measurement, key)
         return Job(self.name, measurement, task_name, family, digest, key, path, settings)
+
+    def options(self, job: Job) -> Frozen:
+        """The options of a job's measurement; those of a transfer name the stored probes."""
+        options = options_of(self.config, job.measurement)
+        if job.measurement == TRANSFER:
+            return options.model_copy(update={"trained": job.options["trained"]})
+        return options
 
     @staticmethod
     def key_of(measurement: str, inputs: str, options: Mapping[str, Any]) -> str:

@@ -191,7 +191,7 @@ def _of_model(reader: Reader, job: Job) -> dict[str, Any]:
         "read_changed": reader.read_changed,
         "sites": lambda: sites_of(reader.run.model.encoder.model),
         "device": reader.device,
-        "options": job.definition.options.model_validate(job.options),
+        "options": reader.run.options(job),
         "title": job.title,
     }
 

@@ -56,7 +56,7 @@ def test_a_second_run_imports_no_torch_and_redraws_nothing(tiny_bert, tmp_path):
     flags += ["--twins", "0"]  # two models are compared anew
     flags += ["--evidence", ",".join(EVIDENCE)]
     drawn = []
-    for imported in ({"torch", "altair", "vl_convert", "scipy"}, {"scipy"}):
+    for imported in ({"torch", "vl_convert", "scipy"}, {"scipy"}):
         done = subprocess.run(
             [sys.executable, "-c", command, *flags], capture_output=True, text=True, check=True
         )

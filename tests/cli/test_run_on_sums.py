@@ -32,7 +32,7 @@ def test_evidence_that_takes_predictions_is_left_out_with_the_reason(tiny_bert, 
     (reason,) = [line for line in said.err.splitlines() if "left out" in line]
     assert re.fullmatch(
         r"left out pos · linear · training_variance of tiny-bert: pos-linear-scores-\w+\.json has sums "
-        "instead of predictions (from export --sums); use --overwrite always to fit the probes again",
+        r"instead of predictions \(from export --sums\); use --overwrite always to fit the probes again",
         reason,
     )
     # The scores stand in the table, and everything else is made.

@@ -206,7 +206,7 @@ def test_groups_that_splits_divide_are_counted(capsys):
     probes.Vectors(layers, y, splits=SPLITS, groups=[i % 10 for i in range(600)])
     said = capsys.readouterr().err
     assert "Vectors: 10 groups are divided among splits" in said
-    assert "leave splits= out" in said
+    assert "omit splits=" in said
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from probes.common.errors import UserError
 from probes.extraction.collectors import WordVectors
-from probes.extraction.encoder import Encoder
+from probes.extraction.encoder import Encoder, require_varied
 from probes.extraction.inspection import declared_causal
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
@@ -49,12 +49,12 @@ def assert_same(one: list[torch.Tensor], other: list[torch.Tensor]) -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_a_layer_that_is_the_same_for_all_tokens_is_refused(tiny_bert):
+def test_a_layer_that_is_the_same_for_all_tokens_is_refused():
     """As copies between two GPUs leave it on some machines."""
-    model = AutoModel.from_pretrained(tiny_bert)
-    model.encoder.layer[-1].register_forward_hook(lambda *given: torch.zeros_like(given[-1]))
-    with pytest.raises(UserError, match=f"layer {len(model.encoder.layer)} has the same vector"):
-        Encoder(model, AutoTokenizer.from_pretrained(tiny_bert), name="tiny", device="cpu")
+    varied = torch.arange(24.0).reshape(2, 3, 4)
+    require_varied("tiny", [varied, varied[:, :1]])
+    with pytest.raises(UserError, match="--model tiny: layer 1 has the same vector"):
+        require_varied("tiny", [varied, torch.zeros(2, 3, 4)])
 
 
 # -- windows ------------------------------------------------------------------------------

@@ -202,7 +202,7 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
     with monkeypatch.context() as patch:
         patch.setattr(Encoder, "_forward", none)
         with pytest.raises(
-            UserError, match=r"not enough memory on cpu for .* use --dtype bfloat16"
+            UserError, match=r"not enough memory on cpu for .* Use --dtype bfloat16"
         ):
             run(tiny_bert, tmp_path)
     assert run(tiny_bert, tmp_path).results

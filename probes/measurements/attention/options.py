@@ -13,7 +13,7 @@ MIX_SENTENCES = 2000
 
 
 class AttentionOptions(Frozen):
-    """What can be set."""
+    """Options of `attention`."""
 
     segments: Literal["one", "two"] = Field(
         default="one",
@@ -25,7 +25,7 @@ class AttentionOptions(Frozen):
 
 
 class ChangeOptions(Frozen):
-    """What can be set."""
+    """Options of `attention_change`."""
 
     sentences: int = Field(
         default=500, ge=1, description="test sentences to compare; all their maps are in memory"
@@ -33,4 +33,4 @@ class ChangeOptions(Frozen):
 
 
 OPTIONS = {"attention": AttentionOptions, "attention_change": ChangeOptions}
-"""By measurement."""
+"""Options by measurement."""

@@ -8,7 +8,7 @@ from probes.records.values import Frozen
 
 
 class ItemOptions(Frozen):
-    """What can be set of a measurement of items."""
+    """Options of `completion`."""
 
     malformed: bool = Field(
         default=False,
@@ -17,4 +17,4 @@ class ItemOptions(Frozen):
 
 
 OPTIONS = {"pairs": ItemOptions, "completion": ItemOptions}
-"""By measurement."""
+"""Options by measurement."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, PlainSerializer
+from pydantic import AfterValidator, Field, PlainSerializer, ValidationInfo
 
 from probes.common.files import sha256
-from probes.records.values import Frozen
+from probes.records.values import STORED, Frozen
 
 MOST_SEED = 10**8
-"""The highest seed; k-means takes none above 2³² − 1, and each of its starts has one of its own."""
+"""The highest seed: k-means accepts up to 2³² − 1, and each start has its own."""
 
 
 class GeometryOptions(Frozen):
-    """What can be set."""
+    """Options of `geometry`."""
 
     seed: int = Field(
         default=0, ge=0, le=MOST_SEED, description="seed of random words and of k-means"
@@ -25,20 +25,21 @@ class GeometryOptions(Frozen):
     )
 
 
-def _there(path: Path) -> Path:
-    if not path.is_file():
+def _there(path: Path, info: ValidationInfo) -> Path:
+    is_digest = info.context == STORED  # as records have it
+    if not (is_digest or path.is_file()):
         raise ValueError("there is no such file; give a CoNLL-U file")
     return path
 
 
 class ParallelOptions(Frozen):
-    """What has to be given."""
+    """Options of `parallel`."""
 
     file: Annotated[Path, AfterValidator(_there), PlainSerializer(sha256)] = Field(
         description="CoNLL-U file of translations with the sent_id of the corpus"
     )
-    """Known to records by what is in it, not by where it is."""
+    """Records identify the file by its content, not by its path."""
 
 
 OPTIONS = {"geometry": GeometryOptions, "parallel": ParallelOptions}
-"""By measurement."""
+"""Options by measurement."""

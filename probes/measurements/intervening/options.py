@@ -10,7 +10,7 @@ from probes.records.values import Frozen
 
 
 class AblationOptions(Frozen):
-    """What can be set."""
+    """Options of `ablation`."""
 
     sentences: PositiveInt = Field(
         default=300, description="random test sentences to read for every head"
@@ -23,7 +23,7 @@ class AblationOptions(Frozen):
 
 
 class ErasureOptions(Frozen):
-    """What can be set."""
+    """Options of `erasure`."""
 
     sentences: PositiveInt = Field(
         default=300, description="random test sentences to read for every layer"
@@ -37,4 +37,4 @@ class ErasureOptions(Frozen):
 
 
 OPTIONS = {"ablation": AblationOptions, "erasure": ErasureOptions}
-"""By measurement."""
+"""Options by measurement."""

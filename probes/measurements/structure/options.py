@@ -19,7 +19,7 @@ def _ranks(text: str) -> str:
 
 
 class StructureOptions(Frozen):
-    """What can be set."""
+    """Options of `structure`."""
 
     ranks: Annotated[str, AfterValidator(_ranks)] = Field(
         default="1,2,4,8,16,32,64,128", description="ranks of the probes"
@@ -31,4 +31,4 @@ class StructureOptions(Frozen):
 
 
 OPTIONS = {"structure": StructureOptions}
-"""By measurement."""
+"""Options by measurement."""

@@ -112,7 +112,7 @@ def test_files_that_cannot_be_used_are_refused(files, tiny_bert, tmp_path, capsy
     output = ["--output", str(tmp_path / "results"), "--cache-dir", str(folder / "cache")]
     for more, why in (
         ([], "--measurements parallel: it needs --parallel-file."),
-        (["--parallel-file", "nowhere"], "--parallel-file nowhere: no such file; give a"),
+        (["--parallel-file", "nowhere"], "--parallel-file nowhere: there is no such file; give a"),
         (["--parallel-file", alone], "0 sentences have a sent_id of aa_own. Give a file"),
     ):
         status, said = refused(capsys, str(tiny_bert), ours, *more, *output)
