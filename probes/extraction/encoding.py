@@ -120,32 +120,29 @@ class Reading:
         """
         return [shard for shard, _ in self._parts_missing()]
 
-    def sizes_missing(self, *, every: bool = False) -> dict[int, int]:
-        """What is still to be written, in bytes, by shard.
-
-        Args:
-            every: whether to count what is there, too.
+    def sizes_missing(self) -> dict[int, int]:
+        """Bytes that are still to be written, by shard.
 
         Raises:
             UserError: the store is damaged.
         """
         return {
             shard.number: self.collector.only(parts).bytes_of(shard, self.model)
-            for shard, parts in self._parts_missing(every=every)
+            for shard, parts in self._parts_missing()
         }
 
     def bytes_missing(self) -> int:
         """The sum of `sizes_missing`."""
         return sum(self.sizes_missing().values())
 
-    def _parts_missing(self, *, every: bool = False) -> Iterator[tuple[Shard, Sequence[str]]]:
+    def _parts_missing(self) -> Iterator[tuple[Shard, Sequence[str]]]:
         """The shards that lack a part, each with the parts that it lacks."""
         store, parts = self.stored(), self.collector.parts
         if store is None:
             yield whole(self.view), parts
             return
         for shard in store.shards(self.view):
-            if missing := parts if every else store.missing(shard.number, parts):
+            if missing := store.missing(shard.number, parts):
                 yield shard, missing
 
 

@@ -39,10 +39,10 @@ def make_records(
     n_jobs = sum(len(stage.jobs()) for stage in stages)
     with running(engine or engine_for(runs)) as at, progress.bar("run", n_jobs, "record") as bar:
 
-        def make(stage: Stage) -> list[Job]:
-            """Make what is free of a stage; returns what other processes have."""
+        def make(jobs: Sequence[Job]) -> list[Job]:
+            """Make what is free of some jobs; returns what other processes have."""
             held = []
-            for job, busy in at.make([x for x in stage.remaining() if x not in ended]):
+            for job, busy in at.make([x for x in jobs if x not in ended]):
                 if busy:
                     held.append(job)
                 else:
@@ -51,20 +51,20 @@ def make_records(
             return held
 
         for place, stage in enumerate(stages):
-            clock, n = time.perf_counter(), len(stage.remaining())
-            bar.total -= len(stage.jobs()) - n  # of which there is nothing to make
+            clock, jobs = time.perf_counter(), stage.remaining()
+            bar.total -= len(stage.jobs()) - len(jobs)  # the others are there
             bar.refresh()
-            if place and n:
-                line = f"stage   {stage.title} · {counted(n, 'record')}"
+            if place and jobs:
+                line = f"stage   {stage.title} · {counted(len(jobs), 'record')}"
                 progress.say(line, "stage", measurement=stage.measurement)
-            held = make(stage)
+            held = make(jobs)
             while held and stage.measurement == SCORES:
                 wait_for(runs, held[0])
-                held = make(stage)
+                held = make(stage.remaining())
             progress.detail(f"stage   {stage.title} · {time.perf_counter() - clock:.1f} s")
             if stage.measurement == SCORES and any(remaining[place:]) and stage != stages[-1]:
                 show(stage)
-        while held := [job for stage in stages for job in make(stage)]:
+        while held := [job for stage in stages for job in make(stage.remaining())]:
             wait_for(runs, held[0])
 
 
