@@ -1,4 +1,4 @@
-"""What a run says while it works: one line for each model, corpus, task, view and fit."""
+"""Messages of a run at work: one line for each model, corpus, task, view and fit."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ class RunConfig(Frozen):
 
     @property
     def level(self) -> Level:
-        """How much evidence each of `evidence_names` gathers."""
+        """Amount of evidence that each of `evidence_names` gathers."""
         return "full" if "full" in self.evidence else "standard"
 
     @property

@@ -75,9 +75,9 @@ class LazyModel:
         return cls(source, config, in_memory=cast("Encoder", encoder))
 
     def for_language(self, corpus: LazyCorpus | None) -> LazyModel:
-        """The same model for text in the language that is asked for, or that of the corpus.
+        """The model for text in the requested language, or else that of the corpus.
 
-        Of models that read text in one language at a time; others are the same for all.
+        Models that do not read text in one language at a time stay the same.
 
         Raises:
             UserError: it does not have the language that is asked for.

@@ -180,7 +180,7 @@ class ModelRun:
 
     @property
     def folder(self) -> Path:
-        """Where the records of this model and corpus are."""
+        """Folder of the records of this model and corpus."""
         return self.config.output / self.model.source.slug / self.corpus.source.slug
 
     @property
@@ -335,7 +335,7 @@ class ModelRun:
         return replace(job, extent=extent) if extent else None
 
     def extent_of(self, job: Job) -> Extent:
-        """How often which layers have to be measured, with what is stored; empty for none.
+        """Layers that have to be measured, with repetitions and stored layers; empty for none.
 
         A record that is whole is kept. Evidence is looked for only where there are scores.
 
@@ -394,7 +394,7 @@ class ModelRun:
         return job.definition.united(record.extent, wanted)
 
     def _request(self, job: Job) -> Request | None:
-        """What is asked for of a job; None if it is not to be made at all."""
+        """Request for a job; None if it should not be made at all."""
         n_layers = self.n_layers
         layers = layers_of(self.config, n_layers, self.name)
         task = self.task(job.task)
@@ -416,7 +416,7 @@ class ModelRun:
         return Request(layers, n_layers, self.config.seeds, self.config.level, scored)
 
     def expected_request(self, probe: ProbeSpec, *, typed: bool = True) -> Request:
-        """What will be asked for of evidence when there are scores, of which any layer may be best.
+        """Expected request for evidence, before there are scores; any layer may be the best.
 
         Args:
             typed: whether the task has control tasks.
@@ -433,7 +433,7 @@ class ModelRun:
         return lacking or definition.missing(task, PROBES[job.family], self.config.level)
 
     def left_out(self, job: Job, error: Exception) -> LeftOutError | None:
-        """What an error costs, if it costs this job, its task or its plug-in alone."""
+        """The job, task or plug-in that an error costs; None if it ends the run."""
         # Imported here, since it imports torch.
         from probes.extraction.collectors import CollectorError
 

@@ -217,7 +217,7 @@ class RayEngine:
 
     @staticmethod
     def _room(node: dict[str, float], threads: int, gpus: int) -> int:
-        """How many actors a node has room for."""
+        """Number of actors that a node has room for."""
         by_cores = int(node.get("CPU", 0)) // threads
         return min(by_cores, int(node.get("GPU", 0)) // gpus) if gpus else by_cores
 

@@ -81,7 +81,7 @@ class Reader:
 
     @cached_property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """Device of the forward pass."""
         return self.run.model.encoder.device
 
     @cached_property
@@ -92,7 +92,7 @@ class Reader:
 
     @cached_property
     def notes(self) -> dict[str, str]:
-        """What its records say of it beside its description."""
+        """Notes on the model for records, beside its description."""
         return self.run.model.encoder.notes
 
     @cached_property
@@ -125,7 +125,7 @@ class Reader:
 
     @property
     def sites(self) -> list[Sublayer | None]:
-        """Where word vectors are read: at layers, and at the other sites that the model has."""
+        """Sites where word vectors are read: layers, and other sites that the model has."""
         asked = dict.fromkeys((None, *self.run.config.task_sites))
         return [site for site in asked if site is None or site not in self.unserved_sites]
 
@@ -206,7 +206,7 @@ class Reader:
             self._stores.clear()
 
     def place(self, job: Job) -> Place:
-        """What the model has to have read for a job.
+        """Text and collector that a job needs.
 
         Raises:
             NotServedError, TaskError: the corpus does not serve its task after all.
@@ -216,7 +216,7 @@ class Reader:
         return self.corpus_place(job.measurement)
 
     def place_of(self, examples: Examples) -> Place:
-        """What the model has to have read for a task's examples.
+        """Text and collector that a task's examples need.
 
         Texts are read once for all tasks, under the name of the first of them; and so is what a
         task shows for all sites, under its plain name.
@@ -226,12 +226,12 @@ class Reader:
         return "" if examples.view == "plain" else plain_name(examples.task.name), ""
 
     def _poolings(self, name: str) -> list[TextPooling]:
-        """How the run's tasks pool texts; in no way if the task called `name` reads words."""
+        """Poolings of texts in the run's tasks; none if the task called `name` reads words."""
         pooled = {task.name: task.pooling for task in self.run.tasks if task.pooling}
         return list(dict.fromkeys(pooled.values())) if name in pooled else []
 
     def corpus_place(self, measurement: str) -> Place:
-        """What the model has to have read for a measurement of the corpus as a whole."""
+        """Text and collector that a measurement of the corpus needs."""
         return "", measurement if self._collector(measurement) else ""
 
     def view(self, place: Place) -> View:
@@ -251,19 +251,19 @@ class Reader:
         return self._views[place]
 
     def read(self, view: View, collector: Collector) -> Iterator[tuple[Shard, Arrays]]:
-        """What a collector finds in each shard of a view; nothing is stored."""
+        """Findings of a collector for each shard of a view; nothing is stored."""
         with self._explained(collector) as (encoder, batch_tokens):
             yield from read(view, collector, encoder, batch_tokens)
 
     def read_changed(
         self, view: View, collector: Collector, changes: Sequence[Sequence[Intervention]]
     ) -> Iterator[tuple[int, Arrays]]:
-        """What a collector finds in a view under interventions; nothing is stored."""
+        """Findings of a collector for a view under interventions; nothing is stored."""
         with self._explained(collector) as (encoder, batch_tokens):
             yield from read_changed(view, collector, encoder, changes, batch_tokens)
 
     def reading(self, place: Place) -> Reading:
-        """How the model reads what `place` names: the layers needed so far."""
+        """Reading of a place, with the layers that are needed so far."""
         measurement, run, view = place[1], self.run, self.view(place)
         cache, name = run.config.cache_dir, run.corpus.source.name
         if measurement:
@@ -279,7 +279,7 @@ class Reader:
         return as_given(reading, self.content) if self.content else reading
 
     def stored(self, place: Place) -> Store:
-        """What is kept of a reading, from the store or encoded now."""
+        """Store of a reading; what is missing is encoded now."""
         if place not in self._stores:
             self._stores[place] = self._stored(place)
         return self._stores[place]
@@ -308,7 +308,7 @@ class Reader:
 
     @contextmanager
     def _explained(self, collector: Collector) -> Iterator[tuple[Encoder, int | None]]:
-        """What reads, with an explanation if memory runs out."""
+        """The encoder and tokens of a batch; errors are explained if memory runs out."""
         model, config = self.run.model, self.run.config
         encoder = (
             model.language_model
@@ -320,7 +320,7 @@ class Reader:
             yield encoder, config.batch_tokens
 
     def _collector(self, measurement: str) -> Collector | None:
-        """What a measurement of the corpus as a whole keeps itself; None for word vectors."""
+        """Collector of a measurement of the corpus; None for word vectors."""
         name = measurement, self.layers
         if name not in self._collectors:
             options, corpus = options_of(self.run.config, measurement), self.run.corpus.value

@@ -209,7 +209,7 @@ def _base_context(base: Reader, job: Job) -> ModelContext:
 
 @exact_products()
 def _found(job: Job, context: ModelContext) -> Found:
-    """What is found; of probes in groups of layers that fit in memory, smaller if it runs out."""
+    """Findings of a job; layers are fitted in smaller groups if memory runs out."""
     what = f"measuring {job.title}"
     of_task = isinstance(context, TaskContext)
     less = "--limit, --project or --layers" if of_task else "--limit or --layers"

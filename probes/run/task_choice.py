@@ -1,4 +1,4 @@
-"""Which tasks a run probes, whether it can make its other measurements, and what it leaves out."""
+"""Choice of a run's tasks and measurements, and what it leaves out."""
 
 from __future__ import annotations
 
