@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.measurements.intervening.own_answers import Comparison
+from probes.families.interventions.own_answers import Comparison
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics

@@ -308,7 +308,7 @@ class Measurement:
 
 LOCALISATION, TRANSFER = "localisation", "corpus_transfer"
 
-_HERE = "probes.measurements"
+_HERE, _FAMILIES = "probes.measurements", "probes.families"
 
 EVIDENCE = {
     "training_variance": f"{_HERE}.training_variance",
@@ -320,24 +320,24 @@ EVIDENCE = {
 """The evidence behind scores, most valuable first, and the module of each."""
 
 CORPUS = {
-    "structure": f"{_HERE}.structure.structure",
-    "geometry": f"{_HERE}.geometry.geometry",
-    "attention": f"{_HERE}.attention.attention",
-    "attention_change": f"{_HERE}.attention.change",
-    "parallel": f"{_HERE}.geometry.parallel",
-    "pairs": f"{_HERE}.behaviour.pairs",
-    "ablation": f"{_HERE}.intervening.ablation",
-    "erasure": f"{_HERE}.intervening.erasure",
-    "completion": f"{_HERE}.behaviour.completion",
-    "model_similarity": f"{_HERE}.geometry.model_similarity",
+    "structure": f"{_FAMILIES}.structure.structure",
+    "geometry": f"{_FAMILIES}.geometry.geometry",
+    "attention": f"{_FAMILIES}.attention.attention",
+    "attention_change": f"{_FAMILIES}.attention.change",
+    "parallel": f"{_FAMILIES}.geometry.parallel",
+    "pairs": f"{_FAMILIES}.behaviour.pairs",
+    "ablation": f"{_FAMILIES}.interventions.ablation",
+    "erasure": f"{_FAMILIES}.interventions.erasure",
+    "completion": f"{_FAMILIES}.behaviour.completion",
+    "model_similarity": f"{_FAMILIES}.geometry.model_similarity",
 }
 """Measurements of a corpus as a whole, which `--measurements` asks for."""
 
 ON_REQUEST = {
-    "cloze": f"{_HERE}.behaviour.cloze",
-    "lens": f"{_HERE}.behaviour.lens",
+    "cloze": f"{_FAMILIES}.behaviour.cloze",
+    "lens": f"{_FAMILIES}.behaviour.lens",
     "malformed": f"{_HERE}.malformed",
-    TRANSFER: f"{_HERE}.corpus_transfer",
+    TRANSFER: f"{_FAMILIES}.transfer.corpus_transfer",
 }
 """Further evidence, which is gathered where it is named."""
 

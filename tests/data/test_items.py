@@ -483,7 +483,7 @@ def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.real_data
 def test_syntaxgym_itself(real_data: Path, tmp_path: Path) -> None:
-    from probes.measurements.behaviour.pairs import truth
+    from probes.families.behaviour.pairs import truth
 
     source = find_corpus("syntaxgym", data_dir=real_data, cache_dir=tmp_path, offline=True)
     corpus = source.load()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from probes.measurements.attention.heads import choices, grid, head_frame
+from probes.families.attention.heads import choices, grid, head_frame
 
 
 class HeadNumbers:

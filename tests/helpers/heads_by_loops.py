@@ -11,8 +11,8 @@ from scipy.stats import entropy
 
 from probes.data.sentence import ROOT
 from probes.extraction.views import plain_text
-from probes.measurements.attention.heads import ROLE_DIRECTIONS
-from probes.measurements.attention.links import text_links
+from probes.families.attention.heads import ROLE_DIRECTIONS
+from probes.families.attention.links import text_links
 
 
 def between_words(a, bounds, n_prefix):

@@ -17,10 +17,10 @@ from planted_trees import random_heads
 
 from probes.data.sentence import ROOT, Corpus, Frame, Sentence
 from probes.extraction.shards import shards_of
-from probes.measurements.attention.collector import trees
-from probes.measurements.attention.heads import OFFSETS, STATISTICS, TOKENS
-from probes.measurements.attention.links import text_links
-from probes.measurements.attention.options import AttentionOptions
+from probes.families.attention.collector import trees
+from probes.families.attention.heads import OFFSETS, STATISTICS, TOKENS
+from probes.families.attention.links import text_links
+from probes.families.attention.options import AttentionOptions
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows

@@ -3,7 +3,7 @@
 import numpy as np
 
 from probes.data.sentence import ROOT, Sentence
-from probes.measurements.structure.trees import trees_of
+from probes.families.structure.trees import trees_of
 
 
 def random_heads(n, rng):

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from probes.boards.claims.rules import ModelRows, Reads, greater, most_of, peak_in, somewhere
-from probes.measurements.attention.heads import EVERY, NOT_PUNCTUATION
+from probes.families.attention.heads import EVERY, NOT_PUNCTUATION
 from probes.records.row import Row
 
 

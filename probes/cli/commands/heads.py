@@ -9,7 +9,7 @@ from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.attention.tables import FEWEST_LISTED, head_tables
+from probes.families.attention.tables import FEWEST_LISTED, head_tables
 from probes.records.files import or_published
 from probes.records.record import model_title
 from probes.tables.printing import printer

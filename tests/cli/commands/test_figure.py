@@ -12,8 +12,8 @@ from drawn import column, data_of
 from probes.__main__ import main
 from probes.cli.commands.figure import edges_of
 from probes.data.find import find_corpus
+from probes.families.structure.options import StructureOptions
 from probes.measurements.plugins import load_file
-from probes.measurements.structure.options import StructureOptions
 from probes.records.files import write_record
 from probes.records.record import Record
 from probes.records.row import Row, Rows

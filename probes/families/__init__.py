@@ -1,0 +1,1 @@
+"""Families of measurements: one folder for each group of further questions; any can be deleted."""

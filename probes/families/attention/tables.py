@@ -1,0 +1,195 @@
+"""Tables of attention heads: entropy and class of every head, and heads chosen on dev."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from probes.families.attention.heads import (
+    BOUNDS,
+    CLASS,
+    CLASSES,
+    CLEAR,
+    MIXED,
+    Choice,
+    choices,
+    classes,
+    grid,
+    head_frame,
+    masses,
+)
+from probes.measurements.cells import p_cell, score_cell
+from probes.measurements.pivots import notes_of
+from probes.records.record import Record, corpus_title, model_title
+from probes.records.row import Row
+from probes.statistics.partition import FEWEST
+from probes.tables.table import NOTHING, Cell, Table, TableRow
+
+RELATIONS, ROLES, TREES = "relations", "roles", "trees"
+
+MIXES = "mixes of heads, %"
+
+FEWEST_LISTED = 100
+"""Test words that a relation needs to be listed in tables."""
+
+ATTENDS = {
+    "dependent to head": "to head",
+    "head to dependent": "to dep.",
+    "undirected": "either",
+    "argument to predicate": "to pred.",
+    "predicate to argument": "to arg.",
+}
+"""Short names of directions."""
+
+ABOUT = {
+    RELATIONS: "For each relation, the head and direction that are best on dev: how often the word "
+    "attended to most is the right one. To head: dependents attend to their heads; to dep.: heads "
+    "attend to their dependents. Baseline: the best fixed distance on train, in brackets (+1 is "
+    "the next word). Chance: any other word of the sentence.",
+    ROLES: "Greatest attention, × 100, from a word of an argument (at most 3 words, at least 2 "
+    "from its predicate) to one of the predicate, or back, for the head and direction that exceed "
+    "the controls most on dev. Baseline: other places of the sentence at the same distance. "
+    "Chance: uniform attention.",
+    TREES: "Maximum spanning trees of a head's attention between words; the root is not given, and "
+    "punctuation is not scored. UAS: right heads in arborescences; UUAS: words linked to their "
+    "head in undirected trees. Baseline: the better chain on train. Chance: a random tree.",
+}
+"""Notes of the tables of chosen heads."""
+
+SIGNS = f"Heads by class: {', '.join(f'{sign} {name}' for name, sign in CLASSES.items())}"
+
+
+def head_tables(record: Record, by: str, *, every: bool = False) -> list[Table]:
+    """The tables of a record; none by relation if it has no relations, roles or trees.
+
+    Args:
+        by: "entropy", "pattern" or "relation".
+        every: list rare relations too.
+    """
+    segments = " · pairs of sentences" * (record.settings["segments"] == "two")
+    title = f"{model_title(record)} · {corpus_title(record)}{segments}"
+    if by == "entropy":
+        return [_entropy_table(title, record.rows)]
+    if by == "pattern":
+        by_layer = pattern_table(f"{title} · heads by pattern", record.rows)
+        return [_class_table(title, record.rows), by_layer]
+    return choice_tables(title, record, every=every)
+
+
+def _entropy_table(title: str, found: Iterable[Row]) -> Table:
+    """The entropy of every head, as a share of the greatest possible."""
+    entropy = grid(head_frame(found), "entropy").astype(float)
+    entropy["mean"] = entropy.mean(axis=1)
+    rows = tuple(
+        TableRow.of(str(layer), *(f"{100 * x:.0f}" for x in values))
+        for layer, values in entropy.iterrows()
+    )
+    note = (
+        "Mean over test texts, by head; uniform attention has 100. heads.csv has intervals and all "
+        "other numbers."
+    )
+    return Table(f"{title} · entropy, %", ("layer", *map(str, entropy)), rows, notes=(note,))
+
+
+def _class_table(title: str, found: Iterable[Row]) -> Table:
+    """The class of every head by its sign."""
+    signs = grid(head_frame(found), CLASS, "feature", feature=...)
+    rows = tuple(
+        TableRow.of(str(layer), *(CLASSES[name] for name in names))
+        for layer, names in signs.iterrows()
+    )
+    note = f"{SIGNS}, by a rule on mean masses, which are in heads.csv."
+    return Table(f"{title} · patterns", ("layer", *map(str, signs)), rows, notes=(note,))
+
+
+def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Table]:
+    """Tables of relations, roles and trees with the head chosen for each; empty ones are left out.
+
+    Args:
+        every: list rare relations too.
+    """
+    found = choices(record.rows)
+    made = []
+    for name, unit, measures in (
+        (RELATIONS, ", %", ("relation",)),
+        (ROLES, "", ("role",)),
+        (TREES, ", %", ("uas", "uuas")),
+    ):
+        own = [choice for choice in found if choice.test.metric in measures]
+        if not own:
+            continue
+        fewest = FEWEST_LISTED if name == RELATIONS and not every else 0
+        listed = [choice for choice in own if (choice.test.n or 0) >= fewest]
+        n = sum(choice.difference.p is not None for choice in own)
+        notes = [
+            ABOUT[name],
+            f"★: above the baseline. p: two-sided, corrected for {n} tests; head and baseline must "
+            f"differ in at least {FEWEST} {record.facts['resampled']}.",
+        ]
+        if len(own) > len(listed):
+            notes.append(f"{len(own) - len(listed)} rarer relations are in heads.csv.")
+        notes += notes_of(record.notes, name)
+        heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
+        rows = tuple(map(_choice_row, listed))
+        made.append(Table(f"{title} · {name} · test{unit}", heads, rows, notes=tuple(notes)))
+    return made
+
+
+def _choice_row(choice: Choice) -> TableRow:
+    test, baseline = choice.test, score_cell(choice.baseline.value, None, choice.test.metric)
+    _, _, offset = choice.kind.partition("offset ")
+    return TableRow.of(
+        choice.feature.replace("at most", "≤") or test.metric.upper(),
+        f"{test.n:,}",
+        choice.name,
+        ATTENDS[str(test.axes["direction"])],
+        score_cell(test.value, test.interval, test.metric, best=choice.is_better),
+        replace(baseline, text=baseline.text + f" ({offset})" * bool(offset)),
+        score_cell(choice.chance.value, None, test.metric),
+        _signed(choice.difference),
+        p_cell(choice.difference.p),
+    )
+
+
+def _signed(difference: Row) -> Cell:
+    """A difference of shares in points, with half its interval."""
+    value = difference.value
+    if value is None:
+        return Cell(NOTHING)
+    found = score_cell(value, difference.interval, difference.metric)
+    return replace(found, text=f"{100 * value:+z.1f}".replace("-", "−"))
+
+
+def pattern_table(title: str, found: Iterable[Row]) -> Table:
+    """Masses of patterns and number of heads of each class, by layer and then for all heads."""
+    of_heads = masses(found)
+    means = of_heads.groupby("layer").mean()
+    by_layer = zip(classes(of_heads).groupby("layer"), means.to_numpy().tolist(), strict=True)
+    parts: list[tuple[str, list[Any], Any]] = [
+        (str(layer), [score_cell(x, None, "pattern") for x in own], names)
+        for (layer, names), own in by_layer
+    ]
+    nothing = [NOTHING] * len(means.columns)
+    parts += [
+        (f"all, {bound:.1f}".replace("0.", "."), nothing, classes(of_heads, bound))
+        for bound in BOUNDS
+    ]
+    rows = tuple(
+        TableRow.of(
+            first,
+            *own,
+            *(str((names == name).sum() or NOTHING) for name in CLASSES),
+            ends_section=place == len(means),
+        )
+        for place, (first, own, names) in enumerate(parts, start=1)
+    )
+    note = (
+        f"{SIGNS}. Layers: with a bound of {CLEAR}; last rows: all heads with other bounds, too. "
+        "Masses: mean share of attention beyond uniform, in %; columns are chosen and measured on "
+        "different rows. By a rule, as the network of Kovaleva et al. (2019) was never published: "
+        f"VD if both masses are at least {MIXED} and their sum at least {CLEAR}; else the class of "
+        f"the greatest mass if that is at least {CLEAR}; else H."
+    )
+    heads = ("layer", *(f"{name}\nmass" for name in means), *CLASSES.values())
+    return Table(title, heads, rows, notes=(note,))

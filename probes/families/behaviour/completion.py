@@ -1,0 +1,167 @@
+"""Contexts with a word to fill in, and the words that a model expects there.
+
+Diagnostics of Ettinger (2020), and facts as cloze sentences (Petroni et al. 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.data.items import Item
+from probes.families.behaviour.items import (
+    LOST,
+    OF_ITEMS,
+    Column,
+    Scale,
+    groups_of,
+    scored_items,
+    text_in,
+)
+from probes.measurements.measurement import Found, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.row import Row
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats
+    from probes.extraction.token_scores import Scored
+    from probes.measurements.context import ModelContext
+
+DEPTHS = 1, 5, 10
+"""Numbers of likeliest tokens to search for an answer (Ettinger 2020; Petroni et al. 2019)."""
+
+THRESHOLDS = 0.0, 0.01
+"""Differences by which the better word's probability must be greater (Ettinger 2020, section 6)."""
+
+
+def completion_columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
+    """Scales of answers, then of comparisons of words."""
+    return [*_completions(items, found), *_sensitivities(items, found)]
+
+
+def _by_chance(items: Sequence[Item]) -> Iterator[Row]:
+    """Chance of guessing the right word of several; of two if a rival is named."""
+    asked = [item for item in items if item.rivals]
+    every = dict.fromkeys(rival for item in asked for rival in item.rivals)
+    for rival in (None, *every) if len(every) > 1 else (None,):
+        against = [item for item in asked if rival in (None, *item.rivals)]
+        for axes, own in groups_of(against):
+            guessed = [1 / (2 if rival else 1 + len(against[i].rivals)) for i in own]
+            places = {**axes, "threshold": 0.0} | ({"rival": rival} if rival else {})
+            yield Row("sensitivity_chance", float(np.mean(guessed)), n=len(own), axes=places)
+
+
+def _notes(items: Sequence[Item], found: Scored) -> list[str]:
+    """Notes on items without an answer of one token, or with words of different lengths."""
+    asked = [item for item in items if item.answers]
+    several = sum(max(_ranks(item, found), default=-1) < 0 for item in asked)
+    compared = [
+        {int(found.pieces[found.place(text_in(item, x))]) for x in (item.good, *item.rivals)}
+        for item in items
+        if item.rivals
+    ]
+    uneven = sum(len(lengths) > 1 for lengths in compared)
+    notes = (
+        (
+            several,
+            f"{several} of {len(asked)} items have no answer of one token and are left out of "
+            "completion.",
+        ),
+        (
+            uneven,
+            f"{uneven} of {len(compared)} items compare words of different numbers of tokens; the "
+            "longer one is less likely for that reason alone.",
+        ),
+    )
+    return [note for count, note in notes if count]
+
+
+@measurement(
+    "completion",
+    version=3,
+    needs=("contexts",),
+    csv_name="cloze",
+    views=(
+        Pivot(
+            "by phenomenon, %",
+            ("completion_accuracy", "sensitivity", "sensitivity_chance"),
+            rows="phenomenon",
+            columns=("metric", "likeliest", "threshold"),
+            where={"paradigm": None, "rival": None, "perturbation": None},
+            note="Completion: an answer is among this many likeliest tokens; a guess almost never "
+            "is. Sensitivity: the better word is likelier than any other, by more than the "
+            "threshold; a threshold above 0 makes guesses right less often.",
+        ),
+        Pivot(
+            "by paradigm, %",
+            ("completion_accuracy", "sensitivity", "sensitivity_chance"),
+            rows="paradigm",
+            columns=("metric", "likeliest", "threshold"),
+            where={"paradigm": ..., "rival": None, "perturbation": None},
+        ),
+        Pivot(
+            "lost on malformed text, %",
+            ("lost",),
+            rows="phenomenon",
+            columns=("of", "perturbation", "likeliest", "threshold"),
+            where={"paradigm": None, "rival": None},
+            note=LOST,
+        ),
+    ),
+    **OF_ITEMS,
+)
+def completion(context: ModelContext) -> Found:
+    """Contexts to be completed: answers among the likeliest words, sensitivity.
+
+    Rows by ``paradigm``, by ``phenomenon`` and overall, but not over several phenomena.
+    ``completion_accuracy``: share of items with an answer among the ``likeliest`` tokens, of those
+    with an answer of one token; half of the tokens tied with an answer count as likelier.
+    ``sensitivity``: share of items whose good word is likelier than a ``rival``, or than all, by
+    more than a ``threshold``; words of several tokens are scored within the word, see
+    `TokenScores`. ``sensitivity_chance``: 1 / number of words. See `scored_items` for arrays.
+    """
+    return scored_items(
+        context, completion_columns, notes_of=_notes, by_chance=_by_chance, pools_phenomena=False
+    )
+
+
+def _ranks(item: Item, found: Scored) -> list[float]:
+    """The rank of each answer; -1 for answers of several tokens."""
+    return [float(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
+
+
+def _completions(items: Sequence[Item], found: Scored) -> list[Column]:
+    best = np.full(len(items), np.nan)
+    for i, item in enumerate(items):
+        if known := [rank for rank in _ranks(item, found) if rank >= 0]:
+            best[i] = min(known)
+    return [
+        (
+            Scale("completion_accuracy", {"likeliest": depth}),
+            np.where(np.isnan(best), np.nan, best < depth),
+        )
+        for depth in DEPTHS
+    ]
+
+
+def _sensitivities(items: Sequence[Item], found: Scored) -> list[Column]:
+    rivals = dict.fromkeys(rival for item in items for rival in item.rivals)
+    margins: dict[str | None, Floats] = {}
+    for name in (None, *rivals):
+        margins[name] = np.full(len(items), np.nan)
+    for i, item in enumerate(items):
+        for rival in item.rivals:
+            words = (found.place(text_in(item, each)) for each in (item.good, rival))
+            good, other = (float(np.exp(found.within_word[place])) for place in words)
+            margins[rival][i] = good - other
+            margins[None][i] = np.fmin(margins[None][i], good - other)
+    columns = []
+    for threshold in THRESHOLDS if rivals else ():
+        for name, margin in margins.items():
+            if name is None or len(rivals) > 1:
+                right = (1 + np.sign(margin - threshold)) / 2  # ties count ½
+                axes = {"threshold": threshold} | ({"rival": name} if name else {})
+                columns.append((Scale("sensitivity", axes), right))
+    return columns

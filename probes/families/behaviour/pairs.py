@@ -1,0 +1,206 @@
+"""Minimal pairs: does a model find the acceptable sentence likelier?
+
+Pairs follow Warstadt et al. (2020), predictions over regions Hu et al. (2020), and scores of masked
+models Salazar et al. (2020) and Kauf & Ivanova (2023).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.data.items import WHOLE, Item
+from probes.families.behaviour.items import LOST, OF_ITEMS, Column, Scale, scored_items, text_in
+from probes.measurements.chart_views import Cells
+from probes.measurements.measurement import Found, measurement
+from probes.measurements.pivots import Pivot
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats
+    from probes.extraction.token_scores import Scored
+    from probes.measurements.context import ModelContext
+
+
+SCORINGS = {"log_p": "pseudo-log-likelihood", "within_word": "within-word l2r"}
+"""Scoring of masked models, by part of `TokenScores`."""
+
+LEFT_TO_RIGHT = "left to right"
+"""Scoring of causal models."""
+
+
+def _columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
+    """Share of true predictions of each item, for every way to score."""
+    columns = []
+    for part, scoring in {"log_p": LEFT_TO_RIGHT}.items() if causal else SCORINGS.items():
+        axes = {"scoring": scoring, "per": "text"}
+        columns.append((Scale("pair_accuracy", axes), rightness(items, found, part)))
+        if all(item.predictions == (WHOLE,) for item in items):
+            right = rightness(items, found, part, per_token=True)
+            columns.append((Scale("pair_accuracy", {**axes, "per": "token"}), right))
+    return columns
+
+
+@measurement(
+    "pairs",
+    version=2,
+    needs=("pairs",),
+    views=(
+        Pivot(
+            "by phenomenon, %",
+            ("pair_accuracy",),
+            rows="phenomenon",
+            columns=("scoring", "per"),
+            where={"paradigm": None, "perturbation": None},
+            note="Share of pairs whose acceptable sentence is likelier; ties count ½, chance is "
+            "50 %. Per text: sum of log-probabilities; per token: their mean.",
+        ),
+        Pivot(
+            "by paradigm, %",
+            ("pair_accuracy",),
+            rows="paradigm",
+            columns=("scoring", "per"),
+            where={"paradigm": ..., "perturbation": None},
+        ),
+        Pivot(
+            "mean of paradigms, %",
+            ("mean_of_paradigms",),
+            rows="per",
+            columns=("scoring",),
+            where={"perturbation": None},
+        ),
+        Pivot(
+            "lost on malformed text, %",
+            ("lost",),
+            rows="perturbation",
+            columns=("scoring", "per"),
+            where={"paradigm": None, "phenomenon": None},
+            note=LOST,
+        ),
+        Cells(
+            "paradigms",
+            "pair_accuracy",
+            across="scoring",
+            down="paradigm",
+            where={"paradigm": ..., "per": "text", "perturbation": None},
+            low=0.0,
+            high=1.0,
+        ),
+    ),
+    **OF_ITEMS,
+)
+def pairs(context: ModelContext) -> Found:
+    """Minimal pairs and other predictions about which text is likelier.
+
+    Rows: ``pair_accuracy``, the share of true predictions (ties count ½), by ``paradigm``, by
+    ``phenomenon`` and overall; ``mean_of_paradigms``, their unweighted mean. Axes: ``scoring``;
+    ``per``, which is ``text`` for the surprisal of the whole text or ``token`` for the mean
+    (minimal pairs only). See `scored_items` for arrays.
+    """
+    return scored_items(context, _columns, mean_metric="mean_of_paradigms")
+
+
+def rightness(
+    items: Sequence[Item], found: Scored, part: str, *, per_token: bool = False
+) -> Floats:
+    """Share of true predictions of each item, from 0 to 1. Shape (items,).
+
+    Args:
+        part: see `Scored.surprisal`.
+        per_token: divide the surprisal of a text by its number of pieces.
+    """
+    surprisal = found.surprisal(part)
+
+    def regions(item: Item) -> Mapping[str, Sequence[float]]:
+        by_condition = {}
+        for condition, texts in item.texts.items():
+            first = found.place(text_in(item, condition))
+            own = slice(first, first + len(texts))
+            n = max(1, int(found.pieces[own].sum())) if per_token else 1
+            by_condition[condition] = (surprisal[own] / n).tolist()
+        return by_condition
+
+    values = []
+    for item in items:
+        surprisals = regions(item)
+        values.append(np.mean([truth(formula, surprisals) for formula in item.predictions]))
+    return np.array(values)
+
+
+Surprisals = Mapping[str, Sequence[float]]
+"""Surprisal of each region, by condition."""
+
+_TOKEN = re.compile(r"\s*(\(\s*(\*|\d+)\s*;\s*%([^%]+)%\s*\)|\d+\.?\d*|[-+*/<>&|()\[\]])")
+
+_LEVELS: tuple[dict[str, Callable[[float, float], float]], ...] = (
+    {"&": min},
+    {"|": max},
+    {"<": lambda a, b: (1 + (a < b) - (a > b)) / 2, ">": lambda a, b: (1 + (a > b) - (a < b)) / 2},
+    {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
+    {"*": lambda a, b: a * b, "/": lambda a, b: a / b},
+)
+"""Operators from weakest to strongest binding. A comparison of equals is half true."""
+
+
+def truth(formula: str, surprisals: Surprisals) -> float:
+    """1 if a prediction is true of an item, 0 if it is false, ½ for a tie.
+
+    Predictions are formulas over the surprisals of regions (Gauthier et al. 2020)::
+
+        [(5;%gap%) - (5;%no-gap%)] > 0 & (*;%good%) < (*;%bad%)
+
+    ``(5;%gap%)`` is the surprisal of region 5 of the condition ``gap``, ``*`` that of all regions;
+    round and square brackets group alike. ``&`` binds weakest, then ``|``, comparisons, sums,
+    products.
+
+    Raises:
+        ValueError: the formula cannot be read, or names a missing region or condition.
+    """
+    tokens, place = [], 0
+    while place < len(formula.rstrip()):
+        match = _TOKEN.match(formula, place)
+        if match is None:
+            raise ValueError(f"the formula {formula!r} cannot be read at {formula[place:]!r}")
+        tokens.append((match[1], match[2], match[3]))
+        place = match.end()
+    value, rest = _value(tokens, 0, surprisals)
+    if rest:
+        raise ValueError(f"the formula {formula!r} has {rest[0][0]!r} after its end")
+    return value
+
+
+_Tokens = list[tuple[str, str, str]]
+
+
+def _value(tokens: _Tokens, level: int, surprisals: Surprisals) -> tuple[float, _Tokens]:
+    """The value of a formula's beginning, and the remaining tokens."""
+    if level == len(_LEVELS):
+        return _operand(tokens, surprisals)
+    value, tokens = _value(tokens, level + 1, surprisals)
+    while tokens and tokens[0][0] in _LEVELS[level]:
+        operator, tokens = tokens[0][0], tokens[1:]
+        other, tokens = _value(tokens, level + 1, surprisals)
+        value = _LEVELS[level][operator](value, other)
+    return value, tokens
+
+
+def _operand(tokens: _Tokens, surprisals: Surprisals) -> tuple[float, _Tokens]:
+    if not tokens:
+        raise ValueError("the formula ends before a surprisal")
+    (text, region, condition), rest = tokens[0], tokens[1:]
+    if condition:
+        try:
+            regions = surprisals[condition]
+            if region != "*" and int(region) == 0:
+                raise IndexError
+            return (sum(regions) if region == "*" else regions[int(region) - 1]), rest
+        except (KeyError, IndexError):
+            raise ValueError(f"there is no {text}") from None
+    if text in "([":
+        value, rest = _value(rest, 0, surprisals)
+        if not rest or rest[0][0] not in ")]":
+            raise ValueError(f"{text!r} is never closed")
+        return value, rest[1:]
+    return float(text), rest

@@ -1,0 +1,201 @@
+"""Geometry: how the vectors of words lie in space, layer by layer.
+
+Anisotropy and contextuality (Ethayarajh 2019), dominant dimensions (Timkey & van Schijndel 2021),
+intrinsic dimension, similarity of layers (Kornblith et al. 2019), clusters (Jawahar et al. 2019),
+and variance explained by a word's place (after Mickus et al. 2020). Nothing is trained. Clusters of
+senses use all splits, other numbers the words of test. docs/geometry.md explains their limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from probes.common.wording import counted
+from probes.families.geometry.options import GeometryOptions
+from probes.families.geometry.position_share import PLACES
+from probes.measurements.chart_views import Cells, Lines
+from probes.measurements.measurement import Found, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.row import Row
+from probes.statistics.cka import bias_note, cka_within
+
+if TYPE_CHECKING:
+    from probes.families.geometry.labelled_words import LabelSet, Read
+    from probes.measurements.context import ModelContext
+
+SIMILARITIES = (
+    "self_similarity",
+    "intra_sentence_similarity",
+    "maximum_explainable_variance",
+)
+"""Measures of contextuality; each has a baseline, which is subtracted to adjust it."""
+
+POSITION = "position_share", "position_share_within_types"
+OF_POSITION = "Share of variance explained by the place in the sentence, adjusted for chance."
+
+TEST_AND_ALL = {"split": ("test", "all")}
+"""Splits of clustered items; senses are from all splits."""
+
+
+@measurement(
+    "geometry",
+    version=2,
+    options=GeometryOptions,
+    views=(
+        Pivot(
+            metrics=(
+                "anisotropy",
+                "standardised_anisotropy",
+                "participation_ratio",
+                "norm_mean",
+                "norm_sd",
+            ),
+            columns=("metric",),
+            note="Anisotropy: expected cosine of two random words; standardised: with each "
+            "dimension standardised.",
+        ),
+        Pivot(
+            "top dimensions, with share of anisotropy, %",
+            ("share_of_anisotropy",),
+            columns=("rank",),
+            before="dimension",
+            note="The dimensions that contribute most to anisotropy, with their share of it if it "
+            "is above 0.",
+        ),
+        Pivot("position", POSITION, columns=("metric",), note=OF_POSITION),
+        Pivot(
+            "context",
+            tuple(x + y for x in SIMILARITIES for y in ("", "_baseline", "_adjusted")),
+            columns=("metric",),
+            note="Self-similarity and explainable variance: means over word types; intra-sentence "
+            "similarity: mean over sentences. Expected: anisotropy for self-similarity, otherwise "
+            "the same measure on as many random words. Adjusted: minus expected.",
+        ),
+        Pivot(
+            "clusters",
+            ("nmi", "ami"),
+            columns=("labels", "metric"),
+            where=TEST_AND_ALL,
+            note="k-means with as many clusters as classes, mean over several starts. AMI is "
+            "adjusted for chance; NMI is not, and is high for few items. ± half a 95 % interval "
+            "over starts and documents or sentences, with clusters fixed; for senses, over lemmas.",
+        ),
+        Pivot(
+            metrics=("cka",),
+            columns=("other_layer",),
+            note="Linear CKA over test words, once per pair of layers; 1 for layers that are equal "
+            "up to rotation and scale.",
+        ),
+        Lines(
+            "isotropy",
+            "anisotropy",
+            "Anisotropy",
+            "Expected cosine of two random words, over all pairs.",
+        ),
+        Lines(
+            "context",
+            tuple(f"{name}_adjusted" for name in SIMILARITIES),
+            "Contextuality",
+            "Similarity minus that of random word pairs (Ethayarajh 2019).",
+        ),
+        Lines(
+            "dimensionality",
+            "participation_ratio",
+            "Intrinsic dimension",
+            "Participation ratio of the covariance's eigenvalues.",
+        ),
+        Lines(
+            "clusters",
+            "ami",
+            "Clusters",
+            "k-means clusters against labels; senses: mean over lemmas.",
+            line="labels",
+            where=TEST_AND_ALL,
+        ),
+        Lines(
+            "position",
+            POSITION,
+            "Position",
+            OF_POSITION,
+        ),
+        Cells(
+            "cka",
+            "cka",
+            across="other_layer",
+            title="Similarity of layers",
+            note="Linear CKA over test words.",
+            low=0.0,
+            high=1.0,
+        ),
+    ),
+)
+def geometry(context: ModelContext) -> Found:
+    """Anisotropy, contextuality, intrinsic dimension, clusters, similarity of layers."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    from probes.families.geometry.labelled_words import label_sets, test_words
+    from probes.families.geometry.layer import averaged, measured
+
+    layers, seed = context.layers, context.options.seed
+    words, labels = test_words(context, context.options.least), label_sets(context)
+    rows: list[Row] = []
+    means = []
+    with context.bar(len(layers) * (len(layers) + 3) // 2) as bar:
+        # Threads are slow with many small matrices, and would make k-means depend on timing.
+        # Only libraries that are already loaded are limited.
+        with threadpool_limits(1):
+            for layer in layers:
+                vectors, read = context.words("test", layer), _reader(context, layer)
+                means.append(averaged(vectors, words, seed))
+                rows += measured(layer, vectors, words, means[-1], labels, read, seed)
+                bar.update(1)
+        cka = cka_within(lambda layer: context.words("test", layer), layers, lambda: bar.update(1))
+    for place, layer in enumerate(layers):
+        for value, other in zip(cka[place], layers[:place], strict=False):
+            rows.append(Row("cka", value, layer, axes={"other_layer": other}))
+    facts: dict[str, Any] = {
+        "words": len(words),
+        "sentences": words.n_sentences,
+        "types": len(words.frequent),
+        "resampled": words.partition.clusters,
+        "in_several_windows": int(context.in_several_windows("test").sum()),
+        "far_words": int((words.position >= PLACES).sum()),
+    }
+    for name, each in labels.items():
+        facts |= {f"{name}_{what}": n for what, n in each.counts.items()}
+    arrays = {
+        name: np.stack([getattr(each, name) for each in means]).astype(np.float32)
+        for name in ("intra_sentence", "self_similarity", "explainable")
+    }
+    notes = [*_notes(facts, words.least, rows, labels), *bias_note(*vectors.shape)]
+    return Found(rows, arrays, facts=facts, notes=notes)
+
+
+def _reader(context: ModelContext, layer: int) -> Read:
+    """A function that returns rows of a layer in float32."""
+    stored = context.vectors.layer(layer)
+    return lambda rows: stored[rows].astype(np.float32)
+
+
+def _notes(
+    facts: Mapping[str, Any], least: int, rows: Sequence[Row], labels: Mapping[str, LabelSet]
+) -> Iterator[str]:
+    """Notes on the measured words and clusters."""
+    yield (
+        f"{facts['words']:,} test words in {facts['sentences']:,} sentences; "
+        f"{counted(facts['types'], 'word type')} in at least {least} sentences. ± half a 95 % "
+        f"interval over {facts['resampled']}, or over word types or lemmas for means over these."
+    )
+    if n := facts["in_several_windows"]:
+        yield (f"{n:,} sentences longer than the model's window are measured like the others.")
+    if n := facts["far_words"]:
+        yield (f"{counted(n, 'word')} beyond place {PLACES} of a sentence count as being there.")
+    zeros = [row for row in rows if row.metric == "zero_vectors" and row.value]
+    if zeros:
+        counts = ", ".join(f"{row.value:,} at layer {row.layer}" for row in zeros)
+        yield f"Words with vector 0, whose cosines count as 0: {counts}."
+    for name, each in labels.items():
+        yield f"Clusters against {name}: {each.note}."

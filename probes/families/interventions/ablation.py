@@ -1,0 +1,292 @@
+"""Ablation: the cost of disabling one head, all heads of a layer, or one block.
+
+A head is disabled by making its attention uniform (Kovaleva et al. 2019, section 4.6); a block is
+skipped. The reported probes are applied as they are to the vectors of all layers from there on. The
+importance of heads by gradients and the cost of pruning are measured as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from probes.common.errors import NoHeadError
+from probes.families.interventions.options import AblationOptions
+from probes.families.interventions.own_answers import (
+    CLOZE,
+    LOG_ODDS,
+    LOSS,
+    NO_HEAD,
+    SMALLEST,
+    Variant,
+    own_answers,
+    questions,
+)
+from probes.families.interventions.probed_sample import (
+    DROP,
+    ProbedSample,
+    csv_lines_by_task,
+    drawn,
+    probed_samples,
+    read_samples,
+    vectors_compared,
+)
+from probes.families.interventions.pruning import (
+    AGREEMENT,
+    HEADS,
+    IMPORTANCE,
+    importance_and_pruning,
+)
+from probes.measurements.chart_views import Cells, Lines
+from probes.measurements.choosing import PlacesOf
+from probes.measurements.measurement import Found, Request, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.record import Extent, Record, subject_title
+from probes.records.row import Place, Row
+from probes.statistics.metrics import shown
+from probes.statistics.partition import FEWEST
+from probes.statistics.significance import shown_p
+from probes.tables.table import NOTHING, Table, TableRow
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats
+    from probes.extraction.interventions import How
+    from probes.measurements.context import ModelContext
+
+HEAD, ATTENTION, BLOCK = "head", "attention", "block"
+"""Values of ``disabled``: one head, all heads of a layer, or a whole block."""
+
+
+def variants_of(
+    n_layers: int, n_heads: int, how: How, means: Floats | None = None
+) -> list[Variant]:
+    """Two untouched passes, the second with our own attention; then every head, layer and block.
+
+    Args:
+        means: outputs of disabled heads for ``how="mean"``. Shape (layers, heads, head size).
+    """
+    from probes.extraction.interventions import (
+        DisableAttention,
+        DisableHead,
+        OwnAttention,
+        SkipBlock,
+    )
+
+    found = [Variant(), Variant((OwnAttention(),))]
+    base = int(how == "uniform")  # "uniform" needs our own attention function
+    for layer in range(1, n_layers + 1):
+        own = None if means is None else means[layer - 1]
+        for head in range(1, n_heads + 1):
+            change = (DisableHead(layer, head, how, None if own is None else own[head - 1]),)
+            found.append(Variant(change, layer, {"disabled": HEAD, "head": head}, ((base, {}),)))
+        every = (DisableAttention(layer, how, own),)
+        found.append(Variant(every, layer, {"disabled": ATTENTION}, ((base, {}),)))
+        found.append(Variant((SkipBlock(layer),), layer, {"disabled": BLOCK}, ((0, {}),)))
+    return found
+
+
+def _extent(request: Request) -> Extent:
+    """All blocks."""
+    return dict.fromkeys(range(1, request.n_layers + 1), 1)
+
+
+def _tables(record: Record) -> Sequence[Table]:
+    """The heads that matter most and least."""
+    return [extreme_heads(record)]
+
+
+@measurement(
+    "ablation",
+    of="model",
+    after="scores",
+    version=3,
+    options=AblationOptions,
+    head="used",
+    extent=_extent,
+    more_tables=_tables,
+    csv_lines=csv_lines_by_task,
+    views=(
+        Pivot(
+            "a layer without its attention: drop at the last layer",
+            (DROP,),
+            columns=("predicts",),
+            where={"disabled": ATTENTION, "at": PlacesOf("cka")},
+            note="Drop of the task's metric, as a share of 1. Probes are not fitted again.",
+        ),
+        Pivot(
+            "a block skipped: drop at the last layer",
+            (DROP,),
+            columns=("predicts",),
+            where={"disabled": BLOCK, "at": PlacesOf("cka")},
+        ),
+        Pivot(
+            "the model's own answers, a layer without its attention",
+            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
+            columns=("metric",),
+            where={"disabled": ATTENTION},
+        ),
+        Cells(
+            "ablation",
+            DROP,
+            across="head",
+            apart="predicts",
+            where={"disabled": HEAD, "at": PlacesOf("cka")},
+            digits=3,
+        ),
+        Pivot(
+            "importance (by gradients, on dev) and ablation of heads",
+            (AGREEMENT,),
+            columns=("predicts", "heads"),
+            places={LOSS: "own loss"},
+            note="Spearman's correlation over all heads. Gradients approximate zeroing a head.",
+        ),
+        Cells("importance", IMPORTANCE, across="head", apart="predicts", where={"split": "dev"}),
+        Pivot(
+            "heads pruned, %: drop at the last layer",
+            (DROP,),
+            rows="pruned",
+            columns=("predicts", "by"),
+            where={"disabled": HEADS},
+            note="Random: ± half the range of five orders. The other orders were found on dev.",
+        ),
+        Pivot(
+            "heads pruned, %: the model's own answers",
+            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
+            rows="pruned",
+            columns=("metric", "by"),
+            where={"disabled": HEADS},
+        ),
+        Lines(
+            "pruning",
+            DROP,
+            "Heads pruned, %",
+            x="pruned",
+            line="by",
+            apart="predicts",
+            where={"disabled": HEADS},
+        ),
+        Lines("pruning_loss", LOSS, x="pruned", line="by", where={"disabled": HEADS}),
+    ),
+)
+def ablation(context: ModelContext) -> Found:
+    """Cost of disabling each head and block for probes, vectors and the model's answers.
+
+    Rows have the disabled layer (and ``head``); ``disabled`` is a ``head``, all ``attention`` of
+    the layer, or the ``block``. ``ablation_drop`` is the loss of headline score of the probe of
+    layer ``at`` on a task (``predicts``), on the same examples, with an interval; at the last layer
+    also p, corrected over all heads (or layers) of the task. ``cosine`` is the mean similarity of
+    words' vectors to the untouched ones, ``cka`` the similarity of the last layer. With a
+    language-model head: ``loss_increase``, in nats per piece of words with a letter;
+    ``cloze_drop``, in accuracy of cloze agreement on all verbs of test; ``smallest_drop``, the
+    drop that would be detected four times in five; ``log_odds_drop``, in the log odds of right
+    against wrong form, in nats. Heads are also read on dev (``split``), to find the most and the
+    least costly ones.
+
+    ``importance`` of a head (split dev) concerns the loss of the last layer's probe, or the model's
+    own loss (``predicts`` is then ``loss_increase``); ``rank_correlation`` is the correlation of
+    importance with the cost of disabling each of ``heads``. Rows with ``disabled`` = ``heads``
+    zero the share ``pruned`` (in per cent), lowest first ``by`` ``importance`` (divided by the l2
+    norm of the layer), by ``ablation`` on dev, or at ``random``, where the interval is the range of
+    five orders.
+
+    Raises:
+        NotServedError: no scored task has probes that can be applied again.
+    """
+    sites, options = context.sites(), context.options
+    means = _mean_outputs(context) if options.how == "mean" else None
+    variants = variants_of(context.model.n_layers, sites.n_heads, options.how, means)
+    heads = [x for x in variants if x.is_base or x.axes["disabled"] == HEAD]
+    rows: list[Row] = []
+    left_out: list[str] = []
+    for split, some in (("dev", heads), ("test", variants)):
+        sample = drawn(len(context.corpus.splits[split]), options.sentences)
+        asked, notes = probed_samples(context, sample, len(some), split)
+        left_out += notes
+        for name in dict.fromkeys(each.view for each in asked):
+            rows += _read(context, [each for each in asked if each.view == name], some, name)
+        for each in asked:
+            rows += each.rows(some, DROP, each.predicted)
+        try:
+            rows += own_answers(context, some, questions(context, split, sample))
+        except NoHeadError:
+            left_out.append(NO_HEAD)
+    if why := sites.refused.get("heads"):
+        left_out.append(f"Importance and pruning are left out: {why}.")
+    else:
+        rows += importance_and_pruning(context, [x.context for x in asked], [*rows], sample)
+    left_out = list(dict.fromkeys(left_out))
+    facts = {"sentences": len(sample), "heads": sites.n_heads}
+    return Found(rows, facts=facts, notes=left_out)
+
+
+def _mean_outputs(context: ModelContext) -> Floats:
+    """Mean output of each head over words of dev. Shape (blocks, heads, head size)."""
+    from probes.extraction.head_collectors import FOUND, HeadOutputs
+    from probes.extraction.views import plain_text, view_over
+
+    dev = context.corpus.splits["dev"]
+    texts = [plain_text(dev[i]) for i in drawn(len(dev), context.options.sentences)]
+    read = context.read(view_over(texts, "plain"), HeadOutputs())
+    sums: Floats = np.sum([arrays[FOUND].numpy() for _, arrays in read], axis=0)
+    return sums[..., :-1] / sums[..., -1:]
+
+
+def _read(
+    context: ModelContext, samples: Sequence[ProbedSample], variants: Sequence[Variant], name: str
+) -> Iterator[Row]:
+    """Let probes predict in every pass; for plain texts, also compare vectors."""
+    bases: dict[int, Mapping[int, Any]] = {}
+    for number, _, first, vectors in read_samples(context, samples, variants, name):
+        changed = variants[number]
+        for each in samples:
+            each.take(number, vectors, first)
+        if changed.is_base:
+            bases[number] = vectors
+            continue
+        if name != "plain" or samples[0].name_of_split != "test":
+            continue
+        ((base, _),) = changed.against
+        yield from vectors_compared(changed, vectors, bases[base])
+
+
+def extreme_heads(record: Record) -> Table:
+    """The heads that cost most and least on dev when disabled, by task, with their cost on test."""
+    on_dev: dict[Place, list[Row]] = {}
+    on_test: dict[tuple[Any, ...], Row] = {}
+    for row in record.rows:
+        if row.metric == DROP and row.split == "dev" and row.value is not None:
+            on_dev.setdefault(row.axes["predicts"], []).append(row)
+        elif row.metric == DROP:
+            on_test[row.layer, *sorted(row.axes.items())] = row
+    lines = []
+    for task, rows in on_dev.items():
+        ordered = sorted(rows, key=lambda row: -(row.value or 0.0))
+        for what, dev in (("costs most", ordered[0]), ("costs least", ordered[-1])):
+            if (place := (dev.layer, *sorted(dev.axes.items()))) not in on_test:
+                continue
+            row = on_test[place]
+            pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
+            lines.append(
+                TableRow.of(
+                    str(task),
+                    what,
+                    f"{row.layer}-{row.axes['head']}",
+                    shown(row.value, DROP),
+                    pair if row.low is not None else NOTHING,
+                    shown_p(row.p) if row.p is not None else NOTHING,
+                )
+            )
+    note = (
+        "Heads (layer-head) that change the score at the last layer most on dev when disabled, "
+        "with the drop on test; below 0, the score rises. p: corrected over all heads; none if "
+        f"fewer than {FEWEST} documents or sentences change."
+    )
+    return Table(
+        f"{subject_title(record)} · ablation · heads",
+        ("task", "disabled", "head", "drop", "interval", "p"),
+        tuple(lines),
+        left=3,
+        notes=(note,),
+    )

@@ -1,0 +1,311 @@
+"""A task's examples in a sample of test, with the predictions of frozen probes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from probes.examples.examples import NotServedError
+from probes.extraction.vectors import layer_part
+from probes.families.interventions.own_answers import Comparison, Variant, comparisons
+from probes.measurements.measurement import csv_lines
+from probes.measurements.stored_probes import StoredProbes, why_not
+from probes.records.record import Record
+from probes.records.row import Place, Row
+from probes.records.values import ends
+from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
+from probes.statistics.cka import linear_cka
+from probes.statistics.metrics import averaged, mean_of_draws, metrics
+from probes.statistics.partition import FEWEST
+from probes.statistics.replicates import Replicates, Spread, p_values_of
+from probes.statistics.sums import beside
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from probes.common.arrays import Ints
+    from probes.extraction.views import Text, View
+    from probes.extraction.windows import Pooling
+    from probes.measurements.context import ModelContext, TaskContext
+
+
+DROP = "ablation_drop"
+
+
+def drawn(n: int, size: int) -> Ints:
+    """Numbers of up to `size` of n sentences, drawn with a fixed seed; ascending."""
+    found: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
+    return found
+
+
+class Sample:
+    """A task's examples in some sentences of a split.
+
+    Args:
+        context: the task and its scores.
+        split: name of the split.
+        sentences: numbers of the sentences in the split, ascending.
+
+    Attributes:
+        kept: numbers of the examples. Shape (n,).
+        sentences: number of each example's sentence. Shape (n,).
+        texts: text of each example.
+    """
+
+    def __init__(self, context: TaskContext, split: str, sentences: Ints) -> None:
+        self.context, self.split = context, context.examples.splits[split]
+        self.name_of_split = split
+        self.kept = np.flatnonzero(np.isin(self.split.sentence, sentences))
+        self.sentences = self.split.sentence[self.kept]
+        self.texts: list[Text] = [self.split.texts[i] for i in self.kept]
+
+    def spans(self, first: Mapping[Text, int]) -> Ints:
+        """First and end row of each example's spans. Shape (n, spans, 2).
+
+        Args:
+            first: first row of each text.
+        """
+        kept = np.array([text.keep[0] for text in self.texts], dtype=np.int64)
+        starts = np.array([first[text] for text in self.texts], dtype=np.int64)
+        if self.context.examples.view != "plain":  # one word per text is kept
+            return np.stack([starts, starts + 1], axis=1)[:, None]
+        given = [self.split.spans[self.kept]]
+        if self.context.examples.n_spans == 2:
+            given.append(self.split.second_spans[self.kept])
+        return np.stack(given, axis=1) + (starts - kept)[:, None, None]
+
+
+class ProbedSample(Sample):
+    """The examples in a sample, with the predictions of the reported probes in every pass.
+
+    Args:
+        context: the task and its scores.
+        sentences: see `Sample`.
+        n_variants: number of passes.
+        split: "dev" for choosing something, else "test".
+
+    Attributes:
+        predicted: predictions of each pass, filled by `take`. Shape (variants, L, n, …).
+        why_not: reason for leaving the task out; empty if it is used.
+    """
+
+    def __init__(
+        self, context: TaskContext, sentences: Ints, n_variants: int, split: str = "test"
+    ) -> None:
+        super().__init__(context, split, sentences)
+        self.name, self.view = context.task.name, context.examples.view
+        self.why_not = why_not(context.spec)
+        if not context.model.window:
+            self.why_not = "given vectors cannot be read again"
+        elif context.task.site:
+            self.why_not = "it reads inside blocks"
+        elif context.task.pooling or self.view not in ("plain", "masked", "cut"):
+            self.why_not = "it reads texts of its own"
+        elif not len(self.kept):
+            self.why_not = f"the sample of {split} has none of its examples"
+        else:
+            said = context.predicted(context.layers)
+            shape = n_variants, len(said), len(self.kept), *said.shape[2:]
+            self.predicted = np.zeros(shape, said.dtype)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers with a probe."""
+        return self.context.layers
+
+    @cached_property
+    def _probes(self) -> StoredProbes:
+        return StoredProbes(self.context, self.context.layers)
+
+    @cached_property
+    def gold(self) -> Any:
+        """The labels of the examples."""
+        gold = self.context.scorers[self.name_of_split].gold
+        return gold.part(np.isin(np.arange(len(gold.labels)), self.kept))
+
+    def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
+        """Predict from the vectors of a pass.
+
+        Args:
+            number: number of the pass.
+            vectors: vectors of words, by layer.
+            first: first row of each text.
+        """
+        spans = self.spans(first)
+        for place, layer in enumerate(self.context.layers):
+            if layer in vectors:
+                said = self._probes.predict(layer, vectors[layer], spans)
+                self.predicted[number, place] = said
+
+    def rows(
+        self, variants: Sequence[Variant], name: str, predicted: NDArray[Any], **axes: Any
+    ) -> Iterator[Row]:
+        """Cost of each change to the probes at and above it; p at the last layer.
+
+        Dev, which only serves for choosing, has rows of the last layer alone.
+
+        Args:
+            name: metric of the rows, the score in one pass minus the score in another.
+            predicted: shape (variants, L, n, …).
+            axes: further axes of all rows.
+        """
+        on_test = self.name_of_split == "test"
+        draws = draws_of(self.gold) if on_test else None
+        for place, at in enumerate(self.layers):
+            if not on_test and at != self.layers[-1]:
+                continue
+            compared = [each for each in comparisons(variants) if each.layer <= at]
+            both = self._both_sides(compared, predicted[:, place], at)
+            p: dict[int, float] = {}
+            if on_test and at == self.layers[-1]:
+                p = _tests(compared, both)
+            for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
+                pair = None
+                if draws is not None:
+                    difference = sides.other.resampled[0] - sides.changed.resampled[0]
+                    pair = informative(bounds(interval(difference)))
+                yield Row(
+                    name,
+                    sides.other.scores[0] - sides.changed.scores[0],
+                    each.layer,
+                    *ends(pair),
+                    split=self.name_of_split,
+                    n=len(self.kept),
+                    p=p.get(number),
+                    axes={**each.axes, "at": at, "predicts": self.name, **axes},
+                )
+
+    def _both_sides(
+        self, compared: Sequence[Comparison], predicted: NDArray[Any], at: int
+    ) -> list[_Sides]:
+        """The scores of a layer's probe to compare; means over draws.
+
+        Args:
+            predicted: shape (variants, n, …).
+        """
+        metric = metrics.get(self.context.task.metric)
+        used = sorted({i for each in compared for i in (*each.changed, *each.other)})
+        scores = dict(zip(used, metric(self.gold, predicted[used]).tolist(), strict=True))
+        sums = {i: cluster_sums(metric.parts(self.gold, predicted[i]), self.gold) for i in used}
+
+        @cache
+        def cell(numbers: tuple[int, ...], spread: Spread | None, name: str) -> Replicates:
+            mean = mean_of_draws(np.array([[scores[i] for i in numbers]]))
+            joined = beside([sums[i] for i in numbers])
+            of_draws = spread or (None, 0)
+            return Replicates(mean, averaged(metric, len(numbers)), [joined], [at], name, *of_draws)
+
+        found = []
+        for each in compared:
+            spread = each.spread(scores)
+            name = f"{self.name} {each.layer} {each.axes}" if spread else ""
+            changed, other = (
+                sum(sums[i] for i in those) * len(others)
+                for those, others in ((each.changed, each.other), (each.other, each.changed))
+            )
+            found.append(
+                _Sides(
+                    cell(each.changed, spread, name),
+                    cell(each.other, None, ""),
+                    int((abs(changed - other).sum(1) > 0).sum()),
+                )
+            )
+        return found
+
+
+class _Sides(NamedTuple):
+    """Scores of both sides (the first has the noise of draws) and number of differing clusters."""
+
+    changed: Replicates
+    other: Replicates
+    n_different: int
+
+
+def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
+    """P-values, corrected by family; none for pairs that differ in fewer than 20 clusters."""
+    found: dict[int, float] = {}
+    for family in dict.fromkeys(each.family for each in compared):
+        own = [
+            number
+            for number, each in enumerate(compared)
+            if each.family == family and both[number].n_different >= FEWEST
+        ]
+        if own:
+            cells = {id(cell): cell for number in own for cell in both[number][:2]}
+            places = {key: place for place, key in enumerate(cells)}
+            pairs = [(places[id(both[i].changed)], places[id(both[i].other)]) for i in own]
+            tests = p_values_of(list(cells.values()), pairs)
+            found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
+    return found
+
+
+def probed_samples(
+    context: ModelContext, sentences: Ints, n_variants: int, split: str = "test"
+) -> tuple[list[ProbedSample], list[str]]:
+    """All scored tasks whose probes can be applied again, and notes about the others.
+
+    Raises:
+        NotServedError: there is no such task.
+    """
+    every = [ProbedSample(each, sentences, n_variants, split) for each in context.tasks]
+    found = [each for each in every if not each.why_not]
+    if not found:
+        raise NotServedError("no scored task has probes that can be applied to other vectors")
+    return found, [f"{x.name} is left out: {x.why_not}." for x in every if x.why_not]
+
+
+def read_samples(
+    context: ModelContext, samples: Sequence[Sample], variants: Sequence[Variant], name: Any
+) -> Iterator[tuple[int, View, Mapping[Text, int], Mapping[int, Any]]]:
+    """Vectors of the words of samples in each pass.
+
+    Args:
+        samples: samples of the view called `name`.
+
+    Yields:
+        number of the pass, view, first row of each text, and vectors of layers at and above the
+        change.
+    """
+    from probes.extraction.collectors import WordVectors
+    from probes.extraction.shards import kept_words
+    from probes.extraction.views import view_over
+
+    view = view_over((text for each in samples for text in each.texts), name)
+    kept = kept_words(view.texts)
+    first = dict(zip(view.texts, (np.cumsum(kept) - kept).tolist(), strict=True))
+    task = samples[0].context
+    collector = WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
+    changes = [variant.interventions for variant in variants]
+    for number, arrays in context.read_changed(view, collector, changes):
+        changed = variants[number].layer
+        vectors = {layer: arrays[layer_part(layer)] for layer in task.layers if layer >= changed}
+        yield number, view, first, vectors
+
+
+def vectors_compared(
+    changed: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any]
+) -> Iterator[Row]:
+    """Mean cosine of words' vectors with those before, by layer; for the last layer also CKA.
+
+    Args:
+        changed: the changed pass.
+        vectors, before: vectors by layer, each (words, H).
+    """
+    import torch
+
+    for layer, found in vectors.items():
+        axes = {**changed.axes, "at": layer}
+        cosines = torch.nn.functional.cosine_similarity(found, before[layer])
+        yield Row("cosine", float(cosines.mean()), changed.layer, n=len(found), axes=axes)
+        if layer == max(before):
+            cka = linear_cka(found.cpu().numpy(), before[layer].cpu().numpy())
+            yield Row("cka", cka, changed.layer, n=len(found), axes=axes)
+
+
+def csv_lines_by_task(record: Record) -> Iterator[Mapping[str, Place]]:
+    """All numbers, with the predicted task in a column named ``task``."""
+    for line in csv_lines(record):
+        yield {"task" if name == "predicts" else name: place for name, place in line.items()}

@@ -1,0 +1,1 @@
+"""Transfer: stored probes of one corpus, applied to another."""

@@ -1,0 +1,262 @@
+"""The measurement as a whole, on heads of which a test says what they attend to."""
+
+import numpy as np
+import pytest
+from planted_heads import (
+    HEADS,
+    TO_ARGUMENT,
+    TO_DEPENDENT,
+    TO_HEAD,
+    TO_PREDICATE,
+    at_random,
+    chosen,
+    compute,
+    corpus,
+    links,
+    maps_of,
+    on_dev,
+    onto,
+    share,
+    to_first,
+    to_head,
+    to_next,
+    to_predicate,
+    where,
+)
+
+from probes.data.sentence import ROOT
+from probes.families.attention.links import text_links
+
+
+def values(found, *of, **more):
+    return found.heads.of(*of, **more).values
+
+
+def offset(train, counts):
+    """The distance at which heads are most often, in loops."""
+    distances = [head - i for of in train for i, head in enumerate(of.heads) if counts(of, i)]
+    return max((x for x in range(-10, 11) if x), key=lambda x: (distances.count(x), -abs(x), x))
+
+
+def named(*names):
+    return lambda of, i: of.deprels[i] in names
+
+
+COUNTS = {
+    "all": lambda of, i: of.heads[i] != ROOT,
+    "all but punct": named("nsubj", "obj"),
+    "nsubj": named("nsubj"),
+    "obj": named("obj"),
+    "punct": named("punct"),
+}
+
+
+@pytest.mark.parametrize("relation", COUNTS)
+def test_the_head_that_attends_to_gold_heads_is_chosen(found, toy, relation):
+    test, counts = toy.splits["test"], COUNTS[relation]
+    choice = chosen(found, "relation", relation)
+    assert where(choice) == (1, 2, TO_HEAD)
+    assert on_dev(found, choice) == choice.test.value == 1
+    assert choice.test.interval == (1, 1)
+    best = offset(toy.splits["train"], counts)
+    assert choice.kind == f"offset {best:+d}"
+    baseline = share(test, lambda of, i: of.heads[i] == i + best, counts)
+    assert choice.baseline.value == pytest.approx(baseline)
+    low, high = choice.baseline.interval
+    assert low < baseline < high
+    assert choice.difference.value == pytest.approx(1 - baseline)
+    assert choice.difference.interval == pytest.approx((1 - high, 1 - low))
+    assert choice.difference.p == pytest.approx(1 / 2001)
+    others = [
+        len(s) - 1 for s in test for i in range(len(s)) if s.heads[i] != ROOT and counts(s, i)
+    ]
+    assert choice.chance.value == pytest.approx(np.mean([1 / n for n in others]))
+    assert choice.test.n == sum(counts(of, i) for of in test for i in range(len(of)))
+    n_dev = found.heads.of("relation", relation, TO_HEAD, "dev").n
+    assert n_dev == sum(counts(of, i) for of in toy.splits["dev"] for i in range(len(of)))
+
+
+@pytest.mark.parametrize("relation", COUNTS)
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_scores_of_other_heads(found, toy, relation, split):
+    sentences, counts = toy.splits[split], COUNTS[relation]
+    forward = values(found, "relation", relation, TO_HEAD, split)
+    back = values(found, "relation", relation, TO_DEPENDENT, split)
+    assert (forward[0, 1], back[0, 1]) == (1, 0)
+    assert (forward[1, 0], back[1, 0]) == (0, 1)
+
+    def of(right):
+        return pytest.approx(share(sentences, right, counts), abs=1e-6)
+
+    assert forward[1, 1] == of(lambda s, i: s.heads[i] == i + 1)
+    assert back[1, 1] == of(lambda s, i: s.heads[i] == i - 1)
+    # The first word attends to itself alone, and is attended to most by the first of the others.
+    assert forward[0, 2] == of(lambda s, i: i > 0 and s.heads[i] == 0)
+    assert back[0, 2] == of(lambda s, i: i == 0 and s.heads[i] == 1)
+    same = values(found, "relation", relation, TO_HEAD, split)[2, 1:]
+    assert same[0] == same[1]
+
+
+def test_trees_of_planted_heads(found, toy):
+    test, counts = toy.splits["test"], COUNTS["all but punct"]
+
+    def of(right, split="test"):
+        return share(toy.splits[split], right, counts)
+
+    right = of(lambda s, i: s.heads[i] == i - 1)
+    left = of(lambda s, i: s.heads[i] == i + 1)
+    beside = of(lambda s, i: abs(s.heads[i] - i) == 1)
+    chains = [row for row in found.rows if row.layer is None and row.axes.keys() == {"baseline"}]
+    assert {(row.metric, row.axes["baseline"]): row.value for row in chains} == pytest.approx(
+        {
+            ("uas", "right-branching"): right,
+            ("uas", "left-branching"): left,
+            ("uuas", "neighbours"): beside,
+        }
+    )
+    better = max((-1, 1), key=lambda x: of(lambda s, i: s.heads[i] == i + x, "train"))
+    uas, uuas = chosen(found, "uas"), chosen(found, "uuas")
+    assert where(uas) == (1, 2, TO_HEAD)
+    assert where(uuas) == (1, 2, "undirected")
+    assert on_dev(found, uas) == uas.test.value == on_dev(found, uuas) == uuas.test.value == 1
+    assert uas.kind == {-1: "right-branching", 1: "left-branching"}[better]
+    assert uas.baseline.value == pytest.approx({-1: right, 1: left}[better])
+    assert uuas.baseline.value == pytest.approx(beside)
+    lengths = [len(s) for s in test for i in range(len(s)) if s.heads[i] != ROOT and counts(s, i)]
+    assert uas.chance.value == pytest.approx(np.mean([1 / n for n in lengths]))
+    assert uuas.chance.value == pytest.approx(2 * uas.chance.value)
+    assert uas.test.n == uuas.test.n == sum(counts(s, i) for s in test for i in range(len(s)))
+    # Who attends to whom is turned round, and trees are still those of the annotation.
+    assert values(found, "uas", None, TO_DEPENDENT)[1, 0] == 1
+    assert values(found, "uuas", None, "undirected")[1, 0] == 1
+    # A head that attends to the next word is a chain.
+    assert values(found, "uas", None, TO_HEAD)[1, 1] == pytest.approx(left, abs=1e-6)
+    assert values(found, "uas", None, TO_DEPENDENT)[1, 1] == pytest.approx(right, abs=1e-6)
+    assert values(found, "uuas", None, "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
+
+
+def test_mixes_of_heads_find_the_head_that_attends_to_gold_heads(found, toy):
+    counts = COUNTS["all but punct"]
+    rows = [row for row in found.rows if row.axes.get("feature") == "mix of heads"]
+    scores, on_dev_too = ([x.value for x in rows if x.split == of] for of in ("test", "dev"))
+    n_test = sum(counts(s, i) for s in toy.splits["test"] for i in range(len(s)))
+    assert found.arrays["test_mix_counts"].sum() == n_test
+    hits = found.arrays["test_mix_hits"].sum(1) / n_test
+    assert scores == pytest.approx(hits)
+    assert [scores[0], scores[1], scores[3], on_dev_too[3]] == [1] * 4
+    assert scores[2] < 0.5
+    assert {name: x.shape for name, x in found.parameters.items()} == {
+        "mix.all": (3, 2, 3), "mix.layer-01": (2, 3), "mix.layer-02": (2, 3), "mix.layer-03": (2, 3),
+    }  # fmt: skip
+    # What heads give to their dependents counts in the second row, from the first head.
+    assert np.unravel_index(found.parameters["mix.layer-02"].argmax(), (2, 3)) == (1, 0)
+    assert np.unravel_index(found.parameters["mix.layer-01"].argmax(), (2, 3)) == (0, 1)
+
+
+def test_roles_are_above_their_controls(found, toy):
+    """In either direction: the third word is the predicate, and attends to the first, its argument,
+    in the head that attends to nothing else."""
+    each = [
+        links(to_predicate(s), its) for s in toy.splits["test"] for its in text_links([s]).values()
+    ]
+    for place, direction in enumerate((TO_PREDICATE, TO_ARGUMENT)):
+        of_link, of_controls = np.mean(each, (0, 1))[place]
+        its = found.heads.of("role", "core", direction)
+        assert its.values[2][0] == pytest.approx(of_link, abs=1e-6)
+        assert its.baseline[2][0] == pytest.approx(of_controls, abs=1e-6)
+        assert (of_link - of_controls > 0.4) == (direction == TO_PREDICATE)
+    for feature in ("core", "core, at most 12 words", "ARG0"):
+        choice = chosen(found, "role", feature)
+        assert where(choice) == (1, 3, TO_ARGUMENT)
+        assert (on_dev(found, choice), choice.test.value, choice.baseline.value) == (1, 1, 0)
+        assert choice.kind == "controls"
+        assert choice.chance.value == pytest.approx(
+            np.mean([1 / len(s) for s in toy.splits["test"]])
+        )
+        assert choice.difference.interval == (1, 1)
+        assert choice.difference.p == pytest.approx(1 / 2001)
+        n_dev = found.heads.of("role", feature, TO_ARGUMENT, "dev").n
+        assert (n_dev, choice.test.n) == (120, 120)
+    assert [x.feature for x in found.heads.choices_of("role")] == [
+        "core", "core, at most 12 words", "ARG0",
+    ]  # fmt: skip
+    assert found.facts["links_without_controls"] == 0
+
+
+def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
+    """Heads that are right on test alone are not chosen, and the one chosen is not spared."""
+
+    def wrong(of):
+        others = [[j for j in range(len(of)) if j not in (i, of.heads[i])] for i in range(len(of))]
+        return onto([each[0] for each in others])
+
+    def misleading(of):
+        dev = of.id.startswith("dev")
+        others = to_next if dev else to_head
+        return maps_of(of, ((others, to_head if dev else wrong, others), (others,) * 3))
+
+    found = compute(toy, misleading, (1, 2))
+    for measure, feature in (("relation", "all"), ("uas", ""), ("uuas", "")):
+        choice = chosen(found, measure, feature)
+        assert (*where(choice)[:2], on_dev(found, choice)) == (1, 2, 1)
+        assert choice.difference.interval[1] < 0
+        assert choice.difference.p < 0.05
+    choice = chosen(found, "relation", "all")
+    assert choice.test.value == 0
+    assert choice.difference.value == -choice.baseline.value
+    assert values(found, "relation", "all", TO_HEAD).tolist() == [[1, 0, 1], [1, 1, 1]]
+
+
+def test_relations_have_heads_and_directions_of_their_own(toy):
+    """Objects are found by the reversed head alone."""
+
+    def not_to_objects(of):
+        heads = [
+            i if head == ROOT or of.deprels[i] == "obj" else head for i, head in enumerate(of.heads)
+        ]
+        return onto(heads)
+
+    heads = ((at_random, not_to_objects, to_first), *HEADS[1:])
+    found = compute(toy, lambda of: maps_of(of, heads))
+    subjects, objects = (chosen(found, "relation", name) for name in ("nsubj", "obj"))
+    assert where(subjects) == (1, 2, TO_HEAD)
+    assert where(objects) == (2, 1, TO_DEPENDENT)
+    assert objects.test.value == 1
+
+
+def test_arrays_have_the_scores_of_the_choices(found):
+    arrays, choices = found.arrays, found.heads.choices
+    scores = arrays["test_sums"].sum(1) / arrays["test_counts"].sum(1)
+    baselines = arrays["test_baseline_sums"].sum(1) / arrays["test_counts"].sum(1)
+    assert scores == pytest.approx([x.test.value for x in choices], rel=1e-5)
+    assert baselines == pytest.approx([x.baseline.value for x in choices], rel=1e-5)
+    assert arrays["test_clusters"].tolist() == list(range(120))
+    assert found.facts["resampled"] == "sentences"
+
+
+def test_documents_are_resampled(found):
+    of = corpus(documents=24)
+    by_document = compute(of)
+    assert by_document.facts["resampled"] == "documents"
+    assert by_document.arrays["test_clusters"].tolist() == [i % 24 for i in range(120)]
+    for one, other in zip(by_document.heads.choices, found.heads.choices, strict=True):
+        assert one.test.value == other.test.value
+    one, other = (chosen(x, "relation", "all").baseline for x in (by_document, found))
+    assert one.interval != other.interval
+
+
+def test_a_head_that_differs_from_its_baseline_in_few_sentences_is_not_tested(toy):
+    """It is at the best offset, and in the last sentences of test at gold heads."""
+    best = offset(toy.splits["train"], COUNTS["nsubj"])
+
+    def nearly(of):
+        at = [i + best if i + best < len(of) else i for i in range(len(of))]
+        return to_head(of) if of.id in late else onto(at)
+
+    heads = ((at_random, nearly, to_first), (at_random,) * 3, (at_random,) * 3)
+    for n, tested in ((15, False), (60, True)):
+        late = {s.id for s in toy.splits["test"][-n:]}
+        choice = chosen(compute(toy, lambda of: maps_of(of, heads)), "relation", "nsubj")
+        assert (*where(choice)[:2], choice.kind) == (1, 2, f"offset {best:+d}")
+        assert choice.test.interval is not None
+        assert (choice.difference.p is not None) == tested

@@ -1,0 +1,140 @@
+"""Statistics, patterns and features of planted heads, and what is counted at all."""
+
+import numpy as np
+import pytest
+from planted_heads import (
+    chosen,
+    compute,
+    context,
+    corpus,
+    maps_of,
+    statistics,
+)
+
+from probes.examples.examples import NotServedError
+from probes.extraction.views import plain_text
+from probes.families.attention.heads import STATISTICS, TOKENS
+
+
+def test_statistics_are_means_over_sentences(found, toy):
+    each = np.array(
+        [[[statistics(a) for a in row] for row in maps_of(s)] for s in toy.splits["test"]]
+    )
+    for place, name in enumerate(STATISTICS):
+        measure, _, offset = name.partition(" ")
+        of = (measure, int(offset) if offset else None)
+        if name in ("vertical", "diagonal"):
+            of = "pattern", name
+        if name in ("separators", "block"):
+            assert found.heads.of(*of) is None
+            continue
+        its = found.heads.of(*of)
+        assert its.n == 120
+        expected = each[..., place]
+        assert its.values == pytest.approx(expected.mean(0), abs=1e-6)
+        spread = expected.std(0) / np.sqrt(120)
+        width = its.high - its.low
+        assert width == pytest.approx(2 * 1.96 * spread, rel=0.1, abs=1e-6)
+    uniform = [statistics(np.full((len(s), len(s)), 1 / len(s))) for s in toy.splits["test"]]
+    entropy, vertical = found.heads.of("entropy"), found.heads.of("pattern", "vertical")
+    assert entropy.baseline == pytest.approx(np.ones((3, 3)))
+    expected = np.mean(uniform, 0)[STATISTICS.index("vertical")]
+    assert vertical.baseline == pytest.approx(np.full((3, 3), expected), abs=1e-6)
+
+
+def test_patterns_of_planted_heads():
+    found = compute(corpus(30, range(12, 16)))
+    classes = found.heads.classes
+    assert len(classes) == 9
+    assert classes[1, 3] == "vertical"
+    assert (classes[2, 2], classes[2, 3]) == ("diagonal", "vertical + diagonal")
+    assert (classes[3, 2], classes[3, 3]) == ("heterogeneous",) * 2
+
+
+def test_features_are_attention_to_the_word_that_gets_most(found, toy):
+    conditions = {
+        "punctuation": lambda s, i: s.upos[i] == "PUNCT",
+        "nouns": lambda s, i: s.upos[i] == "NOUN",
+        "subjects": lambda s, i: s.deprels[i] == "nsubj",
+        "objects": lambda s, i: s.deprels[i] == "obj",
+    }
+    test = toy.splits["test"]
+    for name, has in conditions.items():
+        its, each, uniform = found.heads.of("feature", name), [], []
+        for s in test:
+            columns = [i for i in range(len(s)) if has(s, i)]
+            if columns:
+                each.append(maps_of(s).mean(2)[..., columns].max(-1))
+                uniform.append(1 / len(s))
+        assert its.n == len(each)
+        assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
+        assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
+    assert found.heads.of("feature", "verbs") is None
+    assert found.heads.of("feature", "objects").n < 120
+
+
+def test_special_tokens_and_punctuation_get_what_other_words_do_not(found, toy):
+    """There are no special tokens in planted maps: what is left is the share of punctuation."""
+    its, each, uniform = found.heads.of("special"), [], []
+    for s in toy.splits["test"]:
+        marks = [i for i, tag in enumerate(s.upos) if tag == "PUNCT"]
+        each.append(maps_of(s).mean(2)[..., marks].sum(-1))
+        uniform.append(len(marks) / len(s))
+    assert its.n == len(each)
+    assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
+    assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
+    assert its.low == pytest.approx(its.high, abs=0.2)
+
+
+def test_mean_maps_are_those_of_texts_of_one_length():
+    of = corpus(6, [12, TOKENS])
+    found = compute(of, texts_per_shard=8)
+    sentences = [s for split in ("dev", "test") for s in of.splits[split] if len(s) == TOKENS]
+    assert 0 < found.facts["mean_map_texts"] == len(sentences) < 12
+    expected = np.mean([maps_of(s) for s in sentences], axis=0)
+    assert found.arrays["mean_maps"] == pytest.approx(expected, abs=6e-4)
+    none = compute(corpus(6, [5, 7]), texts_per_shard=3)
+    assert none.facts["mean_map_texts"] == 0
+    assert "mean_maps" not in none.arrays
+
+
+def test_sentences_beyond_the_window_count_nowhere(toy):
+    """As if they were not there."""
+    long = {"dev3", "dev77", "test0", "test50", "test51"}
+    kept = {x: tuple(s for s in toy.splits[x] if s.id not in long) for x in toy.splits}
+    with_long, without = compute(toy, long=long), compute(type(toy)("toy", "1", "MIT", kept))
+    assert with_long.facts["test_too_long"] == 3
+    assert with_long.facts["dev_too_long"] == 2
+    assert without.facts["test_texts"] == 117
+    assert "test: 120 sentences, " in with_long.notes[1]
+    assert "; 3 left out, longer than the model's window." in with_long.notes[1]
+
+    def places(found):
+        """Of all rows but those of mixes, which are of samples."""
+        return [row for row in found.rows if row.axes.get("feature") != "mix of heads"]
+
+    for one, other in zip(places(with_long), places(without), strict=True):
+        assert (one.metric, one.layer, one.split, one.n) == other[0:1] + other[2:3] + other[5:7]
+        assert one.axes == other.axes
+        assert one.value == pytest.approx(other.value, nan_ok=True)
+    assert with_long.facts["links_without_controls"] == 0
+
+
+def test_links_without_controls_are_counted():
+    """In sentences of three words, the argument and its predicate are all there is."""
+    of = corpus(60, [3, 6])
+    found = compute(of)
+    short = {x: sum(len(s) == 3 for s in of.splits[x]) for x in ("dev", "test")}
+    assert found.facts["links_without_controls"] == sum(short.values()) > 0
+    assert chosen(found, "role", "core").test.n == 60 - short["test"]
+
+
+def test_texts_that_no_split_may_lack(toy):
+    with pytest.raises(NotServedError, match="no text of dev fits into the model's window"):
+        compute(toy, long={s.id for s in toy.splits["dev"]})
+
+
+def test_the_view_holds_dev_and_test_alone(toy):
+    view = context(toy, maps_of).view
+    expected = [plain_text(s) for split in ("dev", "test") for s in toy.splits[split]]
+    assert list(view.texts) == expected

@@ -1,0 +1,350 @@
+"""What disabled heads and blocks cost, against plain transformers with changed weights."""
+
+import copy
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from corpus_records import corpus_record
+from grammar_models import grammar_models
+from plain_passes import stored_probe, vectors_of_words
+from scipy.stats import spearmanr
+from slow_scores import left_to_right, within_word_l2r
+from tiny_runs import run
+from toy_grammar import attractors
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+
+from probes.families.interventions.ablation import (
+    ATTENTION,
+    BLOCK,
+    CLOZE,
+    DROP,
+    HEAD,
+    LOSS,
+    extreme_heads,
+)
+from probes.families.interventions.own_answers import LOG_ODDS, SMALLEST, with_words
+from probes.families.interventions.probed_sample import drawn
+from probes.families.interventions.pruning import AGREEMENT, HEADS, IMPORTANCE, RANDOM, normalised
+from probes.measurements.plugin_keys import is_current
+from probes.measurements.verb_forms import Forms
+from probes.records.row import Row
+from probes.tasks.builtin import tasks
+
+
+@pytest.fixture(scope="module")
+def folder_of_model(tmp_path_factory):
+    return grammar_models(tmp_path_factory)["masked"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(folder_of_model):
+    return AutoTokenizer.from_pretrained(folder_of_model)
+
+
+@pytest.fixture
+def model(folder_of_model):
+    """Read again for each test, which may change it."""
+    return AutoModelForMaskedLM.from_pretrained(folder_of_model).eval()
+
+
+@pytest.fixture(scope="module")
+def found(folder_of_model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ablation")
+    settings = {"tasks": ("pos", "agreement"), "probes": "linear", "measurements": "ablation"}
+    results = run(folder_of_model, folder, corpus=attractors(), limit=None, **settings)
+    (record,) = results.measured.values()
+    return folder, results, record
+
+
+def without_attention(model, layer, heads, size):
+    """A copy whose heads have no query, so that their attention is uniform."""
+    changed = copy.deepcopy(model)
+    query = changed.bert.encoder.layer[layer - 1].attention.self.query
+    with torch.no_grad():
+        for head in heads:
+            own = slice((head - 1) * size, head * size)
+            query.weight[own], query.bias[own] = 0, 0
+    return changed
+
+
+def accuracy_on_pos(folder, tokenizer, bert, split="test"):
+    """Of the stored probe of the last layer, the number of words, and vectors by layer."""
+    sentences = attractors().splits[split]
+    gold = np.concatenate([sentence.upos for sentence in sentences])
+    vectors = vectors_of_words(bert, tokenizer, sentences)
+    predicted = stored_probe(folder, "pos", 2).predict(vectors[-1])
+    return (predicted == gold).mean(), len(gold), vectors
+
+
+def columns_of(model, layer, head):
+    """Those of W_O that read a head."""
+    size = model.config.hidden_size // model.config.num_attention_heads
+    weight = model.bert.encoder.layer[layer - 1].attention.output.dense.weight.data
+    return weight[:, (head - 1) * size : head * size]
+
+
+def test_drops_are_those_of_a_model_with_other_weights(found, tokenizer, model):
+    folder, results, record = found
+    config, last = model.config, model.config.num_hidden_layers
+    size, n_heads = config.hidden_size // config.num_attention_heads, config.num_attention_heads
+    (result,) = [each for each in results if each.task.name == "pos"]
+    intact, n, before = accuracy_on_pos(folder, tokenizer, model.bert)
+    assert intact == pytest.approx(result.score(last), abs=2 / n)
+    cases = [
+        (HEAD, 1, 2, without_attention(model, 1, [2], size)),
+        (HEAD, last, 1, without_attention(model, last, [1], size)),
+        (ATTENTION, 1, None, without_attention(model, 1, range(1, n_heads + 1), size)),
+    ]
+    for kind, layer, head, changed in cases:
+        score, _, after = accuracy_on_pos(folder, tokenizer, changed.bert)
+        axes = {"disabled": kind} | ({"head": head} if head else {})
+        drop = record.rows.at(DROP, layer, at=last, predicts="pos", **axes)
+        assert drop.value == pytest.approx(intact - score, abs=2 / n)
+        assert drop.n == n
+        cosine = record.rows.at("cosine", layer, at=last, **axes)
+        one, other = before[last], after[last]
+        norms = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+        assert cosine.value == pytest.approx(((one * other).sum(1) / norms).mean(), abs=1e-3)
+        assert cosine.value < 0.9999
+
+
+def test_a_skipped_block_is_one_that_is_not_there(found, tokenizer, model):
+    folder, results, record = found
+    (result,) = [each for each in results if each.task.name == "pos"]
+    del model.bert.encoder.layer[0]
+    score, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
+    drop = record.rows.at(DROP, 1, disabled=BLOCK, at=2, predicts="pos")
+    assert drop.value == pytest.approx(result.score(2) - score, abs=3 / n)
+    assert drop.low > 0
+
+
+def dev_sample():
+    dev = attractors().splits["dev"]
+    return [dev[i] for i in drawn(len(dev), 300)]
+
+
+def test_importance_is_a_finite_difference_of_the_loss_of_the_stored_probe(found, tokenizer, model):
+    folder, _, record = found
+    sentences, probe = dev_sample(), stored_probe(folder, "pos", 2)
+    codes = {name: i for i, name in enumerate(probe.classes_)}
+    gold = [[codes[tag] for tag in sentence.upos] for sentence in sentences]
+
+    def losses():
+        (*_, last) = vectors_of_words(model.bert, tokenizer, sentences)
+        p = np.log(probe.predict_proba(last))[np.arange(len(last)), np.concatenate(gold)]
+        return -np.array([x.sum() for x in np.split(p, np.cumsum([*map(len, gold)])[:-1])])
+
+    for layer, head in ((1, 2), (2, 1)):
+        columns = columns_of(model, layer, head)
+        plain, moved = columns.clone(), []
+        for factor in (1.01, 0.99):
+            columns[:] = plain * factor
+            moved.append(losses())
+        columns[:] = plain
+        row = record.rows.at(IMPORTANCE, layer, "dev", head=head, predicts="pos")
+        assert row.value == pytest.approx(np.abs(moved[0] - moved[1]).mean() / 0.02, rel=0.02)
+        assert row.n == len(sentences)
+        assert row.low < row.value < row.high
+
+
+def test_importance_is_correlated_with_ablation_over_all_heads(found):
+    *_, record = found
+    for name, metric, axes in (("pos", DROP, {"at": 2, "predicts": "pos"}), (LOSS, LOSS, {})):
+        cells = [
+            (row.value, record.rows.at(metric, row.layer, disabled=HEAD, head=head, **axes).value)
+            for row in record.rows
+            if row.metric == IMPORTANCE and row.axes["predicts"] == name
+            for head in [row.axes["head"]]
+        ]
+        found_row = record.rows.at(AGREEMENT, predicts=name, heads=len(cells))
+        wanted = spearmanr(*zip(*cells, strict=True))
+        assert (found_row.value, found_row.p) == pytest.approx((wanted.statistic, wanted.pvalue))
+        assert found_row.n == len(cells)
+
+
+def test_pruned_heads_are_columns_of_zeros(found, tokenizer, model):
+    folder, _, record = found
+    intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
+    costs = {
+        (row.layer, row.axes["head"]): row.value
+        for row in record.rows
+        if row.metric == DROP and row.split == "dev" and row.axes["predicts"] == "pos"
+    }
+    order = sorted(costs, key=lambda head: (costs[head], head))
+    wanted = {}
+    for share in (50, 100):
+        changed = copy.deepcopy(model)
+        for head in order[: round(len(order) * share / 100)]:
+            columns_of(changed, *head)[:] = 0
+        wanted[share] = intact - accuracy_on_pos(folder, tokenizer, changed.bert)[0]
+
+    def row(by, share):
+        axes = {"disabled": HEADS, "at": 2, "predicts": "pos"}
+        return record.rows.at(DROP, by=by, pruned=share, **axes)
+
+    assert row("ablation", 50).value == pytest.approx(wanted[50], abs=2 / n)
+    for by in ("ablation", "importance", RANDOM):
+        assert row(by, 100).value == pytest.approx(wanted[100], abs=2 / n)
+        assert row(by, 100).n == n
+    assert wanted[100] > 2 / n
+    assert row(RANDOM, 50).low <= row(RANDOM, 50).value <= row(RANDOM, 50).high
+    assert row(RANDOM, 100).low == row(RANDOM, 100).high
+    assert row(RANDOM, 50).p is None
+    assert record.rows.at(LOSS, disabled=HEADS, by="importance", pruned=100).low > 0
+
+
+def test_heads_are_chosen_by_what_they_cost_on_dev(found, tokenizer, model):
+    folder, _, record = found
+    size = model.config.hidden_size // model.config.num_attention_heads
+    intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert, "dev")
+    for layer, head in ((1, 2), (2, 1)):
+        changed = without_attention(model, layer, [head], size)
+        score, *_ = accuracy_on_pos(folder, tokenizer, changed.bert, "dev")
+        row = record.rows.at(DROP, layer, "dev", disabled=HEAD, head=head, at=2, predicts="pos")
+        assert (row.value, row.n) == (pytest.approx(intact - score, abs=2 / n), n)
+    drops = {"dev": (0.03, -0.01, 0.02), "test": (0.01, 0.02, 0.04)}
+    axes = {"disabled": HEAD, "at": 2, "predicts": "pos"}
+    rows = [
+        Row(DROP, x, layer=1, split=split, axes={**axes, "head": head})
+        for split, values in drops.items()
+        for head, x in enumerate(values, start=1)
+    ]
+    most, least = extreme_heads(corpus_record("ablation", rows, 2)).rows
+    assert [cell.text for cell in most.cells[1:4]] == ["costs most", "1-1", ".010"]
+    assert [cell.text for cell in least.cells[1:4]] == ["costs least", "1-2", ".020"]
+
+
+def test_least_important_heads_come_first_by_the_norm_of_their_layer():
+    found = normalised({(1, 1): 3.0, (1, 2): 4.0, (2, 1): 0.1, (2, 2): 0.0, (3, 1): 0.0})
+    assert found == pytest.approx({(1, 1): 0.6, (1, 2): 0.8, (2, 1): 1, (2, 2): 0, (3, 1): 0})
+
+
+def test_a_head_becomes_its_mean_over_words_of_dev(found, folder_of_model, tokenizer, model):
+    folder, *_ = found
+    settings = {"tasks": ("pos", "agreement"), "probes": "linear", "measurements": "ablation"}
+    settings["options"] = {"ablation": {"how": "mean", "steps": 0}}
+    results = run(folder_of_model, folder, corpus=attractors(), limit=None, **settings)
+    (record,) = results.measured.values()
+    assert record.rows.at(DROP, disabled=HEADS, by=RANDOM, pruned=100) is None
+    dense, seen = model.bert.encoder.layer[0].attention.output.dense, []
+    handle = dense.register_forward_pre_hook(lambda _, args: seen.append(args[0][0, 1:-1]))
+    vectors_of_words(model.bert, tokenizer, dev_sample())
+    handle.remove()
+    mean = torch.cat(seen).mean(0)
+    intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
+    columns = columns_of(model, 1, 1)
+    dense.bias.data += columns @ mean[: columns.shape[1]]
+    columns[:] = 0
+    score, *_ = accuracy_on_pos(folder, tokenizer, model.bert)
+    drop = record.rows.at(DROP, 1, disabled=HEAD, head=1, at=2, predicts="pos")
+    assert drop.value == pytest.approx(intact - score, abs=2 / n)
+
+
+def test_the_record_is_current_and_says_nothing_of_layers_below(found):
+    *_, record = found
+    assert is_current(record)
+    for row in record.rows:
+        if row.metric in (DROP, "cosine") and row.axes["disabled"] != HEADS:
+            assert row.axes["at"] >= row.layer
+
+
+def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, model):
+    *_, record = found
+    corpus = attractors()
+    forms = Forms.of(corpus.splits["train"])
+    # Without any head a word sees nothing but its own place.
+    changed = copy.deepcopy(model)
+    for layer, head in product((1, 2), range(1, model.config.num_attention_heads + 1)):
+        columns_of(changed, layer, head)[:] = 0
+
+    def score(its, text):
+        """Of the verb, and how many tokens it has."""
+        own = [i for i, x in enumerate(words_of_tokens(tokenizer, text.words)) if x == text.keep[0]]
+        return sum(within_word_l2r(its, tokenizer, "".join(text.words))[i] for i in own), len(own)
+
+    log_odds = []
+    for sentence in corpus.splits["test"]:
+        for example in tasks.get("agreement").examples(sentence):
+            question = forms.question(sentence, example)
+            if isinstance(question, str):
+                continue
+            both = [[score(x, text) for text in question] for x in (model, changed)]
+            if both[0][0][1] == both[0][1][1]:
+                log_odds.append([one - other for (one, _), (other, _) in both])
+    axes = {"disabled": HEADS, "by": "importance", "pruned": 100}
+    right = np.array(log_odds) > 0
+    drop = record.rows.at(CLOZE, **axes)
+    assert drop.n == len(right) > 100
+    assert drop.value == pytest.approx(right[:, 0].mean() - right[:, 1].mean(), abs=1e-6)
+    row = record.rows.at(LOG_ODDS, **axes)
+    intact, without = np.mean(log_odds, axis=0)
+    assert (row.value, row.n) == (pytest.approx(intact - without, abs=1e-3), len(right))
+    assert row.low < row.value < row.high
+    assert 0 < record.rows.at(SMALLEST, **axes).value < 0.3
+
+    def losses(its, text, hidden):
+        """Of tokens of some words, all of them masked."""
+        of = words_of_tokens(tokenizer, text.words)
+        ids = tokenizer("".join(text.words), return_tensors="pt")["input_ids"]
+        own = 1 + np.flatnonzero(np.isin(of, hidden))
+        masked = ids.clone()
+        masked[0, own] = tokenizer.mask_token_id
+        with torch.no_grad():
+            logits = its(masked).logits[0, own].double()
+        return torch.nn.functional.cross_entropy(logits, ids[0, own], reduction="none").tolist()
+
+    texts, words = with_words(corpus.splits["test"], causal=False)
+    before, after = (
+        np.concatenate([losses(its, text, words[text]) for text in texts])
+        for its in (model, changed)
+    )
+    row = record.rows.at(LOSS, **axes)
+    assert (row.value, row.n) == (pytest.approx((after - before).mean(), abs=1e-4), len(before))
+
+
+def words_of_tokens(tokenizer, stretches):
+    """The stretch of a text that each token is in; special tokens are left out."""
+    offsets = tokenizer("".join(stretches), return_offsets_mapping=True, add_special_tokens=False)
+    ends = np.cumsum([len(stretch) for stretch in stretches])
+    return [int(np.searchsorted(ends, end)) for _, end in offsets["offset_mapping"]]
+
+
+def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
+    """The causal model is asked every other word, and the verbs of sentences not in the sample."""
+    path = grammar_models(tmp_path_factory)["causal"]
+    its, tokenizer = (x.from_pretrained(path) for x in (AutoModelForCausalLM, AutoTokenizer))
+    corpus = attractors()
+    texts, words = with_words([replace(corpus.splits["test"][0], written=())], causal=True)
+    assert words[texts[0]].tolist() == list(range(len(texts[0].words) - 1))  # all but the dot
+    settings = {"tasks": ("agreement",), "probes": "linear", "measurements": "ablation"}
+    settings["options"] = {"ablation": {"sentences": 20, "steps": 0}}
+    (record,) = run(path, tmp_path, corpus=corpus, limit=None, **settings).measured.values()
+    shorter = copy.deepcopy(its.eval())
+    del shorter.transformer.h[0]
+    increases = []
+    for i in drawn(160, 20):
+        stretches = corpus.splits["test"][i].written
+        of = words_of_tokens(tokenizer, stretches)
+        both = [left_to_right(x, tokenizer, "".join(stretches)) for x in (its, shorter)]
+        scored = zip(of, *both, strict=True)
+        increases += [one - other for word, one, other in scored if stretches[word] != "."]
+    row = record.rows.at(LOSS, 1, disabled=BLOCK)
+    assert (row.value, row.n) == (pytest.approx(np.mean(increases), abs=1e-4), len(increases))
+    assert record.rows.at(CLOZE, 1, disabled=BLOCK).n > 100
+    signs = replace(corpus.splits["test"][0], words=("__", "3", "\u00e4"), written=())
+    for causal in (True, False):
+        texts, words = with_words([signs], causal)
+        assert words[texts[0]].tolist() == [2]
+
+
+def test_p_values_are_of_heads_that_change_enough(found):
+    *_, record = found
+    heads = [x for x in record.rows if x.metric == DROP and x.axes["disabled"] == HEAD]
+    at_last = [row for row in heads if row.axes["at"] == 2]
+    assert all(row.p is None for row in heads if row.axes["at"] < 2)
+    for row in at_last:
+        if row.p is not None and row.p < 0.05:
+            assert not row.low <= 0 <= row.high
