@@ -10,9 +10,11 @@ from types import ModuleType
 
 from probes import __version__
 from probes.cli.arguments import Parser, add_setting, exit_status
+from probes.cli.family_command import FamilyCommand
 from probes.common.errors import UserError, out_of_memory
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
+from probes.measurements.catalogue import registered_commands
 from probes.measurements.plugins import discover
 
 COMMANDS = {
@@ -21,7 +23,7 @@ COMMANDS = {
     "cache": "List and delete stored word vectors and fitted parameters.",
     "sweep": "Run what a TOML file lists: models, corpora and settings.",
     "show": "Show scores by layer and task, their breakdowns, or the evidence behind them.",
-    "heads": "Show what attention heads do: entropy, patterns, and relations beside fixed offsets.",
+    **{name: command.summary for name, command in registered_commands("commands").items()},
     "claims": "Test claims of the literature about layers and heads on results.",
     "leaderboard": "Rank models by their best layers, by task and overall, and by their answers.",
     "board": "Check that results follow from their sums, and show them as a static site.",
@@ -34,10 +36,10 @@ COMMANDS = {
     "new-measurement": "Write a commented measurement to start from, and its test.",
     "check": "Check a task without loading a model: examples, labels, leakage, what it reads.",
 }
-"""What each does. Each is a module in probes/cli/commands with `add_arguments` and `run`."""
+"""Summaries of sub-commands: modules of probes/cli/commands, and what families register."""
 
 SHOWING = (
-    *("show", "heads", "claims", "leaderboard", "board"),
+    *("show", *registered_commands("commands"), "claims", "leaderboard", "board"),
     *("compare", "report", "figure", "export"),
 )
 """Those that read records."""
@@ -91,7 +93,7 @@ def _main(arguments: list[str]) -> int:
     return status
 
 
-def _add_arguments(parser: ArgumentParser, command: ModuleType) -> None:
+def _add_arguments(parser: ArgumentParser, command: ModuleType | FamilyCommand) -> None:
     command.add_arguments(parser)
     add_setting(parser, "include")
     parser.add_argument("-v", "--verbose", action="store_true", help="print details and tracebacks")
@@ -111,7 +113,9 @@ def whole_parser() -> Parser:
     return whole
 
 
-def _module(name: str) -> ModuleType:
+def _module(name: str) -> ModuleType | FamilyCommand:
+    if command := registered_commands("commands").get(name):
+        return FamilyCommand(command)
     return importlib.import_module(f"probes.cli.commands.{name.replace('-', '_')}")
 
 

@@ -215,3 +215,20 @@ def install(tmp_path, monkeypatch, plug_ins):
     yield install
     for module in modules:
         sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def draws(monkeypatch, tmp_path, capsys):
+    """Runs the command in a folder; returns its status, what was to be drawn, and its messages."""
+
+    from probes.__main__ import main
+
+    def draws(*arguments):
+        given = []
+        monkeypatch.setattr(
+            "probes.tables.figures.save", lambda chart, path, look: given.append(chart)
+        )
+        status = main(["figure", *map(str, arguments), "-o", str(tmp_path / "x.pdf")])
+        return status, (given or [None])[0], " ".join(capsys.readouterr().err.split())
+
+    return draws

@@ -20,10 +20,10 @@ from pathlib import Path
 import probes
 from probes.__main__ import COMMANDS
 from probes.__main__ import main as command
-from probes.boards.leaderboard_csv import BEHAVIOUR_COLUMNS, LONG_COLUMNS
-from probes.cli.commands.figure import TREE
+from probes.boards.leaderboard_csv import LONG_COLUMNS
 from probes.cli.figures import figure_names
 from probes.cli.main import main as run
+from probes.measurements.catalogue import family_modules, registered_commands
 from probes.statistics.metrics import metrics
 from probes.statistics.quantities import quantities
 
@@ -101,7 +101,8 @@ def columns() -> Iterator[str]:
     yield "# Columns and quantities\n"
     yield "For columns of `leaderboard.csv`, see [the leaderboard](../leaderboard.md). The table"
     yield "below explains the names in a column `metric`.\n"
-    for file, names in (("measurements.csv", LONG_COLUMNS), ("behaviour.csv", BEHAVIOUR_COLUMNS)):
+    further = ((module.CSV_NAME, module.CSV_COLUMNS) for module in family_modules("comparison"))
+    for file, names in (("measurements.csv", LONG_COLUMNS), *further):
         yield f"`{file}` has the columns {', '.join(f'`{name}`' for name in names)}.\n"
     yield "| name | what it is | unit | lies within | better | source |"
     yield "| --- | --- | --- | --- | --- | --- |"
@@ -137,6 +138,9 @@ def names() -> Iterator[str]:
             yield f"::: probes.{name}\n"
 
 
+OF_ONE_MODEL = tuple(registered_commands("figures"))
+"""Figures that families draw of the records of one model."""
+
 CHOICES: tuple[list[str], ...] = ([], ["--task", "pos"], ["--measurement", "geometry"])
 """Options to try: some figures need one task, or one of several measurements."""
 
@@ -147,13 +151,13 @@ def drawn(figure: str, folder: Path) -> str | None:
     for corpus in sorted({path.name for path in PUBLISHED.glob("*/*/")}):
         places = sorted(PUBLISHED.glob(f"*/{corpus}"))
         for choice in CHOICES:
-            shown = places[:1] if figure == TREE else places
+            shown = places[:1] if figure in OF_ONE_MODEL else places
             given = ["figure", figure, *map(str, shown), "-o", str(picture), "--wide", *choice]
             said = io.StringIO()
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
                 status = command(given)
             if status == 0:
-                where = f"results/{'M' if figure == TREE else '*'}/{corpus}"
+                where = f"results/{'M' if figure in OF_ONE_MODEL else '*'}/{corpus}"
                 line = ["python -m probes figure", figure, where, "-o", picture.name, "--wide"]
                 return " ".join([*line, *choice])
     return None
@@ -165,7 +169,7 @@ def gallery(folder: Path) -> Iterator[str]:
     yield "All figures that the published results allow, each with the command to draw it from your"
     yield "own results. For what they show, see [the report and figures](../report.md#figures).\n"
     missing = []
-    for figure in (*figure_names(), TREE):
+    for figure in (*figure_names(), *OF_ONE_MODEL):
         if line := drawn(figure, folder):
             yield f"## {figure}\n\n    {line}\n\n![{figure}]({figure}.svg)\n"
         else:

@@ -1,4 +1,4 @@
-"""Tables behind scores: by group of examples, by label, of the evidence, and of transfer."""
+"""Tables behind scores: by group of examples, by label, and of the evidence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from probes.measurements.cells import (
     starred,
     task_head,
 )
-from probes.measurements.measurement import TRANSFER, probe_measurements
+from probes.measurements.measurement import probe_measurements
 from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
-from probes.tables.table import NOTHING, Cell, Table, TableRow
+from probes.tables.table import Cell, Table, TableRow
 
 MOST_LABELS = 20
 
@@ -110,32 +110,3 @@ def tables_of(results: Iterable[Result], name: str) -> Iterator[tuple[str, Seque
         title = f"{' · '.join(names)} probe"
         found = evidence_tables(list(chosen)).get(name, [])
         yield title, [replace(table, title=f"{title} · {table.title}") for table in found]
-
-
-NOTE = (
-    "Rows: corpus that the probes were trained on; columns: corpus that they are tested on, at the "
-    "layer that is best on dev for its own probes. All layers: python -m probes show RESULTS --by "
-    f"{TRANSFER}."
-)
-
-
-def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
-    """A table of training × test corpora for each model, task and probe family."""
-    every: dict[tuple[str, str, str], list[Result]] = {}
-    for result in results:
-        if TRANSFER in result.evidence:
-            of = result.model.name, result.task.name, result.probe.family
-            every.setdefault(of, []).append(result)
-    for of, tested in every.items():
-        names = [result.corpus.name for result in tested]
-        heads = "trained on", *(f"{x.corpus.name}, layer {x.best_layer}" for x in tested)
-        rows = (TableRow.of(name, *(_score(result, name) for result in tested)) for name in names)
-        yield Table(f"{' · '.join(of)} · transfer", heads, tuple(rows), notes=(NOTE,))
-
-
-def _score(result: Result, trained_on: str) -> Cell:
-    """The score of a corpus's probes at the best layer of another corpus, or of itself."""
-    record = result.evidence[TRANSFER]
-    row = record.rows.at("transfer_score", result.best_layer, train=trained_on, vectors=None)
-    own = trained_on == result.corpus.name
-    return score_cell(row.value, None, result.task.metric, best=own) if row else Cell(NOTHING)

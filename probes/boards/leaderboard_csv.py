@@ -1,8 +1,8 @@
 """`leaderboard.csv`: tidy rows, one per model, corpus, task, probe and layer.
 
-Scores give the rows, evidence further columns of theirs. Evidence on request, and what plug-ins
-measure, go to `measurements.csv`, one row per number; answers to items, overall and by phenomenon,
-to `behaviour.csv`, too. All three are functions of the frame of records.
+Scores give the rows, and evidence adds columns. Evidence on request, and what plug-ins measure, go
+to `measurements.csv`, one row per number. Families that compare models add files of their own. All
+are functions of the frame of records.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from typing import Any
 
 import pandas as pd
 
-from probes.boards.behaviour_tables import HEADLINES
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
+from probes.measurements.catalogue import family_modules
 from probes.measurements.frame import VERSION, Frame, axes_of, frame_of, load, numbered
 from probes.measurements.measurement import EVIDENCE
 from probes.records.files import file_state, read_record, record_paths
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
-from probes.records.row import Row
 from probes.tables.table import csv_cell, csv_line
 
 INTEGERS = ("random_seed", "project")
@@ -59,12 +58,6 @@ LONG_COLUMNS = (
 )  # fmt: skip
 """Columns of `measurements.csv`, which has the numbers that have no column in `leaderboard.csv`."""
 
-BEHAVIOUR_COLUMNS = (
-    "model", "revision", "random", "corpus", "limit", "measurement", "metric", "phenomenon",
-    "scoring", "per", "likeliest", "threshold", "rival", "value", "low", "high", "n", "key",
-)  # fmt: skip
-"""Columns of `behaviour.csv`: answers to items, overall and by phenomenon."""
-
 
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
     """One row per result and layer, with the columns `COLUMNS`."""
@@ -100,7 +93,10 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
         _write(path, leaderboard(frame).sort_values([*ORDER], kind="stable"))
         for name, columns, table in (
             ("measurements.csv", LONG_COLUMNS, other_measurements(frame)),
-            ("behaviour.csv", BEHAVIOUR_COLUMNS, behaviour(frame)),
+            *(
+                (x.CSV_NAME, x.CSV_COLUMNS, x.csv_table(frame))
+                for x in family_modules("comparison")
+            ),
         ):
             if len(table) or (output / name).exists():
                 _write(output / name, table[[*columns]])
@@ -116,7 +112,8 @@ def _state(output: Path, paths: Iterable[Path]) -> str:
 
     Where it is the stored one, the CSV files need not be written again.
     """
-    csv_files = [output / name for name in ("leaderboard.csv", "measurements.csv", "behaviour.csv")]
+    further = (module.CSV_NAME for module in family_modules("comparison"))
+    csv_files = [output / name for name in ("leaderboard.csv", "measurements.csv", *further)]
     files = [(str(path), file_state(path)) for path in (*paths, *csv_files)]
     return hashlib.sha256(repr((VERSION, files)).encode(errors="surrogateescape")).hexdigest()
 
@@ -190,20 +187,6 @@ def other_measurements(frame: Frame) -> pd.DataFrame:
     places = axes_of(rows)
     texts = {text: " ".join(f"{x}={y}" for x, y in given.items()) for text, given in places.items()}
     return rows.assign(axes=rows["axes"].map(texts))
-
-
-def behaviour(frame: Frame) -> pd.DataFrame:
-    """The answers to items, overall and by phenomenon, of texts as they are."""
-    answers = frame.headers["measurement"].isin([*HEADLINES])
-    rows = frame.long(answers, [name for name in BEHAVIOUR_COLUMNS if name in frame.headers])
-    known = {*BEHAVIOUR_COLUMNS, *Row._fields}
-    places = {text: given for text, given in axes_of(rows).items() if given.keys() <= known}
-    rows = rows[rows["axes"].isin([*places])]
-    for name in BEHAVIOUR_COLUMNS:
-        if name not in rows:
-            column = [places[text].get(name) for text in rows["axes"]]
-            rows = rows.assign(**{name: pd.Series(column, rows.index, dtype=object)})
-    return rows
 
 
 def _write(path: Path, table: pd.DataFrame) -> None:

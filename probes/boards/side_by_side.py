@@ -8,7 +8,7 @@ from pathlib import Path
 
 from probes.boards.board import Board, Candidate
 from probes.boards.claims.claim_reports import CAVEAT, make_reports
-from probes.boards.claims.table import CLAIMS
+from probes.boards.claims.table import all_claims
 from probes.boards.paired import (
     Difference,
     LayerScore,
@@ -174,24 +174,24 @@ def _expected_layers(
 
 def _changed_claims(board: Board, tasks: Collection[str], models: Sequence[str]) -> Iterator[Table]:
     """The claims on which models differ, tested on the same tasks."""
-    verdicts: dict[str, list[str]] = {claim.name: [] for claim in CLAIMS}
+    verdicts: dict[str, list[str]] = {claim.name: [] for claim in all_claims()}
     for name in models:
         own = {c.path: c.result for task in tasks for c in board.tasks[task] if c.name == name}
         reports = make_reports(own, board.probe)
         if not reports:
             return
-        for claim in CLAIMS:
+        for claim in all_claims():
             verdicts[claim.name].append(reports[0].outcomes[claim.name].verdict)
     if not models:
         return
     rows = tuple(
         TableRow.of(claim.statement, *verdicts[claim.name])
-        for claim in CLAIMS
+        for claim in all_claims()
         if len(set(verdicts[claim.name])) > 1
     )
     tested = sum(any(v != "not tested" for v in found) for found in verdicts.values())
     note = (
-        f"Of {len(CLAIMS)} claims {tested} could be tested on {', '.join(tasks)}; on "
+        f"Of {len(all_claims())} claims {tested} could be tested on {', '.join(tasks)}; on "
         f"{tested - len(rows)} of these the verdicts are the same. {CAVEAT}"
     )
     title = f"{board.setting} · claims that change"

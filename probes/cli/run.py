@@ -9,8 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
-from probes.boards.behaviour_tables import of_items, paired_tables
-from probes.boards.breakdown_tables import tables_of, transfer_tables
+from probes.boards.breakdown_tables import tables_of
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import score_tables, with_stored
 from probes.boards.leaderboard_csv import write_leaderboard
@@ -24,6 +23,7 @@ from probes.common.origin import described
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source
+from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import get_measurement
 from probes.measurements.scores import SUMS, read_predictions
 from probes.pages.layers_md import numbers_path, write_numbers, write_tables
@@ -103,7 +103,8 @@ def run_corpora(
         found.append(run_models(again, each, models, command))
     together = merged(found)
     with tolerate_broken_output():
-        printer.show(transfer_tables(together), quiet=progress.quiet)
+        for module in family_modules("transfer"):
+            printer.show(module.transfer_tables(together), quiet=progress.quiet)
     return together
 
 
@@ -260,9 +261,10 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Table]:
 
 
 def answers_compared(runs: Sequence[ModelRun]) -> list[Table]:
-    """What the models of a run say of items, beside the first of them."""
+    """Tables of families that compare the models of a run with the first of them."""
     found = {run.path_of(name): record for run in runs for name, record in run.others.items()}
-    return list(paired_tables(of_items(found)))
+    modules = family_modules("comparison")
+    return [table for x in modules for table in x.paired_tables(x.compared(found))]
 
 
 def next_step(runs: Sequence[ModelRun]) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry, did_you_mean
+from probes.measurements.catalogue import families, registered
 from probes.records.values import Frozen
 
 if TYPE_CHECKING:
@@ -186,6 +187,7 @@ class Measurement:
         head: whether it needs the model's language-model head, or uses it where there is one.
         shares_arrays: whether its arrays have neither text nor labels, such as sums over sentences,
             and may be passed on where a licence forbids text.
+        for_items: the measurement that is made in its place of a corpus of items.
         missing_of: says why a result lacks it, where curves name those without.
         more_tables: of a record, after those of the views.
         csv_lines: the lines of its CSV file, by column.
@@ -209,6 +211,7 @@ class Measurement:
     collector: Callable[[Corpus, Sequence[int], Any], Collector | None] = _nothing_of_its_own
     head: Literal["", "needed", "used"] = ""
     shares_arrays: bool = False
+    for_items: str = ""
     missing_of: Callable[[Result], str] = _unmeasured
     more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
     csv_lines: Callable[[Record], Iterable[Mapping[str, Place]]] = csv_lines
@@ -306,9 +309,9 @@ class Measurement:
         return [view.name for view in self.charts]
 
 
-LOCALISATION, TRANSFER = "localisation", "corpus_transfer"
+LOCALISATION = "localisation"
 
-_HERE, _FAMILIES = "probes.measurements", "probes.families"
+_HERE = "probes.measurements"
 
 EVIDENCE = {
     "training_variance": f"{_HERE}.training_variance",
@@ -319,27 +322,14 @@ EVIDENCE = {
 }
 """The evidence behind scores, most valuable first, and the module of each."""
 
-CORPUS = {
-    "structure": f"{_FAMILIES}.structure.structure",
-    "geometry": f"{_FAMILIES}.geometry.geometry",
-    "attention": f"{_FAMILIES}.attention.attention",
-    "attention_change": f"{_FAMILIES}.attention.change",
-    "parallel": f"{_FAMILIES}.geometry.parallel",
-    "pairs": f"{_FAMILIES}.behaviour.pairs",
-    "ablation": f"{_FAMILIES}.interventions.ablation",
-    "erasure": f"{_FAMILIES}.interventions.erasure",
-    "completion": f"{_FAMILIES}.behaviour.completion",
-    "model_similarity": f"{_FAMILIES}.geometry.model_similarity",
-}
-"""Measurements of a corpus as a whole, which `--measurements` asks for."""
+CORPUS = registered("measurements")
+"""Measurements of a corpus as a whole, which `--measurements` asks for, and the module of each."""
 
-ON_REQUEST = {
-    "cloze": f"{_FAMILIES}.behaviour.cloze",
-    "lens": f"{_FAMILIES}.behaviour.lens",
-    "malformed": f"{_HERE}.malformed",
-    TRANSFER: f"{_FAMILIES}.transfer.corpus_transfer",
-}
+ON_REQUEST = {"malformed": f"{_HERE}.malformed", **registered("evidence")}
 """Further evidence, which is gathered where it is named."""
+
+TRANSFER = "".join(family.transfer for family in families().values())
+"""The evidence that `--transfer` asks for; empty if no family has it."""
 
 _OWN = {"scores": f"{_HERE}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
 
@@ -444,11 +434,10 @@ def get_measurement(name: str) -> Measurement:
 
 def option_fields(name: str) -> Mapping[str, FieldInfo]:
     """The fields of a measurement's options that are flags; the suite's own is not imported."""
-    if name in CORPUS:
-        family = CORPUS[name].rpartition(".")[0]
-        own = importlib.import_module(f"{family}.options").OPTIONS.get(name, NoOptions)
-        return cast("type[Frozen]", own).model_fields
-    return {} if name in _OWN else get_measurement(name).options.model_fields
+    if name in _OWN:
+        own = [family.options[name] for family in families().values() if name in family.options]
+        return own[0].model_fields if own else {}
+    return get_measurement(name).options.model_fields
 
 
 def probe_measurements() -> list[Measurement]:

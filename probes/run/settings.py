@@ -113,7 +113,9 @@ def _require_transferable(config: RunConfig) -> None:
     Raises:
         UserError: there are not.
     """
-    if TRANSFER in config.evidence:
+    if config.transfer and not TRANSFER:
+        raise UserError("--transfer: no measurement of transfer is installed.")
+    if TRANSFER and TRANSFER in config.evidence:
         raise UserError(f"--evidence {TRANSFER}: use --transfer, with several corpora.")
     if config.transfer and not config.trained_elsewhere:
         raise UserError("--transfer: give two corpora or more after --corpus.")
@@ -210,15 +212,12 @@ def _with_named_evidence(config: RunConfig) -> RunConfig:
     return config.model_copy(update=changed)
 
 
-FOR_ITEMS = {"cloze": "completion"}
-"""Evidence that needs sentences, and what is measured in its place of a corpus of items."""
-
-
 def for_items(config: RunConfig, source: Source) -> RunConfig:
     """The configuration for a corpus of items, of which other measurements may be meant."""
     if not source.items:
         return config
-    if not (meant := [FOR_ITEMS[name] for name in config.evidence_names if name in FOR_ITEMS]):
+    stand_ins = [get_measurement(name).for_items for name in config.evidence_names]
+    if not (meant := [name for name in stand_ins if name]):
         return config
     others = config.about_corpus
     return config.model_copy(update={"measurements": (*others, *meant), "evidence": ("none",)})

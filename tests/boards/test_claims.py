@@ -26,13 +26,13 @@ from probes.boards.claims.rules import (
     peak_in,
     somewhere,
 )
-from probes.boards.claims.table import CLAIMS
+from probes.boards.claims.table import all_claims
 from probes.cli.results import records_below
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Row
 from probes.statistics.quantities import quantities
 
-BY_NAME = {claim.name: claim for claim in CLAIMS}
+BY_NAME = {claim.name: claim for claim in all_claims()}
 PUBLISHED = Path(__file__).parents[2] / "results/published/all-MiniLM-L6-v2-07db4e1f/sample"
 N = 6
 """Layers: 0 to 2 are lower, 3 and 4 in the middle, 5 and 6 higher."""
@@ -297,7 +297,7 @@ def test_agreement_trees_and_fine_tuning():
 def test_what_is_missing_is_named():
     nothing = ModelRows([geometry([0.3] * 7)])
     missing = {}
-    for claim in CLAIMS:
+    for claim in all_claims():
         if "geometry" not in {x.measurement for x in reads(claim)}:
             with pytest.raises(MissingError) as caught:
                 claim.rule(model=nothing)
@@ -324,12 +324,12 @@ def reads(claim):
 
 def test_every_claim_reads_what_is_measured():
     """Of measurements that are published every claim finds its rows; all others have the names."""
-    assert len(BY_NAME) == len(CLAIMS)
+    assert len(BY_NAME) == len(all_claims())
     records = records_below([PUBLISHED])
     stored = {record.measurement for record in records.values() if record.task is None}
     assert stored == {"attention", "geometry", "structure"}
     model = ModelRows(record for record in records.values() if record.task is None)
-    for claim in CLAIMS:
+    for claim in all_claims():
         assert claim.source.startswith("Primer ")
         assert claim.differs
         assert claim.rule.func in (greater, peak_in, somewhere)
@@ -392,7 +392,7 @@ def test_reports_join_the_records_of_a_model_and_its_twin(tmp_path):
     assert first.outcomes["syntax-middle"].verdict == "supported"
     assert first.outcomes["narrower-higher"].verdict == "not specific to training"
     assert second.outcomes["narrower-higher"].verdict == "supported"
-    assert first.not_tested.startswith(f"Not tested, {len(CLAIMS) - len(first.tested)} of ")
+    assert first.not_tested.startswith(f"Not tested, {len(all_claims()) - len(first.tested)} of ")
     json.dumps(first.outcomes, allow_nan=False)
     # Of several twins the first seed counts, and one of another model not at all.
     other = twin_of(geometry([0.3] * 7), "random-1:m", 1)

@@ -482,29 +482,6 @@ def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.real_data
-def test_syntaxgym_itself(real_data: Path, tmp_path: Path) -> None:
-    from probes.families.behaviour.pairs import truth
-
-    source = find_corpus("syntaxgym", data_dir=real_data, cache_dir=tmp_path, offline=True)
-    corpus = source.load()
-    circuits = {item.paradigm: item.phenomenon for item in corpus.items}
-    assert len(circuits) == 34
-    assert Counter(circuits.values()) == {
-        "Agreement": 3,
-        "Licensing": 10,
-        "Garden-path effects": 7,
-        "Gross syntactic state": 4,
-        "Center embedding": 2,
-        "Long-distance dependencies": 8,
-    }
-    # All formulas can be read, and none holds where all surprisals are equal.
-    for item in corpus.items:
-        assert item.predictions
-        even = {condition: [1.0] * len(texts) for condition, texts in item.texts.items()}
-        assert {truth(formula, even) for formula in item.predictions} <= {0.0, 0.5}
-
-
-@pytest.mark.real_data
 def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -> None:
     places = {"data_dir": real_data, "cache_dir": tmp_path, "offline": True}
     whole = find_corpus("clams", **places).load()

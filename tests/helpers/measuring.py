@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from head_numbers import HeadNumbers
-
 from probes.cli.main import main
 from probes.measurements.frame import load
 
@@ -22,12 +20,3 @@ def measured(model, corpus, out, *more, measurement="attention"):
         if record.measurement == measurement
     }
     return SimpleNamespace(status=status, records=found, line=line)
-
-
-def one(model, corpus, out, *more):
-    """The only record of attention, with its path."""
-    found = measured(model, corpus, out, *more, "-q")
-    assert found.status == 0
-    ((path, record),) = found.records.items()
-    heads = HeadNumbers(record.rows)
-    return SimpleNamespace(path=path, record=record, heads=heads, line=found.line)

@@ -9,6 +9,7 @@ import pytest
 from board_by_hand import put
 
 from probes.__main__ import COMMANDS, _module, main, whole_parser
+from probes.measurements.catalogue import registered_commands
 from probes.tables.printing import Printer, csv_text, data_rows, json_text
 from probes.tables.table import Cell, Table, TableRow
 from probes.tasks.builtin import tasks
@@ -144,7 +145,8 @@ def test_layers_have_intervals_and_their_twin_in_every_format(results, capsys):
 def test_every_command_that_prints_tables_has_the_option():
     (commands,) = (x.choices for x in whole_parser()._actions if x.choices)
     assert list(commands) == ["run", *COMMANDS]
-    printing = {name for name in COMMANDS if hasattr(_module(name), "printer")} | {"run", "sweep"}
+    printing = {name for name in COMMANDS if hasattr(_module(name), "printer")}
+    printing |= {"run", "sweep", *registered_commands("commands")}
     with_option = {
         name for name, parser in commands.items() if "--format" in parser._option_string_actions
     }

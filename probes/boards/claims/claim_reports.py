@@ -7,8 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from probes.boards.claims.rules import MissingError, ModelRows, Outcome, beside_twin, corrected
-from probes.boards.claims.table import CLAIMS, Claim
+from probes.boards.claims.rules import (
+    Claim,
+    MissingError,
+    ModelRows,
+    Outcome,
+    beside_twin,
+    corrected,
+)
+from probes.boards.claims.table import all_claims
 from probes.boards.comparable import SAME_VECTORS, alike, twins_beside, twins_of
 from probes.boards.groups import of_corpora
 from probes.common.errors import UserError
@@ -49,7 +56,7 @@ class Report:
     @property
     def tested(self) -> list[Claim]:
         """The claims that could be tested."""
-        return [x for x in CLAIMS if self.outcomes[x.name].verdict != "not tested"]
+        return [x for x in all_claims() if self.outcomes[x.name].verdict != "not tested"]
 
     @property
     def not_tested(self) -> str:
@@ -57,7 +64,9 @@ class Report:
         lacking = {x: y.why for x, y in self.outcomes.items() if y.verdict == "not tested"}
         names = {why: [x for x in lacking if lacking[x] == why] for why in lacking.values()}
         reasons = "; ".join(f"{', '.join(each)}: {why}" for why, each in names.items())
-        return f"Not tested, {len(lacking)} of {len(CLAIMS)} claims: {reasons}." if names else ""
+        return (
+            f"Not tested, {len(lacking)} of {len(all_claims())} claims: {reasons}." if names else ""
+        )
 
 
 def make_reports(
@@ -147,7 +156,7 @@ def _grouped(
 
 def _report(group: Group) -> Report:
     first, model, outcomes = _first(group), ModelRows(group.values()), {}
-    for claim in CLAIMS:
+    for claim in all_claims():
         try:
             outcomes[claim.name] = claim.rule(model=model)
         except MissingError as missing:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.row import Row
@@ -23,10 +26,19 @@ Verdict = Literal[
 Ends = tuple[float, float]
 """The ends of a 95 % interval; equal for a constant."""
 
-_NEEDS = {"attention_change": "--model BASE TUNED --measurements attention"}
-
 _OF = "feature", "labels", "group", "paradigm", "phenomenon", "baseline", "base", "predicts"
 """Axes that a reason names."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, its source, the differences of our test from the study, and the test."""
+
+    name: str
+    statement: str
+    source: str
+    differs: str
+    rule: partial[Any]
 
 
 class MissingError(Exception):
@@ -39,6 +51,7 @@ class Reads:
     Args:
         layers: a part of the model (see `part_of`), all layers of which are needed. Empty for rows
             that are not compared by layer.
+        among_all: whether its rows were chosen among those of all layers, all of which are needed.
         keep: a further condition on rows.
         axes: values of axes: one, several, or `...` for any; "@rank" is the reported rank and
             "@n_layers" the last layer.
@@ -50,11 +63,13 @@ class Reads:
         metric: str,
         task: str = "",
         layers: str = "",
+        among_all: bool = False,
         keep: Callable[[ModelRows, Row], bool] = lambda model, row: True,
         **axes: Any,
     ) -> None:
         self.measurement, self.metric, self.task = measurement, metric, task
-        self.layers, self.keep, self.axes = layers, keep, axes
+        self.layers, self.among_all = layers, among_all
+        self.keep, self.axes = keep, axes
         self.name = task or measurement
 
 
@@ -80,7 +95,9 @@ class ModelRows:
         if name in every:
             return every[name]
         missing = f"{what.task} has no" if what.task else "there is no record of"
-        needs = f"--evidence {name}" if what.task else _NEEDS.get(name, f"--measurements {name}")
+        needs = f"--evidence {name}" if what.task else f"--measurements {name}"
+        if name in measurements and (along := get_measurement(name)).of == "pair":
+            needs = f"--model BASE TUNED --measurements {along.after or name}"
         raise MissingError(f"{missing} {name} ({needs})")
 
     def read(self, what: Reads) -> list[Row]:
@@ -105,8 +122,7 @@ class ModelRows:
         ]
         if not rows:
             raise MissingError(f"{what.name} has no {what.metric} of this kind")
-        # Attention heads are chosen among those of all layers.
-        if what.layers or what.measurement == "attention":
+        if what.layers or what.among_all:
             part = part_of(what.layers or "above 0", self.n_layers)
             rows = [row for row in rows if row.layer in part]
             there = {row.layer for row in rows} if what.layers else set(record.extent)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from probes.boards.claims.claim_reports import Report, claims_table, make_reports
-from probes.boards.claims.table import CLAIMS
+from probes.boards.claims.table import all_claims
 from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _rows(report: Report, family: str) -> Iterator[DataRow]:
     """A row for each claim."""
-    for claim in CLAIMS:
+    for claim in all_claims():
         yield {
             "model": report.model,
             "corpus": report.corpus,

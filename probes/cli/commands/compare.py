@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from probes.boards.behaviour_tables import of_items, paired_tables
 from probes.boards.board import Candidate, make_boards, named
 from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import add_format, names, place
 from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.measurements.catalogue import family_modules
 from probes.measurements.columns import values
 from probes.measurements.frame import IDENTITY, load
 from probes.measurements.joined_results import joined
@@ -79,15 +79,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def answers(records: Mapping[Path, Record], options: argparse.Namespace) -> list[Table]:
-    """Tables of the models' answers to items, compared with the first model."""
-    asked = {
+    """Tables of families that compare models with the first one, such as of answers to items."""
+    left = {
         path: record
         for name in options.model
-        for path, record in of_items(records).items()
+        for path, record in records.items()
         if name == model_title(record) or (_is_folder(name) and path.is_relative_to(name))
         if not options.corpus or record.corpus.name in options.corpus
     }
-    return list(paired_tables(asked))
+    modules = family_modules("comparison")
+    return [table for module in modules for table in module.paired_tables(module.compared(left))]
 
 
 def find(asked: list[str], results: Path, candidates: Sequence[Candidate]) -> list[str]:

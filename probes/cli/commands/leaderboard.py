@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from probes.boards.behaviour_tables import behaviour_tables, of_items
 from probes.boards.board import Board, make_boards, named
 from probes.boards.ranking_tables import csv_rows, ranked, ranking_tables
 from probes.boards.retention import retention_table
@@ -15,6 +14,7 @@ from probes.cli.arguments import add_format, add_older, names, place
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.measurements.catalogue import family_modules
 from probes.measurements.joined_results import joined
 from probes.records.record import Record
 from probes.records.result import Result
@@ -58,7 +58,10 @@ def run(options: argparse.Namespace) -> int:
         UserError: there are no results that pass the filters.
     """
     records = records_below(options.results, older=options.older)
-    found: dict[Path, Record] = {**joined(records), **of_items(records)}
+    comparisons = list(family_modules("comparison"))
+    found: dict[Path, Record] = dict(joined(records))
+    for module in comparisons:
+        found |= module.compared(records)
     if not found:
         raise no_results(options.results)
     left = chosen(found, options)
@@ -69,7 +72,8 @@ def run(options: argparse.Namespace) -> int:
         printer.show(ranking_tables(board, frame), csv_rows(board, frame))
     if options.base:
         printer.show(retention_tables(boards, options.base))
-    printer.show(behaviour_tables(of_items(left)))
+    for module in comparisons:
+        printer.show(module.ranked_tables(module.compared(left)))
     return 0
 
 

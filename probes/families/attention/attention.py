@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from probes.families.attention import AttentionOptions
 from probes.families.attention.heads import numbers
-from probes.families.attention.options import AttentionOptions
 from probes.families.attention.pictures import VIEWS
 from probes.families.attention.tables import MIXES, choice_tables, pattern_table
 from probes.measurements.measurement import Found, Request, measurement

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from probes.families.attention import AttentionOptions, ChangeOptions
 from probes.families.attention.attention import blocks, head_sums, head_view
-from probes.families.attention.options import AttentionOptions, ChangeOptions
 from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot

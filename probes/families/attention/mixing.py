@@ -29,9 +29,9 @@ from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import NotServedError
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.views import plain_text, view_over
+from probes.families.attention import MIX_SENTENCES
 from probes.families.attention.annotation import is_punctuation
 from probes.families.attention.live import PerText, Together, by_text, sample
-from probes.families.attention.options import MIX_SENTENCES
 from probes.measurements.context import ModelContext
 from probes.statistics.sums import ratio
 

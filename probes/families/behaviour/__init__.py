@@ -1,1 +1,31 @@
-"""Behaviour: probabilities of words under the model's own language-model head."""
+"""Behaviour. What does a model say under its own language-model head?
+
+- Does it prefer the right sentence of a minimal pair, and the right completion of a context?
+- Does it fill in the hidden verb, and does a probe know more than the model says?
+- At which layer does the answer appear (logit lens)?
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from probes.measurements.catalogue import Family
+from probes.records.values import Frozen
+
+
+class ItemOptions(Frozen):
+    """Options of `completion`."""
+
+    malformed: bool = Field(
+        default=False,
+        description="also measure shuffled and cut texts: true or false",
+    )
+
+
+FAMILY = Family(
+    measurements={"pairs": "pairs", "completion": "completion"},
+    evidence={"cloze": "cloze", "lens": "lens"},
+    options={"pairs": ItemOptions, "completion": ItemOptions},
+    claims="claims",
+    comparison="model_comparison",
+)

@@ -60,6 +60,7 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
     version=2,
     needs=("lemmas",),
     head="needed",
+    for_items="completion",
     shares_arrays=True,
     of_twins=True,
     missing=_missing,

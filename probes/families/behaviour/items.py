@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats, Ints
 from probes.data.items import Item
 from probes.extraction.views import Text, View, view_over
-from probes.families.behaviour.options import ItemOptions
+from probes.families.behaviour import ItemOptions
 from probes.measurements.measurement import Found, Request
 from probes.records.record import Extent
 from probes.records.row import Place, Row

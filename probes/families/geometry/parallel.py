@@ -16,8 +16,8 @@ from probes.data.treebank import language_of
 from probes.examples.examples import NotServedError
 from probes.extraction.vectors import layer_part
 from probes.extraction.views import plain_text, view_over
+from probes.families.geometry import ParallelOptions
 from probes.families.geometry.cosines import unit_vectors
-from probes.families.geometry.options import ParallelOptions
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot

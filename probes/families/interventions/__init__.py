@@ -1,1 +1,49 @@
-"""Interventions: forward passes in which heads or blocks are disabled, or labels erased."""
+"""Interventions. Does a model use what can be decoded from it?
+
+- Which heads and blocks does it need for its own answers, and for stored probes?
+- How many heads can be pruned?
+- What is lost if the labels of a task are erased from a layer?
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from probes.measurements.catalogue import Family
+from probes.records.values import Frozen
+
+
+class AblationOptions(Frozen):
+    """Options of `ablation`."""
+
+    sentences: PositiveInt = Field(
+        default=300, description="random test sentences to read for every head"
+    )
+    how: Literal["uniform", "zero", "mean"] = Field(
+        default="uniform",
+        description="attention of a disabled head; or its output: zero, or mean (over dev)",
+    )
+    steps: NonNegativeInt = Field(default=10, description="number of pruning steps; 0: no pruning")
+
+
+class ErasureOptions(Frozen):
+    """Options of `erasure`."""
+
+    sentences: PositiveInt = Field(
+        default=300, description="random test sentences to read for every layer"
+    )
+    training: PositiveInt = Field(
+        default=1000, description="training sentences with examples for fitting probes again"
+    )
+    method: Literal["leace", "inlp"] = Field(
+        default="leace", description="how to erase labels; inlp is iterative nullspace projection"
+    )
+
+
+FAMILY = Family(
+    measurements={"ablation": "ablation", "erasure": "erasure"},
+    options={"ablation": AblationOptions, "erasure": ErasureOptions},
+    claims="claims",
+)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.common.errors import NoHeadError
-from probes.families.interventions.options import AblationOptions
+from probes.families.interventions import AblationOptions
 from probes.families.interventions.own_answers import (
     CLOZE,
     LOG_ODDS,

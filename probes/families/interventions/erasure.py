@@ -18,6 +18,7 @@ import numpy as np
 from probes.common.errors import NoHeadError
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import control_labels, has_types
+from probes.families.interventions import ErasureOptions
 from probes.families.interventions.erasers import (
     Eraser,
     Moments,
@@ -25,7 +26,6 @@ from probes.families.interventions.erasers import (
     leace,
     random_subspace,
 )
-from probes.families.interventions.options import ErasureOptions
 from probes.families.interventions.own_answers import (
     CLOZE,
     LOG_ODDS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes.families.structure.options import StructureOptions
+from probes.families.structure import StructureOptions
 from probes.families.structure.trees import DRAWS
 from probes.measurements.chart_views import Lines
 from probes.measurements.choosing import BestOnDev, PlacesOf

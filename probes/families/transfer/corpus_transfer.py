@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,14 @@ from pydantic import Field
 
 from probes.common.wording import listed
 from probes.examples.examples import NotServedError
+from probes.measurements.cells import score_cell
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.stored_probes import StoredProbes, Trained, why_not
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
+from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Frozen, ends
 from probes.statistics.bootstrap import (
@@ -37,10 +39,13 @@ from probes.statistics.bootstrap import (
 )
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates, p_values_of
+from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
+
+NAME = "corpus_transfer"
 
 _AT_ONCE = 1 << 14
 """Number of examples whose vectors are in memory at once."""
@@ -64,7 +69,7 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
 
 
 @measurement(
-    "corpus_transfer",
+    NAME,
     after="scores",
     options=Options,
     missing=_missing,
@@ -199,3 +204,32 @@ def _replicates(context: TaskContext, predicted: NDArray[Any]) -> Replicates:
     sums = [cluster_sums(metric.parts(gold, row), gold) for row in predicted]
     cells = range(len(predicted))
     return Replicates(metric(gold, predicted), metric, sums, cells, context.task.name)
+
+
+_NOTE = (
+    "Rows: corpus that the probes were trained on; columns: corpus that they are tested on, at the "
+    "layer that is best on dev for its own probes. All layers: python -m probes show RESULTS --by "
+    "corpus_transfer."
+)
+
+
+def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
+    """A table of training × test corpora for each model, task and probe family."""
+    every: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        if NAME in result.evidence:
+            of = result.model.name, result.task.name, result.probe.family
+            every.setdefault(of, []).append(result)
+    for of, tested in every.items():
+        names = [result.corpus.name for result in tested]
+        heads = "trained on", *(f"{x.corpus.name}, layer {x.best_layer}" for x in tested)
+        rows = (TableRow.of(name, *(_score(result, name) for result in tested)) for name in names)
+        yield Table(f"{' · '.join(of)} · transfer", heads, tuple(rows), notes=(_NOTE,))
+
+
+def _score(result: Result, trained_on: str) -> Cell:
+    """The score of a corpus's probes at the best layer of another corpus, or of itself."""
+    record = result.evidence[NAME]
+    row = record.rows.at("transfer_score", result.best_layer, train=trained_on, vectors=None)
+    own = trained_on == result.corpus.name
+    return score_cell(row.value, None, result.task.metric, best=own) if row else Cell(NOTHING)

@@ -3,56 +3,20 @@
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from board_by_hand import put
 from corpus_records import corpus_record, geometry, store_record
 from drawn import column, data_of
 
-from probes.__main__ import main
-from probes.cli.commands.figure import edges_of
-from probes.data.find import find_corpus
-from probes.families.structure.options import StructureOptions
 from probes.measurements.plugins import load_file
-from probes.records.files import write_record
-from probes.records.record import Record
 from probes.records.row import Row, Rows
 
 FLAT = [0.3] * 3
 
 
-@pytest.fixture
-def draws(monkeypatch, tmp_path, capsys):
-    """Runs the command in a folder; returns its status, what was to be drawn, and its messages."""
-
-    def draws(*arguments):
-        given = []
-        monkeypatch.setattr(
-            "probes.tables.figures.save", lambda chart, path, look: given.append(chart)
-        )
-        status = main(["figure", *map(str, arguments), "-o", str(tmp_path / "x.pdf")])
-        return status, (given or [None])[0], " ".join(capsys.readouterr().err.split())
-
-    return draws
-
-
 def title_of(chart):
     title = chart.to_dict()["title"]
     return title if isinstance(title, str) else " ".join(title["text"])
-
-
-def test_edges_are_right_wrong_or_of_words_that_are_left_out():
-    # The cat sat . — gold: The → cat → sat ← . ; found: The — sat, cat — sat; the point left out.
-    edges = edges_of((1, 2, -1, 2), (2, 2, -1, -2))
-    assert [*edges.itertuples(index=False, name=None)] == [
-        (-1, 2, "gold", False),
-        (0, 1, "gold", False),
-        (1, 2, "gold", False),
-        (2, 3, "gold, of punctuation", False),
-        (-1, 2, "predicted", True),
-        (0, 2, "wrong", True),
-        (1, 2, "predicted", True),
-    ]
 
 
 def test_a_chart_of_all_models_below_the_folders(tmp_path, draws):
@@ -189,91 +153,3 @@ def test_names_are_listed_without_torch():
     *shown, loaded = run.stdout.splitlines()
     assert loaded == "[]"
     assert {"curves,", "tree", "cka,"} <= set(" ".join(shown).split())
-
-
-@pytest.fixture(scope="module")
-def sample():
-    return find_corpus("sample").load()
-
-
-@pytest.fixture
-def trees(tmp_path, sample):
-    """Writes a record of structural probes on `sample`; sentence 1 is left out."""
-
-    def trees(**more):
-        heads = [list(sentence.heads) for sentence in sample.splits["test"]]
-        heads[0] = [-2] * len(heads[0])
-        record = corpus_record("geometry", [], 2, model=more.get("model", "m"))
-        corpus = {"name": "sample", "fingerprint": sample.fingerprint, **more.pop("corpus", {})}
-        record = record.model_copy(
-            update={
-                "measurement": "structure",
-                "corpus": record.corpus.model_copy(update=corpus),
-                "arrays": ("trees",),
-                "settings": StructureOptions().model_dump(mode="json"),
-            }
-        )
-        array = more.pop("array", np.concatenate(heads).astype(np.int32))
-        path = tmp_path / "r" / more.get("model", "m") / "sample" / "structure-00000000.json"
-        path.parent.mkdir(parents=True)
-        write_record(path, Record.model_validate(record.model_dump()), {"trees": array})
-        return tmp_path / "r"
-
-    return trees
-
-
-def test_a_sentence_is_counted_from_one_and_its_words_come_from_the_corpus(trees, sample, draws):
-    status, tree, _ = draws("tree", trees(), "--sentence", 12)
-    assert status == 0
-    sentence = sample.splits["test"][11]
-    assert tuple(column(tree, "word")) == sentence.words
-    assert set(column(tree, "kind")) == {"gold", "predicted"}
-    n = len(sentence) - 1
-    assert title_of(tree) == f"m, sample 1, test sentence 12: {n} of {n} edges"
-
-
-def test_by_default_it_is_the_first_of_eight_to_fifteen_words_that_has_a_tree(trees, sample, draws):
-    status, tree, said = draws("tree", trees())
-    lengths = [len(sentence) for sentence in sample.splits["test"]]
-    place = next(i for i, n in enumerate(lengths) if i > 0 and 8 <= n <= 15)
-    assert status == 0
-    assert tuple(column(tree, "word")) == sample.splits["test"][place].words
-    assert f"sentence {place + 1}; --sentence draws another one" in said
-
-
-@pytest.mark.parametrize(
-    ("more", "arguments", "why"),
-    [
-        ({}, ("--sentence", 1), "--sentence 1: it was left out"),
-        ({}, ("--sentence", 401), "--sentence 401: the test split has sentences 1 to 400"),
-        ({}, ("--sentence", 0), "--sentence 0: the test split has sentences 1 to 400"),
-        ({}, ("--sentence", "x"), "--sentence x: not a whole number"),
-        (
-            {"corpus": {"fingerprint": "0" * 64}},
-            (),
-            "--corpus sample: not the corpus of structure-",
-        ),
-        ({"corpus": {"name": "nowhere"}}, (), "Unknown corpus 'nowhere'"),
-        ({"array": np.zeros(3, np.int32)}, (), "trees of 3 words, but the test split has 5,738"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said_in_one_line(trees, draws, more, arguments, why):
-    status, tree, said = draws("tree", trees(**more), *arguments)
-    assert (status, tree) == (2, None)
-    assert why in said
-
-
-def test_trees_of_one_model_at_a_time(trees, tmp_path, draws):
-    folder = trees()
-    trees(model="n")
-    assert (
-        "trees of m on sample, n on sample; name the folder of one model"
-        in draws("tree", folder)[2]
-    )
-    assert draws("tree", folder / "n", "--sentence", 2)[0] == 0
-    (tmp_path / "empty").mkdir()
-    store_record(tmp_path / "empty", geometry(FLAT))
-    assert (
-        "no predicted trees; run with --measurements structure"
-        in draws("tree", tmp_path / "empty")[2]
-    )

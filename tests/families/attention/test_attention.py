@@ -4,9 +4,9 @@ import csv
 import json
 
 import pytest
+from head_numbers import one
 from heads_by_loops import assert_equal, of_heads
 from killing import small_corpus
-from measuring import one
 from pages import data_of
 from tiny_models import save
 

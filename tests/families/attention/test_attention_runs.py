@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from changed_corpus import changed
-from head_numbers import HeadNumbers
+from head_numbers import HeadNumbers, one
 from killing import small_corpus
-from measuring import measured, one
+from measuring import measured
 from safetensors.torch import load_file, save_file
 from tiny_models import save, save_tokenizer
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from heads_by_loops import between_words
 from planted_maps import PlantedModel, context_of, eager_maps
-from planted_trees import random_heads
+from random_trees import random_heads
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 

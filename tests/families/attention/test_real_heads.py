@@ -1,8 +1,8 @@
 """The packaged model on a slice of EWT, against the maps that it returns itself."""
 
 import pytest
+from head_numbers import one
 from heads_by_loops import assert_equal, of_heads
-from measuring import one
 
 from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder

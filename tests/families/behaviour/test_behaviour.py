@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -34,6 +35,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 
 import probes
 from probes.cli.main import main
+from probes.data.find import find_corpus
 from probes.data.items import Item
 from probes.data.sentence import Corpus, Sentence
 from probes.extraction.encoder import Encoder
@@ -936,3 +938,24 @@ def test_what_does_not_fit_is_refused_in_one_line(
     lines = capsys.readouterr().err.splitlines()
     (line,) = (x for x in lines if asked in x or "--corpus" in x)
     assert says in line
+
+
+@pytest.mark.real_data
+def test_syntaxgym_itself(real_data: Path, tmp_path: Path) -> None:
+    source = find_corpus("syntaxgym", data_dir=real_data, cache_dir=tmp_path, offline=True)
+    corpus = source.load()
+    circuits = {item.paradigm: item.phenomenon for item in corpus.items}
+    assert len(circuits) == 34
+    assert Counter(circuits.values()) == {
+        "Agreement": 3,
+        "Licensing": 10,
+        "Garden-path effects": 7,
+        "Gross syntactic state": 4,
+        "Center embedding": 2,
+        "Long-distance dependencies": 8,
+    }
+    # All formulas can be read, and none holds where all surprisals are equal.
+    for item in corpus.items:
+        assert item.predictions
+        even = {condition: [1.0] * len(texts) for condition, texts in item.texts.items()}
+        assert {truth(formula, even) for formula in item.predictions} <= {0.0, 0.5}

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
+from probes.families.geometry import MOST_SEED, GeometryOptions
 from probes.families.geometry.labelled_words import LabelledGroup, LabelSet
 from probes.families.geometry.layer import (
     STARTS,
@@ -18,7 +19,6 @@ from probes.families.geometry.layer import (
     clustering,
     kmeans,
 )
-from probes.families.geometry.options import MOST_SEED, GeometryOptions
 from probes.statistics.partition import Partition
 
 

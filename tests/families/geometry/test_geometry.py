@@ -9,7 +9,7 @@ from drawn import view_of
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Sentence
-from probes.families.geometry.options import GeometryOptions
+from probes.families.geometry import GeometryOptions
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
 

@@ -6,8 +6,8 @@ import numpy as np
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Frame, Sentence
+from probes.families.geometry import GeometryOptions
 from probes.families.geometry.labelled_words import MOST, label_sets
-from probes.families.geometry.options import GeometryOptions
 
 
 def context(test, train=(), dev=(), seed=0):

@@ -8,13 +8,13 @@ import pytest
 import torch
 from corpus_records import corpus_record
 from finding_rows import value_of
-from planted_trees import planted, random_heads, sentence
+from planted_trees import planted, sentence
 from planted_vectors import PlantedVectors
+from random_trees import random_heads
 
 from probes.data.sentence import ROOT, Corpus
 from probes.examples.examples import NotServedError
-from probes.families.structure import fitting
-from probes.families.structure.options import StructureOptions
+from probes.families.structure import StructureOptions, fitting
 from probes.measurements.measurement import get_measurement
 
 LAYERS = (0, 1)

@@ -13,7 +13,7 @@ from killing import small_corpus
 
 import probes.cli.main
 from probes.__main__ import main as command
-from probes.families.structure.options import StructureOptions
+from probes.families.structure import StructureOptions
 from probes.measurements.measurement import get_measurement
 from probes.statistics.spanning_trees import LEFT_OUT
 

@@ -5,7 +5,8 @@ from itertools import chain, combinations
 
 import networkx as nx
 import numpy as np
-from planted_trees import random_heads, sentence, trees
+from planted_trees import sentence, trees
+from random_trees import random_heads
 
 from probes.data.find import find_corpus
 from probes.families.structure.trees import (

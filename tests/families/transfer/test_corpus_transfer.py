@@ -8,8 +8,8 @@ from scipy.spatial.distance import cosine
 from tiny_runs import files_of, run
 
 import probes
-from probes.boards.breakdown_tables import transfer_tables
 from probes.cli.main import main
+from probes.families.transfer.corpus_transfer import transfer_tables
 from probes.records.parameters import parameters_path, read_parameters
 from probes.statistics.bootstrap import resample
 

@@ -1,4 +1,4 @@
-"""Models compared by what they get right of the same items, and ranked by it."""
+"""Comparisons of models by what they get right of the same items, and the CSV file of answers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from probes.boards.groups import CorpusGroup, corpus_groups, model_labels, of_corpora
 from probes.boards.paired import Difference
 from probes.boards.ranking_tables import places
 from probes.common.arrays import Floats, Ints
 from probes.measurements.cells import score_cell
+from probes.measurements.frame import Frame, axes_of
 from probes.records.files import Arrays, if_readable, read_arrays
 from probes.records.record import Record
 from probes.records.row import Row
@@ -38,6 +40,14 @@ HEADLINES: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]] = {
 }
 """By measurement and metric: where models are compared, the first place that a model has. They are
 ranked by the last metric."""
+
+CSV_NAME = "behaviour.csv"
+
+CSV_COLUMNS = (
+    "model", "revision", "random", "corpus", "limit", "measurement", "metric", "phenomenon",
+    "scoring", "per", "likeliest", "threshold", "rival", "value", "low", "high", "n", "key",
+)  # fmt: skip
+"""Columns of the CSV file: answers to items, overall and by phenomenon."""
 
 _ARRAYS = "values", "cluster", "stratum", "phenomenon"
 
@@ -111,10 +121,9 @@ def _wholes(group: CorpusGroup) -> list[str]:
     return list(dict.fromkeys(str(row.axes["phenomenon"]) for row in rows)) or [""]
 
 
-def of_items(records: Mapping[Path, Record]) -> dict[Path, Record]:
+def compared(records: Mapping[Path, Record]) -> dict[Path, Record]:
     """The records of answers to items that can be read."""
-    those = {path: x for path, x in records.items() if x.measurement in HEADLINES}
-    return of_corpora(those)
+    return of_corpora({path: x for path, x in records.items() if x.measurement in HEADLINES})
 
 
 def places_of(record: Record, metric: str) -> Mapping[str, Any]:
@@ -140,7 +149,7 @@ def paired_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
     """All models beside the first of them, overall, if phenomena are alike, and by phenomenon.
 
     Args:
-        found: as of `of_items`.
+        found: as chosen by `compared`.
     """
     order = list(found)
     for group in corpus_groups(found, model_labels(found))[0]:
@@ -166,13 +175,13 @@ def _paired(group: CorpusGroup, its: Answers) -> Table:
     return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,))
 
 
-def behaviour_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
+def ranked_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
     """Models ranked by what they get right, a table for each measurement and corpus.
 
     Phenomena that are not alike have a table each.
 
     Args:
-        found: as of `of_items`.
+        found: as chosen by `compared`.
     """
     for group in corpus_groups(found, model_labels(found))[0]:
         for phenomenon in _wholes(group):
@@ -224,3 +233,17 @@ def _ranks(
     scores = its.values[its.groups[phenomenon]].mean(0)
     found = places(scores, [difference.p for difference in differences])
     return dict(zip(its.models, map(str, found), strict=True))
+
+
+def csv_table(frame: Frame) -> pd.DataFrame:
+    """The answers to items, overall and by phenomenon, of texts as they are."""
+    answers = frame.headers["measurement"].isin([*HEADLINES])
+    rows = frame.long(answers, [name for name in CSV_COLUMNS if name in frame.headers])
+    known = {*CSV_COLUMNS, *Row._fields}
+    places = {text: given for text, given in axes_of(rows).items() if given.keys() <= known}
+    rows = rows[rows["axes"].isin([*places])]
+    for name in CSV_COLUMNS:
+        if name not in rows:
+            column = [places[text].get(name) for text in rows["axes"]]
+            rows = rows.assign(**{name: pd.Series(column, rows.index, dtype=object)})
+    return rows

@@ -7,8 +7,8 @@ from corpus_records import corpus_record
 from results_by_hand import changed
 
 from probes.__main__ import main
-from probes.boards.behaviour_tables import behaviour_tables, paired_tables
 from probes.boards.leaderboard_csv import write_leaderboard
+from probes.families.behaviour.model_comparison import paired_tables, ranked_tables
 from probes.records.files import write_record
 from probes.records.row import Row
 from probes.statistics.strata import Strata
@@ -135,7 +135,7 @@ def test_models_are_ranked_and_the_twin_is_the_floor(tmp_path):
         **put(tmp_path, "near", answered((6, 4))),
         **put(tmp_path, "random:best", answered((0, 0)), result={"random_seed": 0}),
     }
-    (table,) = behaviour_tables(found)
+    (table,) = ranked_tables(found)
     assert table.heads == ("rank", "model", "mean of paradigms", "accuracy")
     assert table.texts == [
         ("1–2", "best", "91.7 ± 10.0", "91.7 ± 10.0"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from measuring import measured
+
 from probes.families.attention.heads import choices, grid, head_frame
 
 
@@ -33,3 +35,12 @@ class HeadNumbers:
     def choices_of(self, metric):
         """Those of a measure."""
         return [choice for choice in self.choices if choice.test.metric == metric]
+
+
+def one(model, corpus, out, *more):
+    """The only record of attention, with its path."""
+    found = measured(model, corpus, out, *more, "-q")
+    assert found.status == 0
+    ((path, record),) = found.records.items()
+    heads = HeadNumbers(record.rows)
+    return SimpleNamespace(path=path, record=record, heads=heads, line=found.line)

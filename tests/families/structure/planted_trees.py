@@ -1,17 +1,10 @@
 """Random trees, sentences that have them, and vectors in which they lie."""
 
 import numpy as np
+from random_trees import random_heads
 
 from probes.data.sentence import ROOT, Sentence
 from probes.families.structure.trees import trees_of
-
-
-def random_heads(n, rng):
-    """The heads of a tree over n words, any of which may be the root."""
-    order, heads = rng.permutation(n), [ROOT] * n
-    for place in range(1, n):
-        heads[order[place]] = int(order[rng.integers(place)])
-    return tuple(heads)
 
 
 def sentence(heads, upos=None, words=None, id="s", document=""):

@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from head_numbers import HeadNumbers
 from planted_maps import PlantedModel
-from planted_trees import random_heads
+from random_trees import random_heads
 
 from probes.data.sentence import ROOT, Corpus, Frame, Sentence
 from probes.extraction.shards import shards_of
+from probes.families.attention import AttentionOptions
 from probes.families.attention.collector import trees
 from probes.families.attention.heads import OFFSETS, STATISTICS, TOKENS
 from probes.families.attention.links import text_links
-from probes.families.attention.options import AttentionOptions
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows

@@ -1,0 +1,137 @@
+"""The figure `tree`: the gold tree and the predicted tree of one sentence."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from probes.common.arrays import Ints
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.data.find import find_corpus, require_known
+from probes.records.files import or_published, read_arrays
+from probes.records.record import Record, corpus_title, model_title
+from probes.statistics.spanning_trees import LEFT_OUT
+
+if TYPE_CHECKING:
+    from probes.tables.charts import Chart, Look
+
+TREES = "trees"
+"""Name of the array with the predicted head of each test word."""
+
+SHORTEST, LONGEST = 8, 15
+"""Least and greatest number of words of the sentence to draw by default."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this figure."""
+    add = parser.add_argument
+    add("--sentence", type=int, metavar="N", help="for tree: number of the test sentence, from 1")
+    add("--corpus", nargs="+", default=(), metavar="C", help="for tree: the corpus")
+
+
+def draw(
+    records: Mapping[Path, Record], options: argparse.Namespace, look: Look, where: str
+) -> Chart:
+    """The tree of one sentence of the test split.
+
+    The sentence is the first one of 8 to 15 words with a tree unless the user names another.
+
+    Raises:
+        UserError: there is not exactly one record of trees, its corpus cannot be found or is
+            another one, or the sentence does not exist or has no tree.
+    """
+    from probes.tables.charts import arcs
+
+    records = {path: record for path, record in records.items() if TREES in record.arrays}
+    if not records:
+        raise UserError(
+            f"{where}: no predicted trees; run with --measurements structure"
+            f"{or_published(*options.folders)}."
+        )
+    if len(records) > 1:
+        found = ", ".join(f"{x.model.name} on {x.corpus.name}" for x in records.values())
+        raise UserError(f"{where}: trees of {found}; name the folder of one model and corpus.")
+    ((path, record),) = records.items()
+    names = tuple(options.corpus) or (record.corpus.name,)
+    require_known(names, ())
+    source = find_corpus(
+        *names, limit=record.corpus.limit, data_dir=options.data_dir, cache_dir=options.cache_dir
+    )
+    corpus = source.load()
+    if corpus.fingerprint != record.corpus.fingerprint:
+        raise UserError(
+            f"--corpus {' '.join(names)}: not the corpus of {path.name} (fingerprint "
+            f"{corpus.fingerprint[:8]}, not {record.corpus.fingerprint[:8]}); name the measured "
+            "corpus."
+        )
+    sentences = corpus.splits["test"]
+    trees = read_arrays(path, (TREES,))[TREES]
+    ends = np.cumsum([len(sentence) for sentence in sentences])
+    if trees.shape != (ends[-1],):
+        raise UserError(
+            f"{path.with_suffix('.npz')}: trees of {trees.size:,} words, but the test split has "
+            f"{ends[-1]:,}; delete both files and run again."
+        )
+    by_sentence = np.split(trees, ends[:-1])
+    place = (
+        _first(by_sentence) if options.sentence is None else _named(options.sentence, by_sentence)
+    )
+    title = f"{model_title(record)}, {corpus_title(record)}, test sentence {place + 1}"
+    sentence, heads = sentences[place], by_sentence[place]
+    edges = edges_of(sentence.heads, heads.tolist())
+    n = edges.loc[edges["first"] >= 0, "kind"].value_counts()
+    title += f": {n.get('predicted', 0)} of {n.get('gold', 0)} edges"
+    return arcs(sentence.words, edges, look, title=title)
+
+
+def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
+    """The edges of a gold tree and of the predicted tree, for `probes.tables.charts.arcs`.
+
+    Predicted edges are drawn below; they are wrong if they are not in the gold tree, whatever their
+    direction. Gold edges of words that the predicted tree leaves out are neither right nor wrong.
+
+    Args:
+        gold: index of each word's head, or `ROOT`.
+        predicted: index of each word's predicted head, `ROOT` or `LEFT_OUT`.
+    """
+    true, found = _edges(gold), _edges(predicted)
+    left_out = {word for word, head in enumerate(predicted) if head == LEFT_OUT}
+    rows = [
+        (*edge, "gold, of punctuation" if left_out.intersection(edge) else "gold", False)
+        for edge in sorted(true)
+    ]
+    rows += [(*edge, "predicted" if edge in true else "wrong", True) for edge in sorted(found)]
+    return pd.DataFrame(rows, columns=["first", "last", "kind", "below"])
+
+
+def _edges(heads: Sequence[int]) -> set[tuple[int, int]]:
+    """Pairs of words and heads, lower index first; `ROOT` is the lowest."""
+    pairs = ((word, head) for word, head in enumerate(heads) if head != LEFT_OUT)
+    return {(min(pair), max(pair)) for pair in pairs}
+
+
+def _first(trees: Iterable[Ints]) -> int:
+    for number, heads in enumerate(trees):
+        if SHORTEST <= len(heads) <= LONGEST and (heads != LEFT_OUT).any():
+            progress.say(f"sentence {number + 1}; --sentence draws another one")
+            return number
+    raise UserError(
+        f"No test sentence of {SHORTEST} to {LONGEST} words has a predicted tree; give --sentence."
+    )
+
+
+def _named(number: int, trees: Sequence[Ints]) -> int:
+    if not 1 <= number <= len(trees):
+        raise UserError(f"--sentence {number}: the test split has sentences 1 to {len(trees):,}.")
+    if (trees[number - 1] == LEFT_OUT).all():
+        raise UserError(
+            f"--sentence {number}: it was left out: it has no tree, fewer than two words beside "
+            "punctuation, or more words than the model's window; choose another."
+        )
+    return number - 1
