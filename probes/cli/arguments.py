@@ -1,4 +1,4 @@
-"""What every command line of the suite shares: parser, shared flags and exit status."""
+"""Parser, shared flags and exit status of all command lines of the suite."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _plain(message: str) -> str:
-    """What argparse says of an argument, as flag, value and fault."""
+    """An error of argparse as flag, value and fault."""
     found = re.fullmatch(r"argument (?:-\w/)?(.+?): (.*)", message, re.DOTALL)
     if not found:
         return message

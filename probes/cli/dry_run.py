@@ -30,7 +30,8 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
         if run.model.source.weightless:
             present = "its weights are not here, so that records are not looked for"
         if rows:
-            weights = f"{run.model.weight_bytes / 1e6:,.0f} MB of memory in {run.model.dtype}"
+            n_bytes = plan.parameters * (4 if run.model.dtype == "float32" else 2)
+            weights = f"{n_bytes / 1e6:,.0f} MB of memory in {run.model.dtype}"
             table = Table(
                 f"{name} · {run.corpus.source.name} · to be computed",
                 ("what", "of", "size"),
@@ -49,18 +50,20 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
 
 
 class _ModelPlan:
-    """What remains of one model.
+    """Jobs of one model that remain, with their sizes.
 
     Attributes:
         bytes: what the vectors that are still to be encoded take on disk.
         fits: the number of fits that remain.
         present: the number of records that are there, whole.
+        parameters: the number of the model's parameters.
     """
 
     def __init__(self, run: ModelRun) -> None:
         self.bytes = self.fits = self.present = 0
         self._run, self._encoder = run, run.model.encoder
         info = self._encoder.info
+        self.parameters = info.parameters
         self._reader = Reader(run)
         self._reader.need(layers_of(run.config, info.n_layers, info.name))
         self._examples: dict[str, Examples] = {}

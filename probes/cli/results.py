@@ -1,4 +1,4 @@
-"""What a run, or a folder of results, gives to its caller; and how folders are read."""
+"""Results of a run or of folders, and the functions that read folders."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Results:
             _one("model", model, models),
             _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self)),
         )
-        return [result for result in self if _subject(result) == chosen]
+        return [r for r in self if (r.probe.family, r.model.name, r.corpus.name) == chosen]
 
     def _tables(self) -> Iterator[Table]:
         """Scores of each model that is no twin of another, and what else was measured."""
@@ -212,11 +212,6 @@ def merged(parts: Sequence[Results]) -> Results:
     fields = "found", "skipped", "failed", "measured"
     every = {name: [getattr(part, name) for part in parts] for name in fields}
     return Results(**{name: dict(ChainMap(*reversed(of))) for name, of in every.items()})
-
-
-def _subject(result: Result) -> tuple[str, str, str]:
-    """What one table is of: a probe family, a model and a corpus."""
-    return result.probe.family, result.model.name, result.corpus.name
 
 
 def _one(what: str, given: str | None, known: Iterable[str]) -> str:

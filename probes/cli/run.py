@@ -71,7 +71,7 @@ def run_models(
 def run_corpora(
     config: RunConfig, source: Source, models: Sequence[LazyModel], command: str = ""
 ) -> Results:
-    """The same; with `--transfer` on every corpus, and again for what that knows of the others.
+    """Measure on one corpus; with `--transfer` on each, and then again with probes of the others.
 
     Args:
         source: the first of the corpora.
@@ -151,7 +151,10 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
 
 def _write(runs: Sequence[ModelRun]) -> None:
     write_model_tables(runs)
-    write_corpus_tables(runs)
+    for run in runs:
+        for name, record in run.others.items():
+            with locked(run.folder / f"{name}{SUFFIX}"):
+                write_numbers(run.folder, record)
     if any(run.results or run.others for run in runs):
         write_leaderboard(runs[0].config.output, runs[0].index.read)
 
@@ -169,7 +172,7 @@ def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
 
 
 def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:
-    """Those of evidence that was asked for by name, and of measurements of the corpus."""
+    """Tables of evidence that was asked for by name, and of measurements of the corpus."""
     for name in dict.fromkeys(name for run in runs for name in run.config.asked_by_name):
         for _, tables in tables_of((x for run in runs for x in run.results.values()), name):
             yield from tables
@@ -184,7 +187,9 @@ def _close(runs: Sequence[ModelRun]) -> None:
     _write(runs)
     for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):
         sweep_locks(folder)
-    compared, answers = compare_models(runs), answers_compared(runs)
+    compared = compare_models(runs)
+    of_corpus = {run.path_of(name): record for run in runs for name, record in run.others.items()}
+    answers = paired_tables(of_items(of_corpus))
     # Printed last, when everything is on disk: standard output may be closed.
     _print(runs)
     with tolerate_broken_output():
@@ -232,14 +237,6 @@ def write_model_tables(
     return tables
 
 
-def write_corpus_tables(runs: Sequence[ModelRun]) -> None:
-    """Write the numbers of each measurement of the corpus into the folder of its model."""
-    for run in runs:
-        for name, record in run.others.items():
-            with locked(run.folder / f"{name}{SUFFIX}"):
-                write_numbers(run.folder, record)
-
-
 def compare_models(runs: Sequence[ModelRun]) -> list[Table]:
     """Compare the models of a run; predictions that cannot be read are added to its omissions."""
     paths = {key: path for run in runs for key, path in run.paths.items()}
@@ -257,12 +254,6 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Table]:
         return score
 
     return closing_tables((x for run in runs for x in run.results.values()), score_of)
-
-
-def answers_compared(runs: Sequence[ModelRun]) -> list[Table]:
-    """What the models of a run say of items, beside the first of them."""
-    found = {run.path_of(name): record for run in runs for name, record in run.others.items()}
-    return list(paired_tables(of_items(found)))
 
 
 def next_step(runs: Sequence[ModelRun]) -> str:

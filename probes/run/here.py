@@ -64,7 +64,7 @@ class Here:
         self._runner: Runner | None = None
 
     def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, bool]]:
-        """See `Engine`."""
+        """Make jobs, and yield each; see `Engine`."""
         for job in jobs:
             run = self._runs[job.model]
             try:
@@ -90,7 +90,7 @@ class Here:
         return self._runner
 
     def close(self, *, stop: bool) -> None:
-        """See `Engine`."""
+        """End helpers and release the model; see `Engine`."""
         self._helpers.end(stop=stop)
         if self._runner is not None:
             self._runner.close()

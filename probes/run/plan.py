@@ -36,7 +36,6 @@ from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.record import Extent, Inputs, Record, record_key, record_name
 from probes.records.result import SCORES, Result
-from probes.records.values import Frozen
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus, LazyModel, for_language
 from probes.run.settings import for_items, options_of
@@ -279,21 +278,13 @@ class ModelRun:
             windows=window_rule(self.model.source.maybe_causal),
         )
         digest = inputs.model_copy(update=more).digest
-        options = options_of(self.config, measurement)
+        settings = options_of(self.config, measurement).model_dump(mode="json")
         if measurement == TRANSFER:
-            trained = {x: job.key for x, (_, job) in self._elsewhere(task_name, family).items()}
-            options = options.model_copy(update={"trained": trained})
-        settings = options.model_dump(mode="json")
+            elsewhere = self._elsewhere(task_name, family).items()
+            settings["trained"] = {corpus: job.key for corpus, (_, job) in elsewhere}
         key = self.key_of(measurement, digest, settings)
         path = self.folder / record_name(task_name, family, measurement, key)
         return Job(self.name, measurement, task_name, family, digest, key, path, settings)
-
-    def options(self, job: Job) -> Frozen:
-        """The options of a job's measurement; those of a transfer name the stored probes."""
-        options = options_of(self.config, job.measurement)
-        if job.measurement == TRANSFER:
-            return options.model_copy(update={"trained": job.options["trained"]})
-        return options
 
     @staticmethod
     def key_of(measurement: str, inputs: str, options: Mapping[str, Any]) -> str:
@@ -349,7 +340,15 @@ class ModelRun:
         try:
             if (request := self._request(job)) is None:
                 return {}
-            extent = self._missing_extent(job, record, request)
+            extent = job.definition.extent(request)
+            if record is not None and extent:
+                # Not if this process, or another one of this run, has just made it.
+                anew = self.config.overwrite == "always" and job not in self._made
+                anew = anew and datetime.fromisoformat(record.provenance["written"]) < self.began
+                if job.definition.is_complete(record, request) and not anew:
+                    extent = {}
+                else:  # with all that is stored, so that nothing is lost
+                    extent = job.definition.united(record.extent, extent)
         except Exception as error:
             if (left_out := self.left_out(job, error)) is None:
                 raise
@@ -375,23 +374,6 @@ class ModelRun:
                 raise UserError(f"{path}: the record of another key; delete it and run again.")
             self._sound[path] = record
         return record if is_complete(path, record) else None
-
-    def _missing_extent(self, job: Job, record: Record | None, request: Request) -> Extent:
-        """The layers that have to be measured, with what is there already; empty for none.
-
-        Args:
-            record: what is stored; None for nothing.
-        """
-        wanted = job.definition.extent(request)
-        if record is None or not wanted:
-            return wanted
-        anew = self.config.overwrite == "always" and job not in self._made
-        if anew and datetime.fromisoformat(record.provenance["written"]) >= self.began:
-            anew = False  # by another process of this run
-        if job.definition.is_complete(record, request) and not anew:
-            return {}
-        # With what is stored, so that nothing is lost.
-        return job.definition.united(record.extent, wanted)
 
     def _request(self, job: Job) -> Request | None:
         """Request for a job; None if it should not be made at all."""

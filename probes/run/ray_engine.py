@@ -127,7 +127,7 @@ class RayEngine:
         self._heard = 0.0
 
     def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, bool]]:
-        """See `Engine`."""
+        """Make jobs, and yield each; see `Engine`."""
         queue = deque(jobs)
         if queue:
             self._begin()
@@ -320,7 +320,7 @@ class RayEngine:
                 progress.emit(level, message, event, {**fields, "worker": number})
 
     def close(self, *, stop: bool) -> None:
-        """See `Engine`: at once, since whatever a killed process leaves is made again."""
+        """End at once, since whatever a killed process leaves is made again."""
         while self._claims:
             self._claims.popitem()[1].close()
         progress.said = None

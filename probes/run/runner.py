@@ -29,6 +29,7 @@ from probes.records.result import SCORES
 from probes.run.plan import Behind, Job, ModelRun, layers_of
 from probes.run.reader import Reader
 from probes.run.recording import record_of
+from probes.run.settings import options_of
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _of_model(reader: Reader, job: Job) -> dict[str, Any]:
         "read_changed": reader.read_changed,
         "sites": lambda: sites_of(reader.run.model.encoder.model),
         "device": reader.device,
-        "options": reader.run.options(job),
+        "options": options_of(reader.run.config, job.measurement),
         "title": job.title,
     }
 
