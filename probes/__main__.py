@@ -10,7 +10,7 @@ from types import ModuleType
 
 from probes import __version__
 from probes.cli.arguments import Parser, add_setting, exit_status
-from probes.common.errors import UserError, out_of_memory
+from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.plugins import discover
@@ -34,13 +34,7 @@ COMMANDS = {
     "new-measurement": "Write a commented measurement to start from, and its test.",
     "check": "Check a task without loading a model: examples, labels, leakage, what it reads.",
 }
-"""What each does. Each is a module in probes/cli/commands with `add_arguments` and `run`."""
-
-SHOWING = (
-    *("show", "heads", "claims", "leaderboard", "board"),
-    *("compare", "report", "figure", "export"),
-)
-"""Those that read records."""
+"""Commands with their summaries. Each is a module in probes/cli/commands."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,18 +71,8 @@ def _main(arguments: list[str]) -> int:
 
     wide = hasattr(options, "format") and options.wide  # of a figure it is something else
     with printer.printing(getattr(options, "format", "table"), wide=wide):
-        try:
-            status: int = command.run(options)
-        except Exception as error:
-            of_user = isinstance(error, UserError | OSError | ImportError) or out_of_memory(error)
-            if of_user or name not in SHOWING or options.verbose:
-                raise
-            from probes.cli.results import misfit
-
-            if not (why := misfit(rest)):
-                raise
-            raise UserError(why) from error
-    return status
+        status: int = command.run(options)
+        return status
 
 
 def _add_arguments(parser: ArgumentParser, command: ModuleType) -> None:

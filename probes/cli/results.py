@@ -26,8 +26,7 @@ from probes.measurements.joined_results import joined, marked
 from probes.measurements.long_frame import long_frame
 from probes.measurements.measurement import get_measurement, probe_measurements
 from probes.measurements.measurement import measurements as known_measurements
-from probes.measurements.validation import MISFITS, require_sound
-from probes.records.files import or_published, unreadable
+from probes.records.files import or_published
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.tables.table import Table
@@ -346,24 +345,6 @@ def records_below(
             "`show --older` has them, and `load_results(…, older=True)`"
         )
     return frame.only(~frame.headers["older"]).records()
-
-
-def misfit(arguments: Iterable[str]) -> str:
-    """The first record that cannot be shown by itself, and why; empty if all can.
-
-    Args:
-        arguments: of a command; those that are folders are searched, or else `results`.
-    """
-    named = [Path(each.partition("=")[2] or each) for each in arguments]
-    folders = [path for path in (*named, Path("results")) if path.is_dir()]
-    for path, record in load(*folders).records().items():
-        try:
-            require_sound(record, path)
-        except MISFITS as error:
-            return str(unreadable(path, error))
-        except UserError as error:
-            return str(error)
-    return ""
 
 
 def no_results(folders: Iterable[Path], flag: str = "") -> UserError:
