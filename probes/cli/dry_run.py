@@ -9,9 +9,12 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
+from probes.measurements.measurement import Request, Scored
 from probes.records.probe_spec import PROBES
 from probes.records.record import Extent
-from probes.run.plan import Job, ModelRun, Stage, layers_of, stages_of
+from probes.run.jobs import Job, layers_of
+from probes.run.model_run import ModelRun
+from probes.run.plan import Stage, stages_of
 from probes.run.reader import Place, Reader
 from probes.tables.printing import printer
 from probes.tables.table import Table, TableRow
@@ -114,9 +117,11 @@ class _ModelPlan:
             yield TableRow.of(stage.measurement, " · ".join(filter(None, job.of)), size)
 
     def _expected(self, job: Job) -> Extent:
-        """The layers of evidence behind scores that are still to be made."""
+        """Layers of evidence behind scores that are still to be made; any may be the best."""
         if self._run.missing(job, job.definition):
             return {}
         typed = has_types(self._examples[job.task])
-        request = self._run.expected_request(PROBES[job.family], typed=typed)
+        layers, config = self._reader.layers, self._run.config
+        scored = Scored(PROBES[job.family], layers, layers[len(layers) // 2], typed)
+        request = Request(layers, self._run.n_layers, config.seeds, config.level, scored)
         return job.definition.extent(request)

@@ -129,27 +129,33 @@ def _options(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _listed_tasks() -> Iterator[DataRow]:
     for name in tasks:
-        its = tasks.get(name)
+        task = tasks.get(name)
         yield {
             "name": name,
             "default": name in STANDARD,
-            "group": its.group,
-            "version": its.version,
-            "metric": its.metric,
-            "summary": its.summary + _origin_mark(tasks.origin(name)),
+            "group": task.group,
+            "version": task.version,
+            "metric": task.metric,
+            "summary": task.summary + _origin_mark(tasks.origin(name)),
         }
 
 
 def _listed_measurements() -> Iterator[DataRow]:
     for name in measurements:
-        its = get_measurement(name)
-        flag = "evidence" if its.is_evidence else "" if its.of == "task" else "measurements"
+        definition = get_measurement(name)
+        flag = (
+            "evidence"
+            if definition.is_evidence
+            else ""
+            if definition.of == "task"
+            else "measurements"
+        )
         yield {
             "name": name,
             "default": name in ("scores", *EVIDENCE),
             "flag": "transfer" if name == TRANSFER else flag,
-            "version": its.version,
-            "summary": its.summary + _origin_mark(measurements.origin(name)),
+            "version": definition.version,
+            "summary": definition.summary + _origin_mark(measurements.origin(name)),
         }
 
 

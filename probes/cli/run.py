@@ -32,7 +32,8 @@ from probes.records.result import Result
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyModel
 from probes.run.loop import make_records
-from probes.run.plan import ModelRun, Stage, announce_stored, model_runs, refuse_existing
+from probes.run.model_run import ModelRun
+from probes.run.plan import Stage, announce_stored, model_runs, refuse_existing
 from probes.tables.printing import printer
 from probes.tables.table import Table
 
@@ -90,10 +91,10 @@ def run_corpora(
             (config.model_copy(update={"corpus": (name,), "transfer": False}), each)
             for name, each in zip(names, sources, strict=True)
         ]
-        for its in alone:  # what one of them does not serve is refused before any is measured
-            model_runs(*its, models)
-        for its in alone:
-            run_models(*its, models, command)
+        for corpus in alone:  # what one of them does not serve is refused before any is measured
+            model_runs(*corpus, models)
+        for corpus in alone:
+            run_models(*corpus, models, command)
     found = []
     for name, each in zip(names, sources, strict=True):
         others = [other for other in names if other != name]

@@ -318,7 +318,7 @@ class RunConfig(Frozen):
     def reads_head(self) -> bool:
         """Whether a measurement needs, or uses, the probabilities of tokens."""
         named = map(get_measurement, (*self.about_corpus, *self.evidence_names))
-        return any(its.head for its in named)
+        return any(definition.head for definition in named)
 
     @property
     def corpus_request(self) -> dict[str, Any]:

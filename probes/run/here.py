@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from probes.common.locks import BusyError, locked
 from probes.run.announcements import announce_record
-from probes.run.plan import Behind, Job, ModelRun
+from probes.run.jobs import Behind, Job
+from probes.run.model_run import ModelRun
 from probes.run.workers import Helpers
 
 if TYPE_CHECKING:

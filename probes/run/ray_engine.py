@@ -26,7 +26,8 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.run.cluster import alive, caches, connect
 from probes.run.here import claimed, publish
-from probes.run.plan import Behind, Job, ModelRun
+from probes.run.jobs import Behind, Job
+from probes.run.model_run import ModelRun
 from probes.run.task_choice import LeftOutError
 from probes.run.workers import RunRequest
 

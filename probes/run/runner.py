@@ -26,7 +26,8 @@ from probes.records.parameters import Parameters, note_cache, write_parameters
 from probes.records.probe_spec import PROBES
 from probes.records.record import Record
 from probes.records.result import SCORES
-from probes.run.plan import Behind, Job, ModelRun, layers_of
+from probes.run.jobs import Behind, Job, layers_of
+from probes.run.model_run import ModelRun
 from probes.run.reader import Reader
 from probes.run.recording import record_of
 from probes.run.settings import options_of
