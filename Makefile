@@ -1,22 +1,26 @@
-# Two commands for a fresh machine: `make demo` and `make test`.
+# Two commands for a fresh machine: `make demo` and `make test`. `make help` lists the others.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast lint docs board clean
+.PHONY: help demo test test-fast lint docs board clean
+.DEFAULT_GOAL := help
 
-demo: $(VENV)/.installed
+# A target is listed if its line has a text after two hashes.
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed ## probe a small model on the embedded sample corpus
 	$(BIN)/python run_probes.py --model all-MiniLM-L6-v2 --offline
 
-test: $(VENV)/.installed
+test: $(VENV)/.installed ## run all tests but those marked slow
 	# Once a process has crashed, the others may wait for its tests for ever.
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
 
-# Without what needs Ray, a browser, a wheel or several processes.
-test-fast: $(VENV)/.installed
+test-fast: $(VENV)/.installed ## leave out tests that need Ray, a browser, a wheel or several processes
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not integration and not slow"
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.installed ## check style, types, and which room imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	# What is installed: one package, where a checkout has probes/ and three folders beside it.
@@ -25,14 +29,12 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy build/lint/probes benchmarks tools run_probes.py
 	cd build/lint && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
 
-# The manual as a site, in build/site. Whatever leads nowhere ends the build.
-docs: $(VENV)/.docs
+docs: $(VENV)/.docs ## build the manual as a site in build/site, and check its links
 	$(BIN)/python tools/write_manual.py
 	$(BIN)/zensical build --clean --strict
 	$(BIN)/python -m pytest --quiet tests/docs/test_site.py
 
-# The board of the published results, in build/board.
-board: $(VENV)/.installed
+board: $(VENV)/.installed ## build the board of the published results in build/board
 	$(BIN)/python -m probes board results/published --site build/board
 
 $(VENV)/.docs: $(VENV)/.installed
@@ -44,5 +46,5 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[demo,dev]"
 	touch $@
 
-clean:
+clean: ## delete the environment and everything that was built
 	rm -rf $(VENV) build *.egg-info

@@ -11,7 +11,7 @@ from types import ModuleType
 from probes import __version__
 from probes.cli.arguments import Parser, add_setting, exit_status
 from probes.cli.family_command import FamilyCommand
-from probes.common.errors import UserError, out_of_memory
+from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.catalogue import registered_commands
@@ -37,12 +37,6 @@ COMMANDS = {
     "check": "Check a task without loading a model: examples, labels, leakage, what it reads.",
 }
 """Summaries of sub-commands: modules of probes/cli/commands, and what families register."""
-
-SHOWING = (
-    *("show", *registered_commands("commands"), "claims", "leaderboard", "board"),
-    *("compare", "report", "figure", "export"),
-)
-"""Those that read records."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,18 +73,8 @@ def _main(arguments: list[str]) -> int:
 
     wide = hasattr(options, "format") and options.wide  # of a figure it is something else
     with printer.printing(getattr(options, "format", "table"), wide=wide):
-        try:
-            status: int = command.run(options)
-        except Exception as error:
-            of_user = isinstance(error, UserError | OSError | ImportError) or out_of_memory(error)
-            if of_user or name not in SHOWING or options.verbose:
-                raise
-            from probes.cli.results import misfit
-
-            if not (why := misfit(rest)):
-                raise
-            raise UserError(why) from error
-    return status
+        status: int = command.run(options)
+        return status
 
 
 def _add_arguments(parser: ArgumentParser, command: ModuleType | FamilyCommand) -> None:

@@ -128,7 +128,7 @@ def names() -> Iterator[str]:
     rooms: dict[str, list[str]] = {room: [] for room in ROOMS}
     for statement in stub.body:
         if isinstance(statement, ast.ImportFrom) and statement.module:
-            rooms[statement.module.split(".")[1]] += [each.name for each in statement.names]
+            rooms[statement.module.split(".")[0]] += [each.name for each in statement.names]
     yield "# probes\n"
     yield inspect.cleandoc(probes.__doc__ or "").partition("\n")[0] + "\n"
     yield "Everything that plug-ins and notebooks need is imported from `probes` itself.\n"

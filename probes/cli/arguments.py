@@ -1,4 +1,4 @@
-"""What every command line of the suite shares: parser, shared flags and exit status."""
+"""Parser, shared flags and exit status of all command lines of the suite."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import argparse
 import errno
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NoReturn, cast, get_args, get_origin
 
 from pydantic_core import PydanticUndefined
@@ -59,7 +58,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _plain(message: str) -> str:
-    """What argparse says of an argument, as flag, value and fault."""
+    """An error of argparse as flag, value and fault."""
     found = re.fullmatch(r"argument (?:-\w/)?(.+?): (.*)", message, re.DOTALL)
     if not found:
         return message
@@ -181,14 +180,8 @@ class _Extend(argparse.Action):
         setattr(namespace, self.dest, (*before, *values))  # type: ignore[misc]
 
 
-def add_setting(
-    parser: argparse.ArgumentParser, name: str, known: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Add the flag of a setting of `RunConfig`, with its help and default.
-
-    Args:
-        known: what names in braces in its description stand for.
-    """
+def add_setting(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add the flag of a setting of `RunConfig`, with its help and default."""
     field = RunConfig.model_fields[name]
     about: dict[str, Any] = {}
     default = field.default
@@ -203,7 +196,7 @@ def add_setting(
         about["nargs"] = "+"
     if name == "include":
         about |= {"type": names, "action": _Extend}
-    text = (field.description or "").format_map(known)
+    text = field.description or ""
     if default and default is not PydanticUndefined and field.annotation is not bool:
         text += f" (default: {','.join(default) if isinstance(default, tuple) else default})"
     if parser.argument_default is None:

@@ -9,9 +9,12 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
+from probes.measurements.measurement import Request, Scored
 from probes.records.probe_spec import PROBES
 from probes.records.record import Extent
-from probes.run.plan import Job, ModelRun, Stage, layers_of, stages_of
+from probes.run.jobs import Job, layers_of
+from probes.run.model_run import ModelRun
+from probes.run.plan import Stage, stages_of
 from probes.run.reader import Place, Reader
 from probes.tables.printing import printer
 from probes.tables.table import Table, TableRow
@@ -30,7 +33,8 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
         if run.model.source.weightless:
             present = "its weights are not here, so that records are not looked for"
         if rows:
-            weights = f"{run.model.weight_bytes / 1e6:,.0f} MB of memory in {run.model.dtype}"
+            n_bytes = plan.parameters * (4 if run.model.dtype == "float32" else 2)
+            weights = f"{n_bytes / 1e6:,.0f} MB of memory in {run.model.dtype}"
             table = Table(
                 f"{name} · {run.corpus.source.name} · to be computed",
                 ("what", "of", "size"),
@@ -49,18 +53,20 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
 
 
 class _ModelPlan:
-    """What remains of one model.
+    """Jobs of one model that remain, with their sizes.
 
     Attributes:
         bytes: what the vectors that are still to be encoded take on disk.
         fits: the number of fits that remain.
         present: the number of records that are there, whole.
+        parameters: the number of the model's parameters.
     """
 
     def __init__(self, run: ModelRun) -> None:
         self.bytes = self.fits = self.present = 0
         self._run, self._encoder = run, run.model.encoder
         info = self._encoder.info
+        self.parameters = info.parameters
         self._reader = Reader(run)
         self._reader.need(layers_of(run.config, info.n_layers, info.name))
         self._examples: dict[str, Examples] = {}
@@ -111,9 +117,11 @@ class _ModelPlan:
             yield TableRow.of(stage.measurement, " · ".join(filter(None, job.of)), size)
 
     def _expected(self, job: Job) -> Extent:
-        """The layers of evidence behind scores that are still to be made."""
+        """Layers of evidence behind scores that are still to be made; any may be the best."""
         if self._run.missing(job, job.definition):
             return {}
         typed = has_types(self._examples[job.task])
-        request = self._run.expected_request(PROBES[job.family], typed=typed)
+        layers, config = self._reader.layers, self._run.config
+        scored = Scored(PROBES[job.family], layers, layers[len(layers) // 2], typed)
+        request = Request(layers, self._run.n_layers, config.seeds, config.level, scored)
         return job.definition.extent(request)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probes import __version__
@@ -16,20 +16,17 @@ from probes.cli.arguments import Parser, add_format, add_setting, exit_status
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
-from probes.data.registered import corpora
 from probes.extraction.model_names import VECTORS
 from probes.measurements.measurement import (
     EVIDENCE,
-    ON_REQUEST,
     TRANSFER,
     get_measurement,
     measurements,
     option_fields,
 )
 from probes.measurements.plugins import discover
-from probes.records.probe_spec import PROBES
 from probes.run.config import RunConfig
-from probes.tasks.builtin import STANDARD, TASK_GROUPS, tasks
+from probes.tasks.builtin import STANDARD, tasks
 
 if TYPE_CHECKING:
     from probes.cli.results import Results
@@ -77,18 +74,9 @@ def build_parser() -> Parser:
         help="word vectors in files instead of a model's: .npz, .npy, .safetensors, or word2vec's "
         "text format (docs/vectors.md)",
     )
-    known: dict[str, Iterable[str]] = {
-        "corpora": corpora,
-        "tasks": tasks,
-        "groups": TASK_GROUPS,
-        "standard": STANDARD,
-        "probes": PROBES,
-        "evidence": EVIDENCE,
-        "on_request": ON_REQUEST,
-    }
     for name in RunConfig.model_fields:
         if name != "options":
-            add_setting(parser, name, {key: ", ".join(every) for key, every in known.items()})
+            add_setting(parser, name)
     for name in LISTS:
         add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
     add_format(parser)
@@ -141,31 +129,39 @@ def _options(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _listed_tasks() -> Iterator[DataRow]:
     for name in tasks:
-        its = tasks.get(name)
+        task = tasks.get(name)
         yield {
             "name": name,
             "default": name in STANDARD,
-            "group": its.group,
-            "version": its.version,
-            "metric": its.metric,
-            "summary": its.summary + _origin_mark(tasks.origin(name)),
+            "group": task.group,
+            "version": task.version,
+            "metric": task.metric,
+            "summary": task.summary + _origin_mark(tasks.origin(name)),
         }
 
 
 def _listed_measurements() -> Iterator[DataRow]:
     for name in measurements:
-        its = get_measurement(name)
-        flag = "evidence" if its.is_evidence else "" if its.of == "task" else "measurements"
+        definition = get_measurement(name)
+        flag = (
+            "evidence"
+            if definition.is_evidence
+            else ""
+            if definition.of == "task"
+            else "measurements"
+        )
         yield {
             "name": name,
             "default": name in ("scores", *EVIDENCE),
             "flag": "transfer" if name == TRANSFER else flag,
-            "version": its.version,
-            "summary": its.summary + _origin_mark(measurements.origin(name)),
+            "version": definition.version,
+            "summary": definition.summary + _origin_mark(measurements.origin(name)),
         }
 
 
 def _listed_corpora() -> Iterator[DataRow]:
+    from probes.data.registered import corpora
+
     for name in corpora:
         about = corpora.get(name).summary + _origin_mark(corpora.origin(name))
         yield {"name": name, "summary": about}

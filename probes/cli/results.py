@@ -1,4 +1,4 @@
-"""What a run, or a folder of results, gives to its caller; and how folders are read."""
+"""Results of a run or of folders, and the functions that read folders."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from probes.measurements.joined_results import joined, marked
 from probes.measurements.long_frame import long_frame
 from probes.measurements.measurement import get_measurement, probe_measurements
 from probes.measurements.measurement import measurements as known_measurements
-from probes.measurements.validation import MISFITS, require_sound
-from probes.records.files import or_published, unreadable
+from probes.records.files import or_published
 from probes.records.record import Record
 from probes.records.result import SCORES, Result
 from probes.tables.table import Table
@@ -197,7 +196,7 @@ class Results:
             _one("model", model, models),
             _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self)),
         )
-        return [result for result in self if _subject(result) == chosen]
+        return [r for r in self if (r.probe.family, r.model.name, r.corpus.name) == chosen]
 
     def _tables(self) -> Iterator[Table]:
         """Scores of each model that is no twin of another, and what else was measured."""
@@ -212,11 +211,6 @@ def merged(parts: Sequence[Results]) -> Results:
     fields = "found", "skipped", "failed", "measured"
     every = {name: [getattr(part, name) for part in parts] for name in fields}
     return Results(**{name: dict(ChainMap(*reversed(of))) for name, of in every.items()})
-
-
-def _subject(result: Result) -> tuple[str, str, str]:
-    """What one table is of: a probe family, a model and a corpus."""
-    return result.probe.family, result.model.name, result.corpus.name
 
 
 def _one(what: str, given: str | None, known: Iterable[str]) -> str:
@@ -351,24 +345,6 @@ def records_below(
             "`show --older` has them, and `load_results(…, older=True)`"
         )
     return frame.only(~frame.headers["older"]).records()
-
-
-def misfit(arguments: Iterable[str]) -> str:
-    """The first record that cannot be shown by itself, and why; empty if all can.
-
-    Args:
-        arguments: of a command; those that are folders are searched, or else `results`.
-    """
-    named = [Path(each.partition("=")[2] or each) for each in arguments]
-    folders = [path for path in (*named, Path("results")) if path.is_dir()]
-    for path, record in load(*folders).records().items():
-        try:
-            require_sound(record, path)
-        except MISFITS as error:
-            return str(unreadable(path, error))
-        except UserError as error:
-            return str(error)
-    return ""
 
 
 def no_results(folders: Iterable[Path], flag: str = "") -> UserError:

@@ -32,7 +32,8 @@ from probes.records.result import Result
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyModel
 from probes.run.loop import make_records
-from probes.run.plan import ModelRun, Stage, announce_stored, model_runs, refuse_existing
+from probes.run.model_run import ModelRun
+from probes.run.plan import Stage, announce_stored, model_runs, refuse_existing
 from probes.tables.printing import printer
 from probes.tables.table import Table
 
@@ -71,7 +72,7 @@ def run_models(
 def run_corpora(
     config: RunConfig, source: Source, models: Sequence[LazyModel], command: str = ""
 ) -> Results:
-    """The same; with `--transfer` on every corpus, and again for what that knows of the others.
+    """Measure on one corpus; with `--transfer` on each, and then again with probes of the others.
 
     Args:
         source: the first of the corpora.
@@ -90,10 +91,10 @@ def run_corpora(
             (config.model_copy(update={"corpus": (name,), "transfer": False}), each)
             for name, each in zip(names, sources, strict=True)
         ]
-        for its in alone:  # what one of them does not serve is refused before any is measured
-            model_runs(*its, models)
-        for its in alone:
-            run_models(*its, models, command)
+        for corpus in alone:  # what one of them does not serve is refused before any is measured
+            model_runs(*corpus, models)
+        for corpus in alone:
+            run_models(*corpus, models, command)
     found = []
     for name, each in zip(names, sources, strict=True):
         others = [other for other in names if other != name]
@@ -152,7 +153,10 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
 
 def _write(runs: Sequence[ModelRun]) -> None:
     write_model_tables(runs)
-    write_corpus_tables(runs)
+    for run in runs:
+        for name, record in run.others.items():
+            with locked(run.folder / f"{name}{SUFFIX}"):
+                write_numbers(run.folder, record)
     if any(run.results or run.others for run in runs):
         write_leaderboard(runs[0].config.output, runs[0].index.read)
 
@@ -170,7 +174,7 @@ def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
 
 
 def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:
-    """Those of evidence that was asked for by name, and of measurements of the corpus."""
+    """Tables of evidence that was asked for by name, and of measurements of the corpus."""
     for name in dict.fromkeys(name for run in runs for name in run.config.asked_by_name):
         for _, tables in tables_of((x for run in runs for x in run.results.values()), name):
             yield from tables
@@ -231,14 +235,6 @@ def write_model_tables(
             own = {result.task.name for result in results}
             tables.append([r for r in table if r.task.name in own or run.config.all_tasks])
     return tables
-
-
-def write_corpus_tables(runs: Sequence[ModelRun]) -> None:
-    """Write the numbers of each measurement of the corpus into the folder of its model."""
-    for run in runs:
-        for name, record in run.others.items():
-            with locked(run.folder / f"{name}{SUFFIX}"):
-                write_numbers(run.folder, record)
 
 
 def compare_models(runs: Sequence[ModelRun]) -> list[Table]:

@@ -71,7 +71,6 @@ def _missing_of(result: Result) -> str:
     "conditional_probing",
     after="scores",
     version=2,
-    layers_at_once=2,
     missing=_missing,
     extent=_extent,
     missing_of=_missing_of,

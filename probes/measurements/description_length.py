@@ -41,11 +41,6 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
     return "" if is_convex(probe) else "only convex probes have an online code"
 
 
-def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
-    """The number of priors of linear probes."""
-    return 4
-
-
 def _missing_of(result: Result) -> str:
     """The reason why a result has no code."""
     if result.task.kind == "regression":
@@ -60,7 +55,6 @@ def _missing_of(result: Result) -> str:
     after="scores",
     version=2,
     missing=_missing,
-    fits_at_once=_fits_at_once,
     missing_of=_missing_of,
     views=(
         Pivot(

@@ -68,7 +68,6 @@ def _missing_of(result: Result) -> str:
     LOCALISATION,
     after="scores",
     version=2,
-    layers_at_once=None,
     missing=_missing,
     extent=_extent,
     missing_of=_missing_of,

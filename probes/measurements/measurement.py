@@ -127,10 +127,6 @@ def _always(task: Task, probe: ProbeSpec, level: Level) -> str:
     return ""
 
 
-def _one_fit(probe: ProbeSpec, level: Level) -> int:
-    return 1
-
-
 def _nothing_of_its_own(*_: Any) -> None:
     return None
 
@@ -177,8 +173,6 @@ class Measurement:
             all numbers by layer, and curves.
         extent: says of a `Request` how often which layers are measured; empty for not at all.
         missing: says why it is not made for a task and probe family; empty if it is.
-        fits_at_once: the most fits of a layer that are made together; `--memory` is checked.
-        layers_at_once: layers whose features one probe reads; None for all of them.
         of_twins: of evidence, whether it is gathered for random twins too; with full evidence
             everything is.
         view: the texts that the collector reads; None for all sentences.
@@ -204,8 +198,6 @@ class Measurement:
     views: Sequence[AnyView] = ()
     extent: Callable[[Request], Extent] = _every_layer
     missing: Callable[[Task, ProbeSpec, Level], str] = _always
-    fits_at_once: Callable[[ProbeSpec, Level], int] = _one_fit
-    layers_at_once: int | None = 1
     of_twins: bool = False
     view: Callable[[Corpus, Any], View | None] = _nothing_of_its_own
     collector: Callable[[Corpus, Sequence[int], Any], Collector | None] = _nothing_of_its_own

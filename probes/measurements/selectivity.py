@@ -40,7 +40,7 @@ DRAWS, CONVEX_DRAWS = 3, 10
 """Draws per layer; the second number with full evidence."""
 
 
-def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
+def _n_draws(probe: ProbeSpec, level: Level) -> int:
     """The number of draws."""
     return CONVEX_DRAWS if level == "full" and is_convex(probe) else DRAWS
 
@@ -52,7 +52,7 @@ def _extent(request: Request) -> Extent:
         return {}
     every = request.level == "full" or is_convex(scored.probe)
     layers = request.layers if every else scored.three_layers
-    return dict.fromkeys(layers, _fits_at_once(scored.probe, request.level))
+    return dict.fromkeys(layers, _n_draws(scored.probe, request.level))
 
 
 def _missing_of(result: Result) -> str:
@@ -64,7 +64,6 @@ def _missing_of(result: Result) -> str:
     "selectivity",
     after="scores",
     version=3,
-    fits_at_once=_fits_at_once,
     extent=_extent,
     missing_of=_missing_of,
     views=(

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probes.measurements.measurement import Found, Level, Request, measurement
+from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result
 from probes.records.row import Row
@@ -41,11 +40,6 @@ SEEDS, SAMPLES = 1, 3
 """Numbers of further seeds and of bootstrap samples for probes that are not convex."""
 
 
-def _fits_at_once(probe: ProbeSpec, level: Level) -> int:
-    """The number of samples of a convex probe."""
-    return CONVEX_SAMPLES if is_convex(probe) else 1
-
-
 def _extent(request: Request) -> Extent:
     """The number of further fits by layer."""
     if is_convex(request.scores.probe):
@@ -59,7 +53,6 @@ def _extent(request: Request) -> Extent:
     after="scores",
     version=3,
     of_twins=True,
-    fits_at_once=_fits_at_once,
     extent=_extent,
     views=(
         Pivot(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probes.boards.floors import with_floor
-from probes.common.errors import printable
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.compute.devices import DType
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from probes.extraction.encoder import Encoder
     from probes.extraction.vectors import Vectors
     from probes.extraction.views import View
-
-MOST_LABELS = 10
-"""Labels that the line of a task lists."""
 
 MANY_LABELS = 1000
 """Labels from which a run says that fits take long."""
@@ -104,7 +100,7 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
 
 
 def announce_task(examples: Examples) -> None:
-    """Count a task's examples and what it leaves out; labels are a detail."""
+    """Count a task's examples, labels and omissions."""
     task = examples.task
     counts = {split: len(part.examples) for split, part in examples.splits.items()}
     excluded = {split: dict(part.excluded) for split, part in examples.splits.items()}
@@ -130,9 +126,6 @@ def announce_task(examples: Examples) -> None:
             "many labels",
             task=task.name,
         )
-    about = f"        {task.shape}, {task.kind}, {task.metric}"
-    labels = f" · labels in train: {_distribution(examples)}" if examples.classes else ""
-    progress.detail(about + labels)
 
 
 def announce_vectors(
@@ -197,15 +190,3 @@ def corpus_counts(corpus: Corpus) -> tuple[dict[str, int], dict[str, int]]:
     sentences = {split: len(part) for split, part in corpus.splits.items()}
     words = {split: sum(map(len, part)) for split, part in corpus.splits.items()}
     return sentences, words
-
-
-def _distribution(examples: Examples) -> str:
-    """The most frequent labels, each with its share of the training examples: ``NOUN 17.0%, …``."""
-    counts = [(label, count[0]) for label, count in examples.label_counts.items() if count[0]]
-    total = len(examples.splits["train"].examples)
-    parts = [f"{printable(label)} {count / total:.1%}" for label, count in counts[:MOST_LABELS]]
-    if rest := sum(count for _, count in counts[MOST_LABELS:]):
-        # Where examples have several labels, shares do not add up.
-        share = "" if examples.label_sets else f" {rest / total:.1%}"
-        parts.append(f"{len(counts) - MOST_LABELS} more{share}")
-    return ", ".join(parts)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import subprocess
-import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -137,42 +135,3 @@ def caches(ray: Any, config: RunConfig, nodes: Mapping[str, str]) -> dict[str, s
     finally:
         for mark in marks:
             mark.unlink(missing_ok=True)
-
-
-_END = """\
-import contextlib, signal, sys
-sys.stdin.read()
-for handle in map(int, sys.argv[1:]):
-    with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-"""
-
-
-def end_agents_with_driver() -> subprocess.Popen[bytes] | None:
-    """Start a process that ends Ray's agents with this one, even if this one is killed.
-
-    Most of Ray ends at once; its agents would wait for a minute for a server that has ended. The
-    process ends them when its standard input is closed.
-
-    Returns:
-        the process; None where Linux's handles of processes are missing.
-    """
-    if sys.platform != "linux":
-        return None
-    import psutil  # type: ignore[import-untyped]  # Ray brings it along
-
-    handles: list[int] = []
-    try:
-        for raylet in psutil.Process().children():
-            if raylet.name() == "raylet":
-                # Unlike numbers, handles never come to mean other processes.
-                handles += [os.pidfd_open(agent.pid) for agent in raylet.children()]
-        command = [sys.executable, "-Sc", _END, *map(str, handles)]
-        return subprocess.Popen(
-            command, stdin=subprocess.PIPE, pass_fds=handles, start_new_session=True
-        )
-    except (OSError, psutil.Error):
-        return None
-    finally:
-        for handle in handles:
-            os.close(handle)

@@ -43,8 +43,8 @@ def setting(description: str, default: Any = ..., metavar: str = "", **more: Any
     """A field of `RunConfig`.
 
     Args:
-        description: its help, in which names in braces stand for lists such as that of all tasks.
-        metavar: the name of its value in help.
+        description: help text.
+        metavar: name of the value in help.
         more: see `pydantic.Field`.
     """
     return Field(default, description=description, json_schema_extra={"metavar": metavar}, **more)
@@ -56,8 +56,8 @@ class RunConfig(Frozen):
     model_config = ConfigDict(defer_build=True)  # help does without
 
     corpus: tuple[str, ...] = setting(
-        "{corpora}; a folder, files or a pattern (.conllu, .jsonl, .csv, .parquet, .txt); or a "
-        "dataset on the hub",
+        "a name of --list-corpora; a folder, files or a pattern (.conllu, .jsonl, .csv, .parquet, "
+        ".txt); or a dataset on the hub",
         ("sample",),
         "C",
         min_length=1,
@@ -87,11 +87,9 @@ class RunConfig(Frozen):
         "Python files with your own tasks, corpora, probes, metrics or measurements", (), "FILE,…"
     )
     tasks: tuple[str, ...] = setting(
-        "tasks: {tasks}; groups: {groups}; standard (the default): {standard}", (), "T,…"
+        "tasks of --list-tasks, or groups of them (default: the standard tasks)", (), "T,…"
     )
-    probes: tuple[str, ...] = setting(
-        "probe families: {probes}", ("linear", "mlp"), "P,…", min_length=1
-    )
+    probes: tuple[str, ...] = setting("probe families", ("linear", "mlp"), "P,…", min_length=1)
     layers: Layers = setting(
         "layers to measure (default: all); 0 is the embedding output", (), "all|every:N|N,…"
     )
@@ -102,7 +100,7 @@ class RunConfig(Frozen):
         min_length=1,
     )
     evidence: tuple[str, ...] = setting(
-        "evidence behind scores: {evidence}; on request {on_request}",
+        "evidence behind scores, of --list-measurements",
         ("standard",),
         "none|standard|full|E,…",
         min_length=1,
@@ -320,7 +318,7 @@ class RunConfig(Frozen):
     def reads_head(self) -> bool:
         """Whether a measurement needs, or uses, the probabilities of tokens."""
         named = map(get_measurement, (*self.about_corpus, *self.evidence_names))
-        return any(its.head for its in named)
+        return any(definition.head for definition in named)
 
     @property
     def corpus_request(self) -> dict[str, Any]:

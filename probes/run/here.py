@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from probes.common.locks import BusyError, locked
 from probes.run.announcements import announce_record
-from probes.run.plan import Behind, Job, ModelRun
+from probes.run.jobs import Behind, Job
+from probes.run.model_run import ModelRun
 from probes.run.workers import Helpers
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Here:
         self._runner: Runner | None = None
 
     def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, bool]]:
-        """See `Engine`."""
+        """Make jobs, and yield each; see `Engine`."""
         for job in jobs:
             run = self._runs[job.model]
             try:
@@ -90,7 +91,7 @@ class Here:
         return self._runner
 
     def close(self, *, stop: bool) -> None:
-        """See `Engine`."""
+        """End helpers and release the model; see `Engine`."""
         self._helpers.end(stop=stop)
         if self._runner is not None:
             self._runner.close()

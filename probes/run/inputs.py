@@ -93,11 +93,6 @@ class LazyModel:
             )
         return replace(self, source=source or self.source)
 
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of its weights in memory."""
-        return self.encoder.info.parameters * (4 if self.dtype == "float32" else 2)
-
     @cached_property
     def dtype(self) -> DType:
         """The type of the forward pass.
@@ -148,7 +143,14 @@ class LazyModel:
         from probes.extraction.loading import load_encoder, plan_encoder
 
         if self.given.startswith(VECTORS):
-            return self._given_vectors()
+            from probes.extraction.vector_files import read_vectors
+
+            assert self.corpus is not None
+            clock = time.perf_counter()
+            given = read_vectors(self.source, self.corpus.value)
+            announce_given(given.info, self.source, time.perf_counter() - clock)
+            # Given vectors have all that is asked of an encoder whose texts are known.
+            return cast("Encoder", given)
         if self.config.dry_run:
             return plan_encoder(
                 self.source,
@@ -168,16 +170,6 @@ class LazyModel:
             )
         announce_model(encoder, self.source, time.perf_counter() - clock)
         return encoder
-
-    def _given_vectors(self) -> Encoder:
-        from probes.extraction.vector_files import read_vectors
-
-        assert self.corpus is not None
-        clock = time.perf_counter()
-        found = read_vectors(self.source, self.corpus.value)
-        announce_given(found.info, self.source, time.perf_counter() - clock)
-        # It has all that is asked of an encoder whose texts are known.
-        return cast("Encoder", found)
 
     @property
     def is_loaded(self) -> bool:
@@ -294,7 +286,13 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
         if not (RANDOM_NAME.fullmatch(name) or name.startswith(VECTORS))
     ]
     for name in dict.fromkeys((*names, *twins)):
-        source = _find(name, config)
+        if name.startswith(VECTORS):
+            from probes.extraction.vector_files import find_vectors
+
+            source = find_vectors(name)
+        else:
+            how = {"offline": config.offline, "planned": config.dry_run}
+            source = find_model(name, revision=config.revision, **how)
         added = name not in names
         if added and any(source.digest == other.source.digest for other in found.values()):
             continue
@@ -308,13 +306,3 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     if not found:
         raise UserError("--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2.")
     return list(found.values())
-
-
-def _find(name: str, config: RunConfig) -> ModelSource:
-    if name.startswith(VECTORS):
-        from probes.extraction.vector_files import find_vectors
-
-        return find_vectors(name)
-    return find_model(
-        name, revision=config.revision, offline=config.offline, planned=config.dry_run
-    )

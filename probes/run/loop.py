@@ -16,7 +16,9 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.records.result import SCORES
 from probes.run.here import Engine, Here
-from probes.run.plan import Job, ModelRun, Stage, stages_of
+from probes.run.jobs import Job
+from probes.run.model_run import ModelRun
+from probes.run.plan import Stage, stages_of
 
 
 def make_records(

@@ -17,16 +17,17 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import Any
 
-from probes.common.errors import DiskError, UserError
+from probes.common.errors import UserError
 from probes.common.files import default_cache
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import BusyError
 from probes.common.origin import described
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.run.cluster import alive, caches, connect, end_agents_with_driver
+from probes.run.cluster import alive, caches, connect
 from probes.run.here import claimed, publish
-from probes.run.plan import Behind, Job, ModelRun
+from probes.run.jobs import Behind, Job
+from probes.run.model_run import ModelRun
 from probes.run.task_choice import LeftOutError
 from probes.run.workers import RunRequest
 
@@ -56,8 +57,7 @@ class Maker:
         if os.path.isdir(request.folder):
             os.chdir(request.folder)
         self._node = ray.get_runtime_context().get_node_id()
-        self._shares = self._node in shared
-        if not self._shares:
+        if self._node not in shared:
             request = request.with_settings(cache_dir=str(default_cache()))
         self._request, self._messages = request, messages
 
@@ -86,14 +86,8 @@ class Maker:
             try:
                 self._runs[job.model].require_same(job)
                 return self._runner.make(job, behind)
-            except DiskError as error:
-                return DiskError(str(error)) if self._shares else UnwritableError(str(error))
             except Exception as error:  # noqa: BLE001 - raised where the run is
                 return portable(error)
-
-
-class UnwritableError(Exception):
-    """A node with files of its own cannot be written to."""
 
 
 def portable(error: Exception) -> Exception:
@@ -122,7 +116,6 @@ class RayEngine:
         self._config = runs[0].config
         self._ray: Any = None
         self._started_here = False
-        self._ends_agents: Any = None
         self._messages: Any = None
         self._caches: dict[str, str] = {}  # of each node; empty if it shares the driver's files
         self._node: dict[Any, str] = {}  # of each actor, as far as they are known
@@ -130,12 +123,12 @@ class RayEngine:
         self._making: dict[Any, tuple[Any, Job | None]] = {}  # by future: actor, and its job
         self._claims: dict[Job, ExitStack] = {}  # the locks of jobs that are being made
         self._model: dict[Any, str] = {}  # what each actor has loaded last
-        self._tries, self._unwritable = Counter[Job](), set[str]()
+        self._tries = Counter[Job]()
         self._workers: dict[str, int] = {}
         self._heard = 0.0
 
     def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, bool]]:
-        """See `Engine`."""
+        """Make jobs, and yield each; see `Engine`."""
         queue = deque(jobs)
         if queue:
             self._begin()
@@ -156,14 +149,12 @@ class RayEngine:
         request = RunRequest.of(list(self._runs.values()))
         if first:
             self._ray, self._started_here = connect(self._config.address)
-            if self._started_here:
-                self._ends_agents = end_agents_with_driver()
             progress.said = set()
             self._messages = self._new_queue()
         nodes = {str(node["NodeID"]): node for node in alive(self._ray)}
         if new := {x: str(nodes[x]["NodeManagerAddress"]) for x in nodes if x not in self._caches}:
             self._caches |= caches(self._ray, self._config, new)
-        room = [node["Resources"] for name, node in nodes.items() if name not in self._unwritable]
+        room = [node["Resources"] for node in nodes.values()]
         gpus, threads = self._gpus(room), self._threads(room)
         per_node = [self._room(node, threads, gpus) for node in room]
         most = sum(per_node)
@@ -268,11 +259,6 @@ class RayEngine:
             UserError: no actor is left.
         """
         if not self._node:
-            if self._unwritable:
-                raise UserError(
-                    "--engine ray: no node of the cluster can be written to, for the reasons "
-                    "above; free some space, and run again."
-                )
             raise UserError("--engine ray: all workers are lost; see Ray's messages.")
         done, _ = self._ray.wait(list(self._making), num_returns=1, timeout=_MOMENT)
         self._show_messages()
@@ -301,10 +287,6 @@ class RayEngine:
             return
         run, claim = self._runs[job.model], self._claims.pop(job)
         with claim:
-            if isinstance(found, UnwritableError):
-                self._give_up(actor, str(found))
-                queue.appendleft(job)
-                return
             self._idle.append(actor)
             if isinstance(found, LeftOutError):
                 run.omissions.add(found)
@@ -332,13 +314,6 @@ class RayEngine:
         self._runs[job.model].omissions.fail(job.model, job.title, why)
         yield job, False
 
-    def _give_up(self, actor: Any, why: str) -> None:
-        """Let go of an actor whose node cannot be written to."""
-        if (node := self._node.pop(actor)) not in self._unwritable:
-            self._unwritable.add(node)
-            progress.warn(f"a node cannot be written to ({why}); others make its records")
-        self._ray.kill(actor, no_restart=True)
-
     def _show_messages(self) -> None:
         if n := self._messages.qsize():
             for worker, level, message, event, fields in self._messages.get_nowait_batch(n):
@@ -346,7 +321,7 @@ class RayEngine:
                 progress.emit(level, message, event, {**fields, "worker": number})
 
     def close(self, *, stop: bool) -> None:
-        """See `Engine`: at once, since whatever a killed process leaves is made again."""
+        """End at once, since whatever a killed process leaves is made again."""
         while self._claims:
             self._claims.popitem()[1].close()
         progress.said = None
@@ -359,5 +334,3 @@ class RayEngine:
             self._messages.shutdown(force=True)
         if self._started_here:
             self._ray.shutdown()
-        if self._ends_agents:
-            self._ends_agents.communicate()

@@ -46,7 +46,8 @@ from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
 if TYPE_CHECKING:
-    from probes.run.plan import Job, ModelRun
+    from probes.run.jobs import Job
+    from probes.run.model_run import ModelRun
 
 Place = tuple[str, str]
 """What a model reads: the view of a task, by its name, or all sentences if it is empty; and the

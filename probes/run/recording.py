@@ -22,7 +22,8 @@ from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.result import Result
 from probes.records.row import Rows
 from probes.run.announcements import corpus_counts
-from probes.run.plan import Job, ModelRun
+from probes.run.jobs import Job
+from probes.run.model_run import ModelRun
 from probes.run.reader import Reader
 from probes.tasks.task import Task
 

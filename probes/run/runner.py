@@ -5,7 +5,6 @@ One model at a time is in memory. Examples, vectors and features stay from job t
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,23 +16,21 @@ from probes.common.errors import UserError, out_of_memory
 from probes.common.terminal import progress
 from probes.compute.devices import MAP, exact_products, pick_device
 from probes.compute.memory import explain_out_of_memory
-from probes.examples.examples import NotServedError
 from probes.extraction.sites import sites_of
 from probes.measurements.chart_views import require_drawable
 from probes.measurements.context import ModelContext, PairContext, TaskContext
-from probes.measurements.measurement import Found, as_found, get_measurement, measurements
+from probes.measurements.measurement import Found, as_found, measurements
 from probes.measurements.probing import Probing
 from probes.records.files import Arrays, write_record
 from probes.records.parameters import Parameters, note_cache, write_parameters
 from probes.records.probe_spec import PROBES
 from probes.records.record import Record
 from probes.records.result import SCORES
-from probes.run.plan import Behind, Job, ModelRun, layers_of
+from probes.run.jobs import Behind, Job, layers_of
+from probes.run.model_run import ModelRun
 from probes.run.reader import Reader
 from probes.run.recording import record_of
-from probes.tasks.validation import TaskError
-from probes.training.dataset import work_of
-from probes.training.memory_plan import least
+from probes.run.settings import options_of
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class Runner:
         Raises:
             LeftOutError: it cannot be made, which stops no other job.
             UserError: `--layers` names a layer that the model does not have, `--project` is wider
-                than its vectors, `--memory` is less than it needs, or the disk is too small.
+                than its vectors, or the disk is too small.
         """
         reader = self._reader(job.model)
         try:
@@ -136,8 +133,6 @@ class Runner:
                 f"--project {run.config.project}: the vectors of {run.name} have "
                 f"only {info.hidden_size} dimensions; give at most that."
             )
-        if run.config.memory is not None and not reader.layers:  # before anything is encoded
-            require_memory(reader, run.config.memory)
         return layers_of(run.config, info.n_layers, run.name)
 
     def close(self) -> None:
@@ -191,7 +186,7 @@ def _of_model(reader: Reader, job: Job) -> dict[str, Any]:
         "read_changed": reader.read_changed,
         "sites": lambda: sites_of(reader.run.model.encoder.model),
         "device": reader.device,
-        "options": reader.run.options(job),
+        "options": options_of(reader.run.config, job.measurement),
         "title": job.title,
     }
 
@@ -230,60 +225,3 @@ def _found(job: Job, context: ModelContext) -> Found:
                 "fewer layers at once",
                 memory=probing.memory,
             )
-
-
-# The memory that training needs.
-
-
-def require_memory(reader: Reader, budget: int) -> None:
-    """Check the budget against the task and probe family that need most, one layer at a time.
-
-    Evidence that follows their scores counts too, whether it is there already or not.
-
-    Raises:
-        UserError: the budget is too small; the message gives the least that will do.
-    """
-    run, needs = reader.run, dict[str, int]()
-    for job in run.jobs(SCORES) if run.tasks else ():
-        # What fails is reported when the job is made.
-        try:
-            needs[" with ".join(job.of)] = _least(reader, job)
-        except (NotServedError, TaskError):
-            pass
-        except Exception as error:
-            if run.left_out(job, error) is None:
-                raise
-    what = max(needs, key=lambda name: needs[name], default="")
-    if what and needs[what] > budget:
-        enough = f"{math.ceil(needs[what] / 1e6)}MB"
-        remedy = "--quick or --project" if run.evidence else "--project"
-        raise UserError(
-            f"--memory {_size(budget)}: fitting {what} probes takes at least {enough}, "
-            f"one layer at a time; give --memory {enough}, or reduce the need with {remedy}."
-        )
-
-
-def _size(n_bytes: int) -> str:
-    """``2GB``, ``1KB``."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if n_bytes >= factor:
-            return f"{n_bytes / factor:g}{unit}"
-    return f"{n_bytes}B"
-
-
-def _least(reader: Reader, job: Job) -> int:
-    """The fewest bytes in which scores, and the evidence behind them, can be fitted."""
-    run, task = reader.run, reader.run.task(job.task)
-    assert task is not None
-    config, probe = run.config, PROBES[job.family]
-    examples = run.corpus.examples(task, reader.hidden_view)
-    request = run.expected_request(probe)
-    needs = []
-    for each in (job.definition, *map(get_measurement, run.evidence)):
-        if run.missing(job, each) or not each.extent(request):
-            continue
-        n_cells = each.fits_at_once(probe, config.level) if each.is_evidence else config.seeds
-        about = examples, reader.info.hidden_size, config.project, probe, reader.device
-        work = work_of(*about, n_cells, each.layers_at_once or 1)
-        needs.append(least(work, 0 if each.layers_at_once else len(request.layers)))
-    return max(needs, default=0)

@@ -1,9 +1,9 @@
-"""From what the user asked for to a valid configuration, or one line that says what is wrong."""
+"""Validation of settings: a configuration, or one line that names the flag at fault."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar, get_type_hints
 
@@ -61,10 +61,10 @@ def takes_settings(*without: str) -> Callable[[_Function], _Function]:
 
 
 def validate(settings: Mapping[str, object]) -> RunConfig:
-    """Load the plug-ins and check everything that needs no file of a corpus or a model.
+    """Load plug-ins, and check all that needs no file of a corpus or a model.
 
     Args:
-        settings: by field of `RunConfig`; what is absent keeps its default.
+        settings: by field of `RunConfig`; absent ones keep their defaults.
 
     Raises:
         UserError: a value that cannot be used, named with its flag; or a plug-in that cannot be
@@ -83,18 +83,14 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     require_loaded((*config.probes, *config.tasks, *config.corpus))
     for names in (config.tested, *((name,) for name in config.trained_elsewhere)):
         require_known(names, (*config.task_from, *config.label))
-    _require_texts(config)
     for name in config.probes:
         if name not in PROBES:
             raise UserError(f"--probes {name}: no such probe family. {did_you_mean(name, PROBES)}")
     _require_measurements(config)
     config = _with_named_evidence(config)
-    _require_transferable(config)
-    _require_sites(config)
-    if config.address is not None and config.engine != "ray":
-        raise UserError(f"--address {config.address}: of a Ray cluster; add --engine ray.")
-    if config.gpus_per_model is not None and config.engine != "ray":
-        raise UserError(f"--gpus-per-model {config.gpus_per_model}: on Ray; add --engine ray.")
+    for wrong, why in _conflicts(config):
+        if wrong:
+            raise UserError(why)
     for flag, columns in (("task-from", config.task_from), ("label", config.label)):
         for name in columns:
             if not name.isprintable():
@@ -107,60 +103,57 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     return config
 
 
-def _require_transferable(config: RunConfig) -> None:
-    """Check that there are probes to transfer, and corpora between which they can be.
-
-    Raises:
-        UserError: there are not.
-    """
-    if config.transfer and not TRANSFER:
-        raise UserError("--transfer: no measurement of transfer is installed.")
-    if TRANSFER and TRANSFER in config.evidence:
-        raise UserError(f"--evidence {TRANSFER}: use --transfer, with several corpora.")
-    if config.transfer and not config.trained_elsewhere:
-        raise UserError("--transfer: give two corpora or more after --corpus.")
-    if config.transfer and "probes" not in config.measurements:
-        given = ",".join(config.measurements)
-        raise UserError(f"--measurements {given}: --transfer is of probes; add probes to these.")
-
-
-def _require_texts(config: RunConfig) -> None:
-    """Check that what is said of texts goes together.
-
-    Raises:
-        UserError: it does not.
-    """
-    given = ",".join(config.sentence_pooling)
-    if config.text and not config.label:
-        raise UserError(f"--text {config.text}: name the column of its labels with --label.")
-    if config.label and not config.text:
-        raise UserError(
-            f"--label {','.join(config.label)}: of texts, whose column --text names; labels of "
-            "words, or of sentences given as tokens, are named by --task-from."
-        )
-    if config.text and config.task_from:
-        raise UserError(f"--task-from {','.join(config.task_from)}: with --text, use --label.")
-    if config.text and config.pooling != "mean":
-        raise UserError(f"--pooling {config.pooling}: of words; use --sentence-pooling.")
-    if not config.text and config.sentence_pooling != ("mean",):
-        raise UserError(f"--sentence-pooling {given}: of texts; name their column with --text.")
-
-
-def _require_sites(config: RunConfig) -> None:
-    """Check that there is something to be read at the sites.
-
-    Raises:
-        UserError: there is not.
-    """
-    if config.task_sites == [None]:
-        return
-    given = ",".join(config.sites)
-    if config.text:
-        raise UserError(f"--sites {given}: does not apply to vectors of texts; omit it.")
-    if "probes" not in config.measurements:
-        raise UserError(f"--sites {given}: applies to probes only; add probes to --measurements.")
-    if config.layers == (0,):
-        raise UserError(f"--layers 0: no block's; --sites {given} needs layers from 1.")
+def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
+    """Conflicts between settings: whether each occurs, and its message."""
+    text, label, task_from = config.text, ",".join(config.label), ",".join(config.task_from)
+    poolings, sites = ",".join(config.sentence_pooling), ",".join(config.sites)
+    measured = ",".join(config.measurements)
+    other_sites, probed = config.task_sites != [None], "probes" in config.measurements
+    on_ray = config.engine == "ray"
+    yield text and not label, f"--text {text}: name the column of its labels with --label."
+    yield (
+        label and not text,
+        f"--label {label} needs --text COLUMN. For labels of words, use --task-from {label}.",
+    )
+    yield text and task_from, f"--task-from {task_from}: with --text, use --label."
+    yield (
+        text and config.pooling != "mean",
+        f"--pooling {config.pooling} pools words. For texts, use --sentence-pooling.",
+    )
+    yield (
+        not text and poolings != "mean",
+        f"--sentence-pooling {poolings} pools texts; name their column with --text.",
+    )
+    yield config.transfer and not TRANSFER, "--transfer: no measurement of transfer is installed."
+    yield (
+        TRANSFER and TRANSFER in config.evidence,
+        f"--evidence {TRANSFER}: use --transfer, with several corpora.",
+    )
+    yield (
+        config.transfer and not config.trained_elsewhere,
+        "--transfer: give two corpora or more after --corpus.",
+    )
+    yield (
+        config.transfer and not probed,
+        f"--measurements {measured}: --transfer needs probes; add probes to these.",
+    )
+    yield other_sites and text, f"--sites {sites}: does not apply to vectors of texts; omit it."
+    yield (
+        other_sites and not probed,
+        f"--sites {sites}: applies to probes only; add probes to --measurements.",
+    )
+    yield (
+        other_sites and config.layers == (0,),
+        f"--layers 0 is no block; --sites {sites} needs layers from 1.",
+    )
+    yield (
+        config.address is not None and not on_ray,
+        f"--address {config.address} names a Ray cluster; add --engine ray.",
+    )
+    yield (
+        config.gpus_per_model is not None and not on_ray,
+        f"--gpus-per-model {config.gpus_per_model} needs Ray; add --engine ray.",
+    )
 
 
 def _require_measurements(config: RunConfig) -> None:
@@ -172,32 +165,28 @@ def _require_measurements(config: RunConfig) -> None:
     require_loaded((*config.measurements, *config.evidence, *config.options))
     for name in config.options:
         measurements.get(name)
-    about_corpus = [x.name for x in corpus_measurements()]
     evidence = [x.name for x in probe_measurements()]
-    for name in config.measurements:
-        if name == "scores":
-            raise UserError(f"--measurements {name}: they are what probes stands for; use probes.")
-        known = ("probes", *about_corpus, *evidence)
-        if name not in known:
-            raise UserError(
-                f"--measurements {name}: no such measurement. {did_you_mean(name, known)}"
-            )
     given = ",".join(config.evidence)
+    if "scores" in config.measurements:
+        raise UserError("--measurements scores: probes stands for scores; use probes.")
     if "none" in config.evidence and len(config.evidence) > 1:
         raise UserError(f"--evidence {given}: none goes alone.")
     if {"standard", "full"} <= set(config.evidence):
         raise UserError(f"--evidence {given}: give standard or full, not both.")
-    known = (*LEVELS, *evidence)
-    for name in config.evidence:
-        if name not in known:
-            raise UserError(f"--evidence {name}: no such evidence. {did_you_mean(name, known)}")
+    about_corpus = ("probes", *(x.name for x in corpus_measurements()))
+    for flag, noun, names, known in (
+        ("measurements", "measurement", config.measurements, (*about_corpus, *evidence)),
+        ("evidence", "evidence", config.evidence, (*LEVELS, *evidence)),
+    ):
+        for name in names:
+            if name not in known:
+                raise UserError(f"--{flag} {name}: no such {noun}. {did_you_mean(name, known)}")
 
 
 def _with_named_evidence(config: RunConfig) -> RunConfig:
-    """Evidence that `--measurements` names, and what needs all scores, as probes with these.
+    """Move evidence that `--measurements` names to `evidence`, and add the probes that it needs.
 
-    Without "probes" beside it, it is all the evidence that is asked for, unless `--evidence` says
-    more.
+    Without "probes" beside it, no other evidence is gathered unless `--evidence` names it.
     """
     evidence = [x.name for x in probe_measurements()]
     named = [name for name in config.measurements if name in evidence]
@@ -213,7 +202,7 @@ def _with_named_evidence(config: RunConfig) -> RunConfig:
 
 
 def for_items(config: RunConfig, source: Source) -> RunConfig:
-    """The configuration for a corpus of items, of which other measurements may be meant."""
+    """The configuration with evidence replaced by what measures items, if the corpus has items."""
     if not source.items:
         return config
     stand_ins = [get_measurement(name).for_items for name in config.evidence_names]

@@ -177,14 +177,14 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
     """
     items = corpus.source.items
     for name in config.about_corpus:
-        its = get_measurement(name)
-        if items and items not in its.needs:
+        definition = get_measurement(name)
+        if items and items not in definition.needs:
             raise UserError(
                 f"--measurements {name}: it reads sentences, and the corpus {corpus.source.name} "
                 f"is made of {KINDS[items]}; {_for_items(items)}"
             )
         try:
-            why = its.lacking(corpus.layers)
+            why = definition.lacking(corpus.layers)
         except Exception as error:
             if failure := plugin_failure(error, name, None, ""):
                 raise UserError(failure) from error
@@ -195,7 +195,7 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
                 "leave it out, or choose another --corpus."
             )
         layers = config.layers if isinstance(config.layers, tuple) else ()
-        if layers and not its.extent(Request(layers, layers[-1])):
+        if layers and not definition.extent(Request(layers, layers[-1])):
             given = ",".join(map(str, layers))
             raise UserError(
                 f"--layers {given}: --measurements {name} finds nothing there; name other layers."
@@ -203,7 +203,7 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
 
 
 def _for_items(kind: Kind) -> str:
-    names = [its.name for its in corpus_measurements() if kind in its.needs]
+    names = [each.name for each in corpus_measurements() if kind in each.needs]
     return f"use --measurements {' or '.join(names)}."
 
 

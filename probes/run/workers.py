@@ -26,7 +26,8 @@ from probes.data.find import find_corpus
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
 from probes.measurements.plugins import discover
 from probes.run.inputs import find_models
-from probes.run.plan import ModelRun, model_runs
+from probes.run.model_run import ModelRun
+from probes.run.plan import model_runs
 from probes.run.settings import validate
 
 _GRACE = 5.0

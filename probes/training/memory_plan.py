@@ -54,15 +54,6 @@ def block_bytes(n_layers: int, n_features: int) -> int:
     return 4 * _read(1) * n_layers * n_features
 
 
-def least(work: Work, n_mixed: int) -> int:
-    """The least bytes that `work` takes: one layer at a time, no features held in memory.
-
-    Args:
-        n_mixed: layers that mixes are computed from; 0 for no mixes.
-    """
-    return _layer_bytes(work) + block_bytes(n_mixed, work.n_read)
-
-
 def _layer_bytes(work: Work) -> int:
     """Bytes for fitting a layer, not counting features held in memory."""
     spec, n_features = work.spec, work.n_features

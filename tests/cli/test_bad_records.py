@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from board_by_hand import put
-from changed_measurement import change_measurement
 from corpus_records import geometry, store_record
 from heads_by_hand import attention, choice, numbers
 from tiny_runs import run
@@ -227,23 +226,6 @@ def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, cap
     path = changed(heads(folder, "odd"), lambda c: c.update(settings={}))
     assert main(["heads", str(folder)]) == 0
     assert f"left out {path}: not a readable result (no option " in capsys.readouterr().err
-
-
-def test_a_record_that_nothing_could_know_to_break_is_named(folder, tmp_path, monkeypatch, capsys):
-    path = of_corpus(folder)
-
-    def tables(record):
-        if record.model.name == "odd":
-            raise KeyError("odd")
-        return []
-
-    change_measurement(monkeypatch, "geometry", more_tables=tables)
-    assert main(["report", str(folder), "-o", str(tmp_path / "report.html")]) == 2
-    assert (
-        capsys.readouterr()
-        .err.splitlines()[-1]
-        .startswith(f"error: {path}: not a readable result (KeyError: 'odd')")
-    )
 
 
 @pytest.mark.parametrize("kind", [*LEFT_OUT, *USED_AS_FAR_AS_KNOWN])

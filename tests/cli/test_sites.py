@@ -158,7 +158,7 @@ def test_given_vectors_are_of_layers(tmp_path):
         ({"sites": ""}, "--sites '': names nothing"),
         (
             {"sites": "mlp", "layers": "0"},
-            "--layers 0: no block's; --sites mlp needs layers from 1",
+            "--layers 0 is no block; --sites mlp needs layers from 1",
         ),
         (
             {"sites": "mlp", "measurements": "geometry"},

@@ -10,7 +10,7 @@ from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model, stored_layers
-from probes.run.plan import layers_of
+from probes.run.jobs import layers_of
 from probes.run.settings import validate
 
 

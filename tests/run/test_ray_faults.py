@@ -71,26 +71,6 @@ def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     assert written(tmp_path / "ray" / "results") == written(tmp_path / "undisturbed" / "results")
 
 
-def test_a_node_that_cannot_be_written_to_is_given_up(
-    tiny_bert, corpus, tmp_path, monkeypatch, capsys
-):
-    """That node has so many workers that they alone could try a unit as often as it is tried."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    caches = tmp_path / "node-1", tmp_path / "node-2"
-    caches[1].mkdir()
-    (caches[1] / "vectors").symlink_to(tmp_path / "nowhere")
-    asked = ["--tasks", "pos,depth,agreement", "--twins", "0"]
-    assert main(flags([tiny_bert], corpus, tmp_path / "one", *asked)) == 0
-    capsys.readouterr()
-    with running_cluster(*caches, cores=(1, 3)) as cluster:
-        asked += ["--engine", "ray", "--address", cluster.address]
-        assert main(flags([tiny_bert], corpus, tmp_path / "two", *asked)) == 0
-    said = capsys.readouterr().err
-    assert "cluster 2 nodes, 4 workers" in said
-    assert "a node cannot be written to (" in said
-    assert written(tmp_path / "two" / "results") == written(tmp_path / "one" / "results")
-
-
 def test_a_run_that_finds_no_room_says_so_and_waits(tiny_bert, corpus, tmp_path, monkeypatch):
     import ray
 
@@ -177,17 +157,6 @@ def test_sigterm_while_ray_starts_is_a_stop(tiny_bert, corpus, tmp_path, write):
         require_nothing_left(tmp_path, run)
     assert run.returncode == 143
     assert err.splitlines()[-1].startswith("stopped; ")
-
-
-def test_no_agent_outlives_a_driver_that_is_killed(tiny_bert, corpus, tmp_path, write):
-    begun, place = asleep_on_ray(tiny_bert, corpus, tmp_path, write)
-    with begun as run:
-        wait_for(place.exists)
-        of_session = (x.cmdline() for x in marked(tmp_path, run.pid))
-        agents = {name for line in of_session for name in line if name.endswith("Agent")}
-        assert agents == {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
-        run.kill()
-        require_nothing_left(tmp_path, run)
 
 
 def wait_for(condition, seconds=180):

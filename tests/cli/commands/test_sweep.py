@@ -103,7 +103,7 @@ REFUSED = [
     (GOOD + GOOD + "seeds = 0\n", ", run 2: --seeds 0: give a number of at least 1."),
     ("seeds = 0\n" + GOOD, ", run 1: --seeds 0: give a number of at least 1."),
     (GOOD + 'engine = "rya"\n', ", run 1: --engine rya: give local or ray."),
-    (GOOD + 'address = "auto"\n', ", run 1: --address auto: of a Ray cluster; add --engine ray."),
+    (GOOD + 'address = "auto"\n', ", run 1: --address auto names a Ray cluster; add --engine ray."),
     (GOOD + 'corpus = "smaple"\n', ", run 1: Unknown corpus 'smaple'. Did you mean 'sample'? Give a file or folder by its path; a dataset on the hub needs --task-from, or --text and --label."),
     (GOOD + 'corpus = "./nowhere"\n', ", run 1: --corpus ./nowhere: there is no such file or folder."),
     (GOOD + "corpus = []\n", ", run 1: --corpus: expected at least one argument"),
@@ -297,7 +297,7 @@ def test_ctrl_c_stops_everything(sweep, monkeypatch):
     [
         (("--workers", "0"), "s.toml, run 1: --workers 0: give a number of at least 1."),
         (("--engine", "rya"), "--engine rya: give local or ray."),
-        (("--address", "auto"), "s.toml, run 1: --address auto: of a Ray cluster; add --engine ray."),
+        (("--address", "auto"), "s.toml, run 1: --address auto names a Ray cluster; add --engine ray."),
     ],
 )  # fmt: skip
 def test_flags_are_refused_in_the_words_of_the_command_line(sweep, arguments, said):

@@ -1,0 +1,408 @@
+"""Jobs of one model on one corpus, and the records that are stored of them. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from probes.common.errors import NoHeadError, UserError
+from probes.examples.examples import NotServedError
+from probes.extraction.model_files import stored_layers
+from probes.extraction.windows import window_rule
+from probes.measurements.joined_results import find_results
+from probes.measurements.measurement import (
+    TRANSFER,
+    Measurement,
+    Request,
+    Scored,
+    corpus_measurements,
+    get_measurement,
+)
+from probes.measurements.plugin_keys import digests, plug_ins_of, plugin_failure, source_of
+from probes.measurements.scores import read_predictions
+from probes.measurements.stored_probes import Trained
+from probes.measurements.validation import as_result, validated
+from probes.records.files import Index, is_complete
+from probes.records.parameters import read_parameters
+from probes.records.probe_spec import PROBES
+from probes.records.record import Extent, Inputs, Record, record_key, record_name
+from probes.records.result import SCORES, Result
+from probes.run.config import RunConfig
+from probes.run.inputs import LazyCorpus, LazyModel
+from probes.run.jobs import Behind, Job, layers_of
+from probes.run.settings import options_of
+from probes.run.task_choice import LeftOutError, Omissions
+from probes.tasks.task import Task
+from probes.tasks.validation import TaskError
+
+
+@dataclass(eq=False)
+class ModelRun:
+    """The jobs of one model on one corpus, and what is stored of them.
+
+    Attributes:
+        tasks: what probes predict; none if no probes are asked for.
+        omissions: what is not served, or fails, is added here.
+        index: the records that are there.
+        command: the command line, for the records' provenance; empty for a run from Python.
+        began: when the run began, in whichever process: `--overwrite always` keeps what is newer.
+        several: whether it is one of several models.
+        base: the run of the first model, with which this one is compared; None for itself.
+        elsewhere: runs of this model on other corpora, whose probes are scored on this one.
+        results: scores with their evidence, by task and probe family, as far as they are known.
+        others: records of measurements of the corpus as a whole, by measurement.
+    """
+
+    config: RunConfig
+    model: LazyModel
+    corpus: LazyCorpus
+    tasks: Sequence[Task]
+    omissions: Omissions
+    index: Index
+    command: str
+    began: datetime
+    several: bool = False
+    base: ModelRun | None = None
+    elsewhere: Sequence[ModelRun] = ()
+    results: dict[tuple[str, str], Result] = field(default_factory=dict)
+    others: dict[str, Record] = field(default_factory=dict)
+    _jobs: dict[str, list[Job]] = field(default_factory=dict)
+    _sound: dict[Path, Record] = field(default_factory=dict)
+    _kept: dict[Path, Record] = field(default_factory=dict)
+    _made: set[Job] = field(default_factory=set)
+
+    # Names.
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.source.name
+
+    def title(self, job: Job) -> str:
+        """The name that messages use for a job, with the model if there are several."""
+        return f"{self.name} · {job.title}" if self.several else job.title
+
+    def task(self, name: str) -> Task | None:
+        """The task of a name; None for that of the corpus as a whole."""
+        return next((task for task in self.tasks if task.name == name), None)
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the records of this model and corpus."""
+        return self.config.output / self.model.source.slug / self.corpus.source.slug
+
+    @property
+    def stored_results(self) -> dict[Path, Result]:
+        """All results of this model and corpus, of earlier runs too."""
+        return find_results(self.folder, self.index.read)
+
+    @property
+    def n_layers(self) -> int:
+        """The model's number of blocks; it is loaded only if nothing else says it."""
+        for record in (*self.results.values(), *self.others.values()):
+            return record.model.n_layers
+        given = self.model.n_layers or stored_layers(self.model.source.folder)
+        return given or self.model.encoder.info.n_layers
+
+    # What is to be made.
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """Evidence to gather; of random twins what tests need, unless with full evidence."""
+        given = self.config.evidence_names
+        if self.model.is_twin and self.config.level != "full":
+            return tuple(name for name in given if get_measurement(name).of_twins)
+        return given
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Probe families to fit; of random twins linear probes alone, unless with full evidence."""
+        given = self.config.probes
+        if self.model.is_twin and self.config.level != "full" and "linear" in given:
+            return ("linear",)
+        return given
+
+    @property
+    def corpus_measurements(self) -> tuple[str, ...]:
+        """The measurements of the corpus to make, those of pairs of models last."""
+        named = self.config.about_corpus
+        along = [x.name for x in corpus_measurements() if x.of == "pair" and x.after in named]
+        return tuple(dict.fromkeys((*named, *along)))
+
+    @property
+    def other_measurements(self) -> tuple[str, ...]:
+        """Everything beside scores: the evidence behind them, and measurements of the corpus."""
+        return (*(self.evidence if self.tasks else ()), *self.corpus_measurements)
+
+    def jobs(self, measurement: str, family: str = "") -> list[Job]:
+        """The jobs of a measurement, whether they are done or not.
+
+        There is one for each task and probe family, or one of the corpus as a whole; comparisons of
+        two models only if there is a base.
+
+        Args:
+            family: of probes; empty for all.
+        """
+        if measurement not in self._jobs:
+            self._jobs[measurement] = list(self._jobs_of(measurement))
+        return [x for x in self._jobs[measurement] if not family or x.family in ("", family)]
+
+    def _jobs_of(self, measurement: str) -> Iterator[Job]:
+        definition = get_measurement(measurement)
+        if definition.of == "task":
+            for task in self.tasks:
+                for family in dict.fromkeys(self.families):
+                    yield self._job(
+                        measurement,
+                        task.name,
+                        family,
+                        corpus=self.corpus.source.digest_for(task.needs),
+                        task=task.name,
+                        task_version=task.version,
+                        kind=task.kind,
+                        probe=PROBES[family],
+                        project=self.config.project,
+                        plug_ins=digests(plug_ins_of(task, family)),
+                    )
+        elif definition.of_results:
+            keys = sorted(each.key for each in self.jobs(SCORES, self.families[0]))
+            yield self._job(measurement, scores=tuple(keys))
+        elif definition.of == "model":
+            yield self._job(measurement)
+        elif self.base is not None:
+            base = self.base.model
+            yield self._job(measurement, base=f"{base.source.digest} {base.dtype}")
+
+    def _job(self, measurement: str, task_name: str = "", family: str = "", **more: Any) -> Job:
+        """A job with its key and path.
+
+        Args:
+            more: further inputs.
+        """
+        inputs = Inputs(
+            model=self.model.source.digest,
+            corpus=self.corpus.source.digest,
+            pooling=self.config.pooling,
+            dtype=self.model.dtype,
+            windows=window_rule(self.model.source.maybe_causal),
+        )
+        digest = inputs.model_copy(update=more).digest
+        settings = options_of(self.config, measurement).model_dump(mode="json")
+        if measurement == TRANSFER:
+            elsewhere = self._elsewhere(task_name, family).items()
+            settings["trained"] = {corpus: job.key for corpus, (_, job) in elsewhere}
+        key = self.key_of(measurement, digest, settings)
+        path = self.folder / record_name(task_name, family, measurement, key)
+        return Job(self.name, measurement, task_name, family, digest, key, path, settings)
+
+    @staticmethod
+    def key_of(measurement: str, inputs: str, options: Mapping[str, Any]) -> str:
+        """The key of a record."""
+        source = source_of(plug_ins_of(measurement=measurement))
+        version = get_measurement(measurement).version
+        return record_key(inputs, measurement, version, dict(options), source)
+
+    def require_same(self, job: Job) -> None:
+        """Check that a job of another process is one of this run.
+
+        Raises:
+            UserError: this process finds other inputs.
+        """
+        for own in self.jobs(job.measurement):
+            key = self.key_of(job.measurement, own.inputs, job.options)
+            if (own.of, key) == (job.of, job.key):
+                return
+        raise UserError(
+            f"{self.name}: files of the model, the corpus or a plug-in have changed since the run "
+            "began; run again when nothing writes there."
+        )
+
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """The file of each record of scores, by its key."""
+        return {job.key: job.path for job in self.jobs(SCORES)}
+
+    def path_of(self, measurement: str) -> Path:
+        """The file of the record of a measurement of the corpus as a whole."""
+        (job,) = self.jobs(measurement)
+        return job.path
+
+    # What remains.
+
+    def look(self, job: Job) -> Job | None:
+        """The job with what has to be measured, by what is stored now; None if nothing has."""
+        extent = self.extent_of(job)
+        return replace(job, extent=extent) if extent else None
+
+    def extent_of(self, job: Job) -> Extent:
+        """Layers that have to be measured, with repetitions and stored layers; empty for none.
+
+        A record that is whole is kept. Evidence is looked for only where there are scores.
+
+        Raises:
+            UserError: a record cannot be read, or a layer is not one of the model's.
+        """
+        for other in self._jobs_behind(job):
+            if (record := self.stored(other)) is not None:
+                self.keep(other, record)
+        record = self.stored(job)
+        try:
+            if (request := self._request(job)) is None:
+                return {}
+            extent = job.definition.extent(request)
+            if record is not None and extent:
+                # Not if this process, or another one of this run, has just made it.
+                anew = self.config.overwrite == "always" and job not in self._made
+                anew = anew and datetime.fromisoformat(record.provenance["written"]) < self.began
+                if job.definition.is_complete(record, request) and not anew:
+                    extent = {}
+                else:  # with all that is stored, so that nothing is lost
+                    extent = job.definition.united(record.extent, extent)
+        except Exception as error:
+            if (left_out := self.left_out(job, error)) is None:
+                raise
+            self.omissions.add(left_out)
+            return {}
+        if record is not None and not extent:
+            self.keep(job, record)
+        return extent
+
+    def stored(self, job: Job) -> Record | None:
+        """The record of a job; None if there is none, or not all of it.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+        path = job.path
+        if not path.exists():
+            return None
+        record = self.index.read(path)
+        if self._sound.get(path) is not record:
+            validated(record, path)
+            if record.key != job.key:
+                raise UserError(f"{path}: the record of another key; delete it and run again.")
+            self._sound[path] = record
+        return record if is_complete(path, record) else None
+
+    def _request(self, job: Job) -> Request | None:
+        """Request for a job; None if it should not be made at all."""
+        n_layers = self.n_layers
+        layers = layers_of(self.config, n_layers, self.name)
+        task = self.task(job.task)
+        if task and task.site:
+            layers = tuple(filter(None, layers))
+        if not job.definition.is_evidence:
+            return Request(layers, n_layers, self.config.seeds, self.config.level)
+        if (scores := self.results.get(job.of)) is None:
+            return None
+        if why := self.missing(job, job.definition):
+            if job.measurement in self.config.asked_by_name:
+                self.omissions.not_made(job.title, why)
+            return None
+        # Evidence stands behind all scores there are, not only those that this run asks for.
+        layers = tuple(scores.extent)
+        scored = Scored(
+            scores.probe, layers, scores.best_layer, scores.examples.typed, scores.headline
+        )
+        return Request(layers, n_layers, self.config.seeds, self.config.level, scored)
+
+    def missing(self, job: Job, definition: Measurement) -> str:
+        """Why a measurement is not made for the task and probe of a job; empty if it is."""
+        task = self.task(job.task)
+        assert task
+        lacking = definition.lacking(self.corpus.layers)
+        return lacking or definition.missing(task, PROBES[job.family], self.config.level)
+
+    def left_out(self, job: Job, error: Exception) -> LeftOutError | None:
+        """The job, task or plug-in that an error costs; None if it ends the run."""
+        # Imported here, since it imports torch.
+        from probes.extraction.collectors import CollectorError
+
+        if isinstance(error, LeftOutError):
+            return error
+        if isinstance(error, NotServedError):
+            return LeftOutError("not_made", f"{job.title} of {self.name}", str(error))
+        if isinstance(error, NoHeadError):
+            return LeftOutError("not_served", self.name, job.title, str(error))
+        if isinstance(error, (TaskError, CollectorError)):
+            return LeftOutError("fail", self.name, job.title, str(error))
+        if why := plugin_failure(error, job.measurement, self.task(job.task), job.family):
+            return LeftOutError("fail", self.name, job.title, why)
+        return None
+
+    # Records that jobs stand on.
+
+    def _jobs_behind(self, job: Job) -> list[Job]:
+        """The jobs of the scores that a job needs: of evidence, those that it stands behind."""
+        if job.definition.of_results:
+            return self.jobs(SCORES, self.families[0])
+        if not job.definition.is_evidence:
+            return []
+        return [each for each in self.jobs(SCORES) if each.of == job.of]
+
+    def behind(self, job: Job) -> Behind:
+        """The stored records that a job stands on.
+
+        Raises:
+            UserError: they cannot be read.
+        """
+        known = [each for each in self._jobs_behind(job) if each.of in self.results]
+        return Behind(
+            {each.of: self.results[each.of] for each in known},
+            {each.of: read_predictions(each.path) for each in known},
+            self._trained_elsewhere(job) if job.measurement == TRANSFER else {},
+        )
+
+    def _elsewhere(self, task: str, family: str) -> dict[str, tuple[ModelRun, Job]]:
+        """The jobs of a task's scores on the other corpora that have any, by corpus."""
+        return {
+            run.corpus.source.name: (run, job)
+            for run in self.elsewhere
+            for job in run.jobs(SCORES)
+            if job.of == (task, family) and job.path.exists()
+        }
+
+    def _trained_elsewhere(self, job: Job) -> dict[str, Trained]:
+        """The probes that the other corpora have trained for the task of a job, by corpus.
+
+        Raises:
+            UserError: their scores cannot be read, or their parameters have been pruned.
+        """
+        found, cache = {}, self.config.cache_dir
+        for name, (run, other) in self._elsewhere(*job.of).items():
+            if (record := run.stored(other)) is None:
+                continue
+            if (parameters := read_parameters(cache, record.key)) is None:
+                raise UserError(
+                    f"{other.path}: the parameters of its probes are not in {cache} any more; run "
+                    "again with --overwrite always."
+                )
+            found[name] = Trained(as_result(record, other.path), parameters)
+        return found
+
+    # What has been found.
+
+    def made(self, job: Job, record: Record) -> None:
+        """Add the record of a job that this process has made."""
+        self._made.add(job)
+        self.index.add(job.path, record)
+        self.keep(job, record)
+
+    def keep(self, job: Job, record: Record) -> None:
+        """Add the record of a job to the results."""
+        if self._kept.get(job.path) is record and not job.definition.is_evidence:
+            return
+        self._kept[job.path] = record
+        if job.definition.is_evidence:
+            self.results[job.of] = self.results[job.of].with_evidence(record)
+        elif job.task:
+            found = {**self.results, job.of: as_result(record, job.path)}
+            # In the order of the jobs, whichever is done first.
+            order = list(self.paths)
+            self.results = dict(sorted(found.items(), key=lambda each: order.index(each[1].key)))
+        else:
+            self.others[job.measurement] = record
