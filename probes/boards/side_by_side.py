@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from fractions import Fraction
-from pathlib import Path
 
 from probes.boards.board import Board, Candidate
 from probes.boards.claims.claim_reports import CAVEAT, make_reports
 from probes.boards.claims.table import CLAIMS
 from probes.boards.paired import (
     Difference,
-    LayerScore,
     paired_differences,
     readable_layer_scores,
     tested_note,
@@ -19,10 +16,7 @@ from probes.boards.paired import (
 from probes.measurements.cells import counted_head, estimate_cell, score_cell
 from probes.measurements.measurement import LOCALISATION
 from probes.statistics.significance import all_pairs
-from probes.tables.table import BARS, Cell, Table, TableRow
-
-Scores = Mapping[Path, Mapping[int, LayerScore]]
-"""By the path of a result and the number of a layer."""
+from probes.tables.table import BARS, Table, TableRow
 
 
 def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
@@ -39,15 +33,8 @@ def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
         for task, found in by_task.items()
         if models[0] in found and len(found) > 1
     }
-    scores = {
-        c.path: {x.layer: x for x in readable_layer_scores(c.result, c.path, c.result.layers)}
-        for found in shared.values()
-        for c in found
-    }
     if shared:
-        yield _best_layers(board, shared, scores)
-    for candidates in shared.values():
-        yield _by_relative_depth(board, candidates, scores)
+        yield _best_layers(board, shared)
     present = [name for name in models if any(name in by_task[task] for task in shared)]
     yield from _expected_layers(board, {task: by_task[task] for task in shared}, present)
     common = [task for task, found in shared.items() if len(found) == len(present)]
@@ -63,16 +50,16 @@ def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
         )
 
 
-def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]], scores: Scores) -> Table:
-    def at_best(candidate: Candidate) -> LayerScore:
-        return scores[candidate.path][candidate.result.best_layer]
-
+def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]]) -> Table:
     rows = []
     shown: list[Difference] = []
     for candidates in shared.values():
         pairs = all_pairs(len(candidates))
         # Those with the first come first.
-        found = paired_differences([at_best(c) for c in candidates], pairs)
+        scores = [
+            readable_layer_scores(c.result, c.path, [c.result.best_layer])[0] for c in candidates
+        ]
+        found = paired_differences(scores, pairs)
         shown += found[: len(candidates) - 1]
         differences = iter(found)
         for candidate in candidates:
@@ -104,54 +91,6 @@ def _sparkline(candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     low, span = min(known, default=0.0), (max(known, default=0.0) - min(known, default=0.0)) or 1.0
     scores = map(candidate.result.score, candidate.result.layers)
     return "".join(" " if s is None else BARS[round(7 * (s - low) / span)] for s in scores)
-
-
-def _by_relative_depth(board: Board, candidates: Sequence[Candidate], scores: Scores) -> Table:
-    """Scores by relative depth, with differences wherever two models have a layer there."""
-    at = {c.name: _by_depth(c) for c in candidates}
-    first, *others = candidates
-    depths = sorted({depth for layers in at.values() for depth in layers})
-    cells = [(c, depth) for c in candidates for depth in depths if depth in at[c.name]]
-    place = {(c.name, depth): i for i, (c, depth) in enumerate(cells)}
-    pairs = {
-        (c.name, depth): (place[first.name, depth], place[c.name, depth])
-        for c, depth in cells
-        if c is not first and (first.name, depth) in place
-    }
-    found = paired_differences(
-        [scores[c.path][at[c.name][depth]] for c, depth in cells], list(pairs.values())
-    )
-    cells_of = {key: difference.cells for key, difference in zip(pairs, found, strict=True)}
-    rows = []
-    for depth in depths:
-        row: list[str | Cell] = [f"{float(depth):.2f}"]
-        for candidate in candidates:
-            row.append(_score_at(candidate, at[candidate.name].get(depth)))
-            if candidate is not first:
-                row += cells_of.get((candidate.name, depth), ("", ""))
-        rows.append(TableRow.of(*row))
-    heads = ["depth", first.name]
-    for candidate in others:
-        heads += [candidate.name, "difference from the first model", "p"]
-    return Table(
-        f"{board.setting} · {counted_head(first.result)} by relative depth",
-        tuple(heads),
-        tuple(rows),
-        notes=("★ best layer on dev. p is corrected by max-T over this table.",),
-    )
-
-
-def _by_depth(candidate: Candidate) -> dict[Fraction, int]:
-    n_layers = candidate.result.model.n_layers
-    return {Fraction(layer, n_layers): layer for layer in candidate.result.layers}
-
-
-def _score_at(candidate: Candidate, layer: int | None) -> Cell:
-    if layer is None:
-        return Cell()
-    result = candidate.result
-    best = layer == result.best_number
-    return score_cell(result.score(layer), None, result.task.metric, best=best)
 
 
 def _expected_layers(

@@ -261,9 +261,6 @@ for _name, _label in (
 ):
     quantities.add(_name, Quantity(label=_label, of_task=True))
 
-# Compression.
-quantities.add("retention", Quantity(percent=True, source="Sanh et al. 2019"))
-
 # Transfer between corpora.
 PIRES_2019 = "Pires et al. 2019"
 LIBOVICKY_2020 = "Libovický et al. 2020"
