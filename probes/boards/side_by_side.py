@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from probes.boards.board import Board, Candidate
 from probes.boards.claims.claim_reports import CAVEAT, make_reports
 from probes.boards.claims.table import CLAIMS
 from probes.boards.paired import (
@@ -13,20 +12,22 @@ from probes.boards.paired import (
     readable_layer_scores,
     tested_note,
 )
+from probes.boards.rankings import Candidate, Ranking
 from probes.measurements.cells import counted_head, estimate_cell, score_cell
 from probes.measurements.measurement import LOCALISATION
 from probes.statistics.significance import all_pairs
 from probes.tables.table import BARS, Table, TableRow
 
 
-def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
-    """The tables of one board.
+def side_by_side_tables(ranking: Ranking, models: Sequence[str]) -> Iterator[Table]:
+    """The tables of one ranking.
 
     Args:
         models: their names; the others are compared with the first.
     """
     by_task = {
-        task: {c.name: c for c in found if c.name in models} for task, found in board.tasks.items()
+        task: {c.name: c for c in found if c.name in models}
+        for task, found in ranking.tasks.items()
     }
     shared = {
         task: [found[name] for name in models if name in found]
@@ -34,15 +35,15 @@ def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
         if models[0] in found and len(found) > 1
     }
     if shared:
-        yield _best_layers(board, shared)
+        yield _best_layers(ranking, shared)
     present = [name for name in models if any(name in by_task[task] for task in shared)]
-    yield from _expected_layers(board, {task: by_task[task] for task in shared}, present)
+    yield from _expected_layers(ranking, {task: by_task[task] for task in shared}, present)
     common = [task for task, found in shared.items() if len(found) == len(present)]
-    yield from _changed_claims(board, common, present)
-    apart = [(c.result.task.name, c.name, why) for c, why in board.apart if c.name in models]
+    yield from _changed_claims(ranking, common, present)
+    apart = [(c.result.task.name, c.name, why) for c, why in ranking.apart if c.name in models]
     if apart:
         yield Table(
-            f"{board.setting} · listed apart",
+            f"{ranking.setting} · listed apart",
             ("task", "model", "why it is not compared"),
             tuple(TableRow.of(*texts) for texts in sorted(apart)),
             left=3,
@@ -50,7 +51,7 @@ def side_by_side_tables(board: Board, models: Sequence[str]) -> Iterator[Table]:
         )
 
 
-def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]]) -> Table:
+def _best_layers(ranking: Ranking, shared: Mapping[str, Sequence[Candidate]]) -> Table:
     rows = []
     shown: list[Difference] = []
     for candidates in shared.values():
@@ -75,7 +76,7 @@ def _best_layers(board: Board, shared: Mapping[str, Sequence[Candidate]]) -> Tab
                 )
             )
     return Table(
-        f"{board.setting} · best layers",
+        f"{ranking.setting} · best layers",
         ("task", "model", "layers 0–L", "best", "score", "difference from the first model", "p"),
         tuple(rows),
         left=3,
@@ -94,7 +95,7 @@ def _sparkline(candidate: Candidate, candidates: Sequence[Candidate]) -> str:
 
 
 def _expected_layers(
-    board: Board, by_task: Mapping[str, Mapping[str, Candidate]], models: Sequence[str]
+    ranking: Ranking, by_task: Mapping[str, Mapping[str, Candidate]], models: Sequence[str]
 ) -> Iterator[Table]:
     """Expected layers by task, if any result has one."""
     rows = []
@@ -108,15 +109,17 @@ def _expected_layers(
         }
         heads = ("task", *(f"{name} (L = {depths[name]})" for name in models))
         note = "Mean layer of the gains of mixes of layers 0 to k (Tenney et al. 2019a)."
-        yield Table(f"{board.setting} · expected layer", heads, tuple(rows), notes=(note,))
+        yield Table(f"{ranking.setting} · expected layer", heads, tuple(rows), notes=(note,))
 
 
-def _changed_claims(board: Board, tasks: Collection[str], models: Sequence[str]) -> Iterator[Table]:
+def _changed_claims(
+    ranking: Ranking, tasks: Collection[str], models: Sequence[str]
+) -> Iterator[Table]:
     """The claims on which models differ, tested on the same tasks."""
     verdicts: dict[str, list[str]] = {claim.name: [] for claim in CLAIMS}
     for name in models:
-        own = {c.path: c.result for task in tasks for c in board.tasks[task] if c.name == name}
-        reports = make_reports(own, board.probe)
+        own = {c.path: c.result for task in tasks for c in ranking.tasks[task] if c.name == name}
+        reports = make_reports(own, ranking.probe)
         if not reports:
             return
         for claim in CLAIMS:
@@ -133,6 +136,6 @@ def _changed_claims(board: Board, tasks: Collection[str], models: Sequence[str])
         f"Of {len(CLAIMS)} claims {tested} could be tested on {', '.join(tasks)}; on "
         f"{tested - len(rows)} of these the verdicts are the same. {CAVEAT}"
     )
-    title = f"{board.setting} · claims that change"
+    title = f"{ranking.setting} · claims that change"
     if rows:
         yield Table(title, ("claim", *models), rows, left=1 + len(models), notes=(note,))

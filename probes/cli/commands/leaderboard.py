@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from probes.boards.behaviour_tables import behaviour_tables, of_items
-from probes.boards.board import make_boards, named
 from probes.boards.ranking_tables import csv_rows, ranked, ranking_tables
+from probes.boards.rankings import make_rankings, named
 from probes.cli.arguments import add_format, add_older, names, place
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
@@ -60,9 +60,9 @@ def run(options: argparse.Namespace) -> int:
         raise no_results(options.results)
     left = chosen(found, options)
     results = {path: x for path, x in left.items() if isinstance(x, Result)}
-    for board in make_boards(named(results), together=options.together):
-        frame = ranked(board)
-        printer.show(ranking_tables(board, frame), csv_rows(board, frame))
+    for ranking in make_rankings(named(results), together=options.together):
+        frame = ranked(ranking)
+        printer.show(ranking_tables(ranking, frame), csv_rows(ranking, frame))
     printer.show(behaviour_tables(of_items(left)))
     return 0
 
