@@ -1,4 +1,4 @@
-"""Which records may stand together: the columns that have to be equal, for which purpose.
+"""Columns in which records have to be equal to stand together, by purpose.
 
 Two scores can be compared if the same question was put to the same text and was answered by the
 same probe; then what differs between them is the model. Every purpose below is a list of columns

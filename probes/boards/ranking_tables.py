@@ -193,7 +193,7 @@ def table_apart(ranking: Ranking) -> Table:
 
 
 def rules(frame: pd.DataFrame) -> tuple[str, ...]:
-    """What scores and ranks are, what is borderline, and what stood in for tests."""
+    """Notes on scores and ranks, on borderline ranks, and on pairs that were not tested."""
     found = [place for column in ("place", "overall") for place in frame[column] if place]
     unclear, untested = any(place.borderline for place in found), any(frame["untested"])
     return (_RULE, *[_UNCLEAR] * unclear, *[_UNTESTED] * untested)

@@ -48,7 +48,7 @@ class Candidate:
 
     @property
     def ranked(self) -> bool:
-        """Whether there is anything that training reached, and so a rank."""
+        """Whether the score is above the floor, and so has a rank."""
         return not self.random and not self.floored and self.score is not None
 
     @property

@@ -203,7 +203,7 @@ class Revision(NamedTuple):
 
 
 def revision_of(name: str) -> Revision | None:
-    """What a model's name says of training; None if it names no step.
+    """The training step in a model's name; None if it names no step.
 
     The step is the number after "step" in a revision (``M@stage1-step150-tokens1B``: 150), else its
     only number (``M@1000``); of a local folder the number after checkpoint or step

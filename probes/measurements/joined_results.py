@@ -38,9 +38,9 @@ def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
 
 
 def _ranked(records: Sequence[Record]) -> list[Record]:
-    """Of several records of a measurement, that which counts comes last.
+    """Records of evidence; of several of one measurement, the one to use comes last.
 
-    It is one with default options, then the most complete.
+    Default options come before others, then the most complete record.
     """
     counts = Counter(record.measurement for record in records)
 
