@@ -25,7 +25,7 @@ CSV_HEADS = ["corpus", "probe", "encoders", "task", "model", "revision", "rank",
              "apart"]  # fmt: skip
 
 
-class Place(NamedTuple):
+class RankRange(NamedTuple):
     """The places that a model may have, from `first` to `last`.
 
     Attributes:
@@ -42,12 +42,12 @@ class Place(NamedTuple):
         return text + " (borderline)" * self.borderline
 
 
-def places(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -> list[Place]:
+def places(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -> list[RankRange]:
     """The places of scores, by tests of `all_pairs` of them; see `rank_ranges`."""
     pairs, tested = all_pairs(len(scores)), np.array(p_values, dtype=np.float64)
     unclear = {pairs[k][end] for k in np.flatnonzero(borderline(tested)) for end in (0, 1)}
     ranges = rank_ranges(np.array(scores), pairs, tested).tolist()
-    return [Place(first, last, i in unclear) for i, (first, last) in enumerate(ranges)]
+    return [RankRange(first, last, i in unclear) for i, (first, last) in enumerate(ranges)]
 
 
 def ranked(ranking: Ranking) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def ranked(ranking: Ranking) -> pd.DataFrame:
     columns are:
 
     - candidate: the `Candidate`;
-    - place: its `Place` in the task; None without one;
+    - place: its `RankRange` in the task; None without one;
     - above: how many have a place and a higher score;
     - overall: the place among the models that have one in every task; mean: their mean rank;
     - lacks: the tasks in which the model has no place; None for random twins and those apart;
@@ -91,7 +91,7 @@ def ranked(ranking: Ranking) -> pd.DataFrame:
     return frame.assign(mean=ranks.astype(float).groupby(frame["model"]).transform("mean"))
 
 
-def _line(ranking: Ranking, candidate: Candidate, place: Place | None) -> dict[str, Any]:
+def _line(ranking: Ranking, candidate: Candidate, place: RankRange | None) -> dict[str, Any]:
     result = candidate.result
     low, high = interval_of(candidate) or (None, None)
     return {
@@ -119,7 +119,7 @@ def _line(ranking: Ranking, candidate: Candidate, place: Place | None) -> dict[s
     }
 
 
-def _tested(scored: Sequence[tuple[Candidate, LayerScore]]) -> tuple[dict[str, Place], bool]:
+def _tested(scored: Sequence[tuple[Candidate, LayerScore]]) -> tuple[dict[str, RankRange], bool]:
     """The places by name, and whether some two could not be tested.
 
     Two without a test count as different if their intervals do not overlap.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Columns, sifted
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, sifted
 from probes.boards.floors import with_floor
 from probes.measurements.columns import values
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
@@ -177,7 +177,7 @@ def _preference(result: Result) -> tuple[Any, ...]:
     )
 
 
-def _foremost(candidates: Sequence[Candidate], columns: Columns) -> Result:
+def _foremost(candidates: Sequence[Candidate], columns: Sequence[str]) -> Result:
     """A result that others have to equal: a preferred one; of equal ones the most frequent."""
 
     def words(candidate: Candidate) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def _foremost(candidates: Sequence[Candidate], columns: Columns) -> Result:
 
 
 def _sifted(
-    candidates: Sequence[Candidate], columns: Columns
+    candidates: Sequence[Candidate], columns: Sequence[str]
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """The candidates that may stand together; and the others, with what is different."""
     by_path = {candidate.path: candidate for candidate in candidates}

@@ -32,11 +32,11 @@ class Drawn(NamedTuple):
     missing: Mapping[str, str] = MappingProxyType({})
 
 
-Scored = tuple[str, str, Result]
+LabelledResult = tuple[str, str, Result]
 """A model's label, what the task is called, and a result that was compared with its floor."""
 
 
-def scored(group: Group) -> list[Scored]:
+def scored(group: Group) -> list[LabelledResult]:
     """The results of a group beside their random twins, task by task."""
     return [
         (model, _task(group, unit), unit.floored[model])
@@ -55,7 +55,7 @@ def _with_metric(result: Result) -> str:
     return f"{result.task.name}\n{metric_name(result)}{', %' * is_percent(result.task.metric)}"
 
 
-def scores_frame(found: Iterable[Scored]) -> pd.DataFrame:
+def scores_frame(found: Iterable[LabelledResult]) -> pd.DataFrame:
     """Headline test scores: a row for each model, task, probe family and layer.
 
     Columns: model, name, random, task, probe, metric, layer, value, low, high, dev, whether the

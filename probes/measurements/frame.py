@@ -81,7 +81,7 @@ DEFINED = ("task", "probe", "measurement")
 """Kinds of things that may be defined again: a task, how it is probed, a measurement. For each, a
 header says where it is defined (``task_place``), how (``task_definition``), and its version."""
 
-Read = Callable[[Path], Record]
+ReadRecord = Callable[[Path], Record]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Frame:
 
     headers: pd.DataFrame
     get_rows: Callable[[], pd.DataFrame]
-    read: Read = read_record
+    read: ReadRecord = read_record
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -138,7 +138,7 @@ class Frame:
 def load(
     *folders: Path,
     measurements: Collection[str] | None = None,
-    read: Read = read_record,
+    read: ReadRecord = read_record,
     cached: bool = True,
     write: bool = False,
 ) -> Frame:
@@ -270,7 +270,7 @@ def _written(record: Record, path: Path) -> str:
 
 
 def _of_folder(
-    folder: Path, read: Read, *, cached: bool, write: bool
+    folder: Path, read: ReadRecord, *, cached: bool, write: bool
 ) -> tuple[Frame, dict[Path, Record]]:
     """All records below a folder, in the order of their paths, and those that were read."""
     stored = _stored(folder) if cached else frame_of({})

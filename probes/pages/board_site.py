@@ -33,7 +33,7 @@ CLAIMED = ("model", "revision", "parameters", "layers", "encoders")
 """Columns of the rankings that nothing stored can confirm."""
 
 
-class Section(NamedTuple):
+class RankingSection(NamedTuple):
     """The ranking of a group of tasks.
 
     Attributes:
@@ -50,10 +50,10 @@ class Section(NamedTuple):
     rules: tuple[str, ...]
 
 
-def _section(group: str, ranking: Ranking) -> Section:
+def _section(group: str, ranking: Ranking) -> RankingSection:
     frame = ranked(ranking)
     table = table_of_all(ranking, frame)
-    return Section(
+    return RankingSection(
         {
             "corpus": ranking.corpus,
             "tasks": group,
@@ -153,7 +153,7 @@ def _is_of(name: str, model: str) -> bool:
     return name == model or is_twin_name(name, model)
 
 
-def _values(sections: Iterable[Section], name: str) -> list[str]:
+def _values(sections: Iterable[RankingSection], name: str) -> list[str]:
     """Values to choose from; none if there is no choice."""
     found = list(dict.fromkeys(section.filters[name] for section in sections))
     return found if len(found) > 1 else []

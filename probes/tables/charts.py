@@ -213,7 +213,7 @@ def in_panels(
         scales: which of the panels' scales are "shared" or "independent".
     """
     every = list(frame["panel"].unique())
-    data = {"data": {"name": "rows"}}
+    data: dict[str, Any] = {"data": {"name": "rows"}}
     if sizes:
         panel = {**panel, "width": sizes[0][0], "height": sizes[0][1]}
     if len(every) < 2:
