@@ -1,1 +1,1 @@
-"""What may stand together: leaderboards, comparisons and claims."""
+"""Leaderboards, layer tables, comparisons and claims: tables of records that may stand together."""

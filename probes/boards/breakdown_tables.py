@@ -100,7 +100,7 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
 
 
 def tables_of(results: Iterable[Result], name: str) -> Iterator[tuple[str, Sequence[Table]]]:
-    """Those of one measurement for each model, corpus and probe family, after these three."""
+    """Tables of one measurement, by model, corpus and probe family, which are the title."""
 
     def unit(result: Result) -> tuple[str, str, str]:
         corpus = result.corpus.name + limit_mark(result)

@@ -1,4 +1,4 @@
-"""Which records may stand together: the columns that have to be equal, for which purpose.
+"""Columns in which records have to be equal to stand together, by purpose.
 
 Two scores can be compared if the same question was put to the same text and was answered by the
 same probe; then what differs between them is the model. Every purpose below is a list of columns
@@ -25,8 +25,6 @@ from probes.records.record import Record, short_digest
 
 K = TypeVar("K")
 R = TypeVar("R", bound=Record)
-
-Columns = Sequence[str]
 
 SAME_LEADERBOARD = ("limit", "text", "probe_digest", "project", "numerics")
 """Models are ranked on one text by one probe. A model may have several entries that differ in
@@ -97,7 +95,7 @@ def named(column: str) -> str:
     return NAMES.get(column, column.replace("_", " "))
 
 
-def alike(found: Mapping[K, R], columns: Columns) -> list[dict[K, R]]:
+def alike(found: Mapping[K, R], columns: Sequence[str]) -> list[dict[K, R]]:
     """Groups of records that are equal in some columns, in the order of their first ones."""
     groups: dict[tuple[Hashable, ...], dict[K, R]] = defaultdict(dict)
     for key, record in found.items():
@@ -105,7 +103,9 @@ def alike(found: Mapping[K, R], columns: Columns) -> list[dict[K, R]]:
     return list(groups.values())
 
 
-def sifted(found: Mapping[K, R], like: Record, columns: Columns) -> tuple[dict[K, R], dict[K, str]]:
+def sifted(
+    found: Mapping[K, R], like: Record, columns: Sequence[str]
+) -> tuple[dict[K, R], dict[K, str]]:
     """The records that may stand with another one; and for the others, why not."""
     why = {key: why_apart(record, like, columns) for key, record in found.items()}
     return (
@@ -114,13 +114,13 @@ def sifted(found: Mapping[K, R], like: Record, columns: Columns) -> tuple[dict[K
     )
 
 
-def differing(one: Record, other: Record, columns: Columns) -> list[str]:
+def differing(one: Record, other: Record, columns: Sequence[str]) -> list[str]:
     """The columns in which two records differ."""
     both = zip(columns, values(one, columns), values(other, columns), strict=True)
     return [column for column, own, others in both if own != others]
 
 
-def why_apart(one: Record, other: Record, columns: Columns) -> str:
+def why_apart(one: Record, other: Record, columns: Sequence[str]) -> str:
     """The columns in which a record differs from another, as text: ``view cut, not plain``."""
     different = differing(one, other, columns)
     texts = [[text(x) for x in values(record, different)] for record in (one, other)]

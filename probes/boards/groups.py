@@ -54,7 +54,7 @@ class TaskResults:
 
     @property
     def n(self) -> str:
-        """How many test examples."""
+        """Number of test examples."""
         return n_of(self.results.values())
 
     @cached_property
@@ -91,7 +91,7 @@ class Group:
 
 
 def model_labels(found: Mapping[Path, Record]) -> dict[tuple[str, str, str], str]:
-    """What each model is called: its title, with the digest if two models share it."""
+    """Labels of models: the title, with the digest if two models share it."""
     titles = {model_key(record): model_title(record) for record in found.values()}
     shared = Counter(titles.values())
     return {
@@ -179,7 +179,7 @@ def model_order(label: str) -> tuple[str, bool, str]:
 
 
 def model_key(record: Record) -> tuple[str, str, str]:
-    """What two records of one model have in common."""
+    """Name, digest and precision, which records of one model share."""
     return record.model.name, record.model.digest, record.dtype
 
 
@@ -251,8 +251,8 @@ def corpus_groups(
     order = list(measurements)
     groups, left_out = [], []
     for first, records in zip(firsts, by_settings, strict=True):
-        its = get_measurement(first.measurement)
-        made = CorpusGroup(its, _settings_title(first, firsts))
+        measurement = get_measurement(first.measurement)
+        made = CorpusGroup(measurement, _settings_title(first, firsts))
         by_label, twice = by_model(records, labels)
         for label, path in by_label.items():
             made.records[label], made.paths[label] = records[path], path

@@ -91,7 +91,7 @@ def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     groups = alike(current, (*SAME_MODEL, *SAME_LAYER_TABLE))
     firsts = [next(iter(group.values())) for group in groups]
     twins = [sifted(twins_of(x, current), x, SAME_LAYER_TABLE)[0] for x in firsts]
-    shown_beside = {path for its in twins for path in its}
+    shown_beside = {path for of_model in twins for path in of_model}
     for group in groups:
         if not group.keys() <= shown_beside:
             floored = [with_floor(x, current.values()) for x in _ordered(group.values())]
@@ -152,9 +152,9 @@ def _scores(result: Result) -> dict[int, Cell]:
 
 
 def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
-    """How the best layer orders two classes, what it adds to layer 0, floor, baselines, references.
+    """Rows below the layers: ranking metrics, gain over layer 0, floor, baselines, references, n.
 
-    Each with a cell per result.
+    Each has a cell per result.
     """
     named = [{**result.baselines, **result.references} for result in results]
     for metric in RANKING:
@@ -188,7 +188,7 @@ def floor_row(results: Sequence[Result]) -> TableRow:
 
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:
-    """How layers were compared with the floor, if there is one."""
+    """Notes on how layers were compared with the floor, if there is one."""
     tests = {result.task.name: result.floor_test for result in results if result.floor}
     kinds: dict[str, list[str]] = defaultdict(list)
     for name, test in tests.items():

@@ -149,7 +149,7 @@ def _scores_by_layer(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scores_of_rule(rows: pd.DataFrame, rule: str) -> pd.Series:
-    """By path, the score of a rule without vectors: a baseline of the task, or a reference."""
+    """Score of a rule without vectors, by path: a baseline of the task, or a reference."""
     places = axes_of(rows)
     scored = rows[rows["metric"] == rows["task_metric"]]
     found = []

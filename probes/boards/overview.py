@@ -1,4 +1,4 @@
-"""Which layers differ significantly, and which are the best, in numbers and in words.
+"""Best layers and significant differences between layers, in numbers and in words.
 
 This is known once training variance is measured.
 """
@@ -16,7 +16,7 @@ from probes.statistics.significance import ALPHA
 
 
 def p_best(result: Result) -> dict[int, float | None] | None:
-    """By layer, the least p-value of a difference from a layer that scores higher on test.
+    """Least p-value of a difference from a layer that scores higher on test, by layer.
 
     None without training variance.
     """
@@ -85,7 +85,7 @@ def sentence(result: Result) -> str:
 
 
 def finding(result: Result) -> str:
-    """Which layers are best, the score with its interval, and by how much it exceeds its floor.
+    """The best layers, the score with its interval, and its distance from the floor.
 
     It continues the name of the task. The floor is that of the result, which has the scores of
     random twins among its baselines if they were added (`Result.with_baselines`).

@@ -69,7 +69,7 @@ class LayerScore:
 
     @property
     def testable(self) -> bool:
-        """Whether there are replicates that know of training."""
+        """Whether there are replicates that include training variance."""
         return self.replicates is not None and self.replicates.noise is not None
 
     def paired_with(self, other: LayerScore) -> bool:
@@ -80,7 +80,7 @@ class LayerScore:
 
 @dataclass(frozen=True)
 class Difference:
-    """How much a layer scores above another.
+    """Difference between the scores of two layers.
 
     Attributes:
         value: the difference of the scores; None if either is undefined.
@@ -107,7 +107,7 @@ class Difference:
 
 
 def tested_note(differences: Iterable[Difference]) -> str:
-    """What p is in a table of differences, why some lack it, and what borderline ones are."""
+    """A note on p in a table of differences: its meaning, missing values, borderline ones."""
     p_values = [difference.p for difference in differences]
     notes = [_TESTED]
     if None in p_values:
@@ -165,7 +165,7 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
 
 
 def _p_values(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> dict[Pair, float]:
-    """Of pairs of scores that can all be tested, corrected over those on the same examples."""
+    """p-values of pairs of scores, corrected over all pairs on the same examples."""
     found: dict[Pair, float] = {}
     by_examples = defaultdict(list)
     for pair in pairs:

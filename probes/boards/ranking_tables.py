@@ -1,4 +1,4 @@
-"""Ranks on a board: a frame of all candidates, and the tables and rows that are made from it."""
+"""Ranks of models: a frame of all candidates, and the tables and rows made from it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.boards.board import Board, Candidate
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
+from probes.boards.rankings import Candidate, Ranking
 from probes.common.arrays import Floats
 from probes.measurements.cells import metric_name, n_of, score_cell
 from probes.records.result import Result
@@ -25,7 +25,7 @@ CSV_HEADS = ["corpus", "probe", "encoders", "task", "model", "revision", "rank",
              "apart"]  # fmt: skip
 
 
-class Place(NamedTuple):
+class RankRange(NamedTuple):
     """The places that a model may have, from `first` to `last`.
 
     Attributes:
@@ -42,35 +42,35 @@ class Place(NamedTuple):
         return text + " (borderline)" * self.borderline
 
 
-def places(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -> list[Place]:
+def places(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -> list[RankRange]:
     """The places of scores, by tests of `all_pairs` of them; see `rank_ranges`."""
     pairs, tested = all_pairs(len(scores)), np.array(p_values, dtype=np.float64)
     unclear = {pairs[k][end] for k in np.flatnonzero(borderline(tested)) for end in (0, 1)}
     ranges = rank_ranges(np.array(scores), pairs, tested).tolist()
-    return [Place(first, last, i in unclear) for i, (first, last) in enumerate(ranges)]
+    return [RankRange(first, last, i in unclear) for i, (first, last) in enumerate(ranges)]
 
 
-def ranked(board: Board) -> pd.DataFrame:
-    """A board as a frame: a line for each candidate, by task and score; those apart come last.
+def ranked(ranking: Ranking) -> pd.DataFrame:
+    """A ranking as a frame: a line for each candidate, by task and score; those apart come last.
 
     Random twins, and scores that are not above their floor, have no place. Beside `CSV_HEADS`, the
     columns are:
 
     - candidate: the `Candidate`;
-    - place: its `Place` in the task; None without one;
+    - place: its `RankRange` in the task; None without one;
     - above: how many have a place and a higher score;
     - overall: the place among the models that have one in every task; mean: their mean rank;
     - lacks: the tasks in which the model has no place; None for random twins and those apart;
     - untested: whether some two of the task had to be compared by their intervals alone.
     """
-    pretrained = {c.name for found in board.tasks.values() for c in found if not c.random}
-    known = {(c.name, task) for task, found in board.tasks.items() for c in found if c.ranked}
+    pretrained = {c.name for found in ranking.tasks.values() for c in found if not c.random}
+    known = {(c.name, task) for task, found in ranking.tasks.items() for c in found if c.ranked}
     lacks = {
-        name: ", ".join(task for task in board.tasks if (name, task) not in known)
+        name: ", ".join(task for task in ranking.tasks if (name, task) not in known)
         for name in pretrained
     }
     lines = []
-    for candidates in board.tasks.values():
+    for candidates in ranking.tasks.values():
         ordered = sorted(candidates, key=lambda c: (not c.ranked, -(c.score or 0.0), c.name))
         scored = [
             (c, readable_layer_scores(c.result, c.path, [c.result.best_layer])[0])
@@ -81,23 +81,23 @@ def ranked(board: Board) -> pd.DataFrame:
         complete = [(c, score) for c, score in scored if not lacks[c.name]]
         overall = own if len(complete) == len(scored) else _tested(complete)[0]
         for i, c in enumerate(ordered):
-            line = _line(board, c, own.get(c.name)) | {"above": i if c.ranked else 0}
+            line = _line(ranking, c, own.get(c.name)) | {"above": i if c.ranked else 0}
             line |= {"overall": overall.get(c.name), "lacks": lacks.get(c.name)}
             lines.append(line | {"untested": untested})
-    lines += [_line(board, c, None) | {"apart": why} for c, why in board.apart]
+    lines += [_line(ranking, c, None) | {"apart": why} for c, why in ranking.apart]
     frame = pd.DataFrame(lines, dtype=object)
     frame = frame.where(frame.notna(), None)
     ranks = frame["overall"].map(lambda x: None if x is None else (x.first + x.last) / 2)
     return frame.assign(mean=ranks.astype(float).groupby(frame["model"]).transform("mean"))
 
 
-def _line(board: Board, candidate: Candidate, place: Place | None) -> dict[str, Any]:
+def _line(ranking: Ranking, candidate: Candidate, place: RankRange | None) -> dict[str, Any]:
     result = candidate.result
     low, high = interval_of(candidate) or (None, None)
     return {
-        "corpus": board.corpus,
-        "probe": board.probe,
-        "encoders": board.kind,
+        "corpus": ranking.corpus,
+        "probe": ranking.probe,
+        "encoders": ranking.kind,
         "task": result.task.name,
         "model": candidate.name,
         "revision": result.model.revision,
@@ -119,7 +119,7 @@ def _line(board: Board, candidate: Candidate, place: Place | None) -> dict[str, 
     }
 
 
-def _tested(scored: Sequence[tuple[Candidate, LayerScore]]) -> tuple[dict[str, Place], bool]:
+def _tested(scored: Sequence[tuple[Candidate, LayerScore]]) -> tuple[dict[str, RankRange], bool]:
     """The places by name, and whether some two could not be tested.
 
     Two without a test count as different if their intervals do not overlap.
@@ -165,46 +165,46 @@ MEAN = (
 )
 
 
-def ranking_tables(board: Board, frame: pd.DataFrame) -> Iterator[Table]:
+def ranking_tables(ranking: Ranking, frame: pd.DataFrame) -> Iterator[Table]:
     """A table per task, the last with the notes; the overall ranks; and what is listed apart.
 
     Args:
         frame: as of `ranked`.
     """
     together = frame[frame["apart"] == ""]
-    tables = [_of_task(board, lines) for _, lines in together.groupby("task", sort=False)]
+    tables = [_of_task(ranking, lines) for _, lines in together.groupby("task", sort=False)]
     yield from (*tables[:-1], replace(tables[-1], notes=rules(frame)))
     if len(tables) > 1:
-        yield _of_all(board, frame)
-    if board.apart:
-        yield table_apart(board)
+        yield _of_all(ranking, frame)
+    if ranking.apart:
+        yield table_apart(ranking)
 
 
-def table_apart(board: Board) -> Table:
+def table_apart(ranking: Ranking) -> Table:
     """The candidates that cannot be compared with the others, and why."""
     rows = [
         TableRow.of(c.result.task.name, c.name, _layer(c), _score(c), ", ".join(c.flags), why)
         for c, why in sorted(
-            board.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer(x[0]), x[1])
+            ranking.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer(x[0]), x[1])
         )
     ]
     heads = ("task", "model", "layer", "score", "flags", "why it is not compared")
-    return Table(f"{board.setting} · listed apart", heads, tuple(rows), left=6, repeated=2)
+    return Table(f"{ranking.setting} · listed apart", heads, tuple(rows), left=6, repeated=2)
 
 
 def rules(frame: pd.DataFrame) -> tuple[str, ...]:
-    """What scores and ranks are, what is borderline, and what stood in for tests."""
+    """Notes on scores and ranks, on borderline ranks, and on pairs that were not tested."""
     found = [place for column in ("place", "overall") for place in frame[column] if place]
     unclear, untested = any(place.borderline for place in found), any(frame["untested"])
     return (_RULE, *[_UNCLEAR] * unclear, *[_UNTESTED] * untested)
 
 
-def table_of_all(board: Board, frame: pd.DataFrame) -> Table:
+def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     """A row for each model: size, mean rank, and for each task the score with possible places.
 
     Models that have all tasks come first, by mean rank, then by scores; random twins come last.
     """
-    several = len(board.tasks) > 1
+    several = len(ranking.tasks) > 1
     by_model: dict[str, dict[str, Any]] = defaultdict(dict)
     lines: list[Any] = [*frame[frame["apart"] == ""].itertuples()]
     for line in lines:
@@ -224,16 +224,16 @@ def table_of_all(board: Board, frame: pd.DataFrame) -> Table:
             model,
             *size_cells(last.candidate.result),
             *[mean] * several,
-            *(_score_in_place(own[x]) if x in own else Cell(NOTHING) for x in board.tasks),
+            *(_score_in_place(own[x]) if x in own else Cell(NOTHING) for x in ranking.tasks),
             model=model,
             faint=last.candidate.random,
         )
         rows.append(row)
     heads = ["model", "parameters\nclaimed", "layers\nclaimed", *["mean rank"] * several]
-    for task, found in board.tasks.items():
+    for task, found in ranking.tasks.items():
         n = n_of(c.result for c in found)
         heads.append(f"{task}\n{metric_name(found[0].result)}, n = {n}")
-    return Table(board.setting, tuple(heads), tuple(rows), notes=(MEAN,) * several)
+    return Table(ranking.setting, tuple(heads), tuple(rows), notes=(MEAN,) * several)
 
 
 def _score_in_place(line: Any) -> Cell:
@@ -244,8 +244,8 @@ def _score_in_place(line: Any) -> Cell:
     return replace(_score(candidate), note=note, value=candidate.score)
 
 
-def _of_task(board: Board, lines: pd.DataFrame) -> Table:
-    candidates = board.tasks[lines["task"].iloc[0]]
+def _of_task(ranking: Ranking, lines: pd.DataFrame) -> Table:
+    candidates = ranking.tasks[lines["task"].iloc[0]]
     task = candidates[0].result.task
     about = f"{label_of(task.metric)}, n = {n_of(c.result for c in candidates)}"
     rows = [
@@ -261,7 +261,7 @@ def _of_task(board: Board, lines: pd.DataFrame) -> Table:
         for place, c in zip(lines["place"], lines["candidate"], strict=True)
     ]
     return Table(
-        f"{board.setting} · {task.name} v{task.version} · {about}",
+        f"{ranking.setting} · {task.name} v{task.version} · {about}",
         ("rank", "model", "layer", "score", "size", "flags"),
         tuple(rows),
         left=2,
@@ -275,7 +275,7 @@ def _models(frame: pd.DataFrame) -> list[Any]:
     return [*own.drop_duplicates("model").sort_values(["mean", "model"]).itertuples()]
 
 
-def _of_all(board: Board, frame: pd.DataFrame) -> Table:
+def _of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     found = frame[frame["overall"].notna()].groupby("model")["overall"].agg(list)
     rows, gaps = [], []
     for line in _models(frame):
@@ -283,8 +283,8 @@ def _of_all(board: Board, frame: pd.DataFrame) -> Table:
             gaps.append(f"Not ranked: {line.model} lacks a rank in {line.lacks}.")
         else:
             rows.append(TableRow.of(f"{line.mean:.2f}", line.model, *map(str, found[line.model])))
-    heads = ("mean rank", "model", *board.tasks)
-    title = f"{board.setting} · overall, {len(board.tasks)} tasks"
+    heads = ("mean rank", "model", *ranking.tasks)
+    title = f"{ranking.setting} · overall, {len(ranking.tasks)} tasks"
     return Table(title, heads, tuple(rows), left=2, notes=(MEAN, *gaps), repeated=2)
 
 
@@ -316,17 +316,17 @@ def size_cells(result: Result) -> tuple[Cell, Cell]:
     return Cell(size(model.parameters), value=model.parameters), layers
 
 
-def csv_rows(board: Board, frame: pd.DataFrame) -> list[dict[str, Any]]:
+def csv_rows(ranking: Ranking, frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows of `CSV_HEADS`; overall ones have the mean rank, and in `apart` what is missing."""
     apart = frame["apart"] != ""
-    task = f"overall {board.site}".strip()
+    task = f"overall {ranking.site}".strip()
     overall = [
         dict.fromkeys(CSV_HEADS)
-        | {"corpus": board.corpus, "probe": board.probe, "encoders": board.kind, "task": task}
+        | {"corpus": ranking.corpus, "probe": ranking.probe, "encoders": ranking.kind, "task": task}
         | {"model": line.model, "rank": None if line.lacks else line.mean}
         | {"apart": f"lacks a rank in {line.lacks}" if line.lacks else None}
         for line in _models(frame)
     ]
     together: list[Any] = frame.loc[~apart, CSV_HEADS].to_dict("records")
     others: list[Any] = frame.loc[apart, CSV_HEADS].to_dict("records")
-    return [*together, *overall * (len(board.tasks) > 1), *others]
+    return [*together, *overall * (len(ranking.tasks) > 1), *others]

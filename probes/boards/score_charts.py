@@ -1,5 +1,5 @@
 """Charts of scores by layer, from one frame: heat maps (Liu et al. 2019a), curves, expected layers
-(Tenney et al. 2019a), steps of training, scores by size.
+(Tenney et al. 2019a), steps of training.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pandas as pd
 
 from probes.boards.groups import Group
 from probes.boards.overview import layer_lines
-from probes.boards.retention import front, sizes_and_shares
 from probes.common.errors import UserError
 from probes.measurements.cells import metric_name
 from probes.measurements.measurement import LOCALISATION, get_measurement
@@ -33,11 +32,11 @@ class Drawn(NamedTuple):
     missing: Mapping[str, str] = MappingProxyType({})
 
 
-Scored = tuple[str, str, Result]
+LabelledResult = tuple[str, str, Result]
 """A model's label, what the task is called, and a result that was compared with its floor."""
 
 
-def scored(group: Group) -> list[Scored]:
+def scored(group: Group) -> list[LabelledResult]:
     """The results of a group beside their random twins, task by task."""
     return [
         (model, _task(group, unit), unit.floored[model])
@@ -56,7 +55,7 @@ def _with_metric(result: Result) -> str:
     return f"{result.task.name}\n{metric_name(result)}{', %' * is_percent(result.task.metric)}"
 
 
-def scores_frame(found: Iterable[Scored]) -> pd.DataFrame:
+def scores_frame(found: Iterable[LabelledResult]) -> pd.DataFrame:
     """Headline test scores: a row for each model, task, probe family and layer.
 
     Columns: model, name, random, task, probe, metric, layer, value, low, high, dev, whether the
@@ -191,25 +190,6 @@ EXPECTED = "expected layer"
 _KINDS = {EXPECTED: "expected_layer", "centre of gravity": "centre_of_gravity"}
 
 
-def pareto(group: Group, look: Look) -> Drawn:
-    """Shares of the largest model's scores by parameters; the front joins the best of each size."""
-    base, found = sizes_and_shares(group)
-    columns = ["panel", "model", "x", "value", "low", "high"]
-    rows = [
-        (task, name, size, x.value, *(x.interval or (None, None))) for task, name, size, x in found
-    ]
-    frame = pd.DataFrame(rows, columns=columns)
-    if frame.empty:
-        return Drawn(None)
-    # The front lies below the models.
-    order = list(frame["panel"].unique())
-    frame = pd.concat([front(frame), frame]).assign(line="")
-    frame = frame.sort_values("panel", key=lambda x: x.map(order.index), kind="stable")
-    frame[["value", "low", "high"]] = 100 * frame[["value", "low", "high"]].astype(float)
-    title = f"Share of {base}'s score by size"
-    return Drawn(charts.lines(frame, look, x="parameters", y="retention, %", title=title, log=True))
-
-
 _STEP = re.compile(r"step[-_]?(\d+)", re.IGNORECASE)
 
 _FOLDER = re.compile(r"(.*?)[-_]?(?:checkpoint|step)[-_]?(\d+)", re.IGNORECASE)
@@ -223,7 +203,7 @@ class Revision(NamedTuple):
 
 
 def revision_of(name: str) -> Revision | None:
-    """What a model's name says of training; None if it names no step.
+    """The training step in a model's name; None if it names no step.
 
     The step is the number after "step" in a revision (``M@stage1-step150-tokens1B``: 150), else its
     only number (``M@1000``); of a local folder the number after checkpoint or step
@@ -289,6 +269,5 @@ FIGURES: dict[str, Callable[[Group, Look], Drawn]] = {
     "expected-layers": expected_layers,
     "curves": curves,
     "steps": steps,
-    "pareto": pareto,
 }
 """Figures of scores, by the names of `python -m probes figure`."""

@@ -1,4 +1,4 @@
-"""Which layers serve many tasks, and which tasks agree about layers (after Liu et al. 2019).
+"""Layers that serve many tasks, and tasks that agree about layers (after Liu et al. 2019).
 
 A frame has a row per layer and a column per task: headline test scores, higher is better.
 """
@@ -19,7 +19,7 @@ from probes.tasks.task import plain_name
 
 
 class Agreement(NamedTuple):
-    """How alike two tasks order the layers.
+    """Rank correlation of two tasks' scores over layers.
 
     Attributes:
         rho: Spearman's correlation of their scores; None if one has no two different scores.
@@ -86,10 +86,10 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
     for task in tasks:
         groups.setdefault(group_of(task), []).append(task)
     lines = {"mean rank": tasks} if tasks else {}
-    lines |= {f"{x} ({len(its)})": its for x, its in groups.items() if 1 < len(its) < len(tasks)}
+    lines |= {f"{x} ({len(own)})": own for x, own in groups.items() if 1 < len(own) < len(tasks)}
     rows = []
-    for label, its in lines.items():
-        mean = found[its].mean(axis=1)
+    for label, own in lines.items():
+        mean = found[own].mean(axis=1)
         cells = (Cell(f"{value:.1f}", value=value, best=value == mean.min()) for value in mean)
         rows.append(TableRow.of(label, *cells))
     return Table(

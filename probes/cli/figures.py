@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from probes.tables.charts import Chart, Look
 
 
-FIGURES = ("heatmap", "expected-layers", "curves", "steps", "pareto")
+FIGURES = ("heatmap", "expected-layers", "curves", "steps")
 """Figures of scores; see `probes.boards.score_charts`."""
 
 

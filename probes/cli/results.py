@@ -136,7 +136,7 @@ class Results:
         """A figure, which notebooks show; the same as that of `python -m probes figure`.
 
         Args:
-            kind: heatmap, curves, expected-layers, steps or pareto, of scores; or the name of
+            kind: heatmap, curves, expected-layers or steps, of scores; or the name of
                 a chart of another measurement.
             measurement: whose, if several have a chart of this name.
             width: in inches.

@@ -120,7 +120,7 @@ class Lines:
     levels: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self, found: Findings) -> dict[str, str]:
-        """Why models have no curve, by label."""
+        """Reasons why models have no curve, by label."""
         shown = self.chosen(found)
         at = shown.reindex(columns=[self.x])[self.x]
         return lacking(found, shown[at.gt(0).fillna(False) if self.log else at.notna()])
@@ -228,7 +228,7 @@ class Cells:
     more: Callable[[Findings, str], Mapping[tuple[int, int], Mapping[str, str]]] | None = None
 
     def missing(self, found: Findings) -> dict[str, str]:
-        """Why models have no heat map, by label."""
+        """Reasons why models have no heat map, by label."""
         return lacking(found, self.chosen(found))
 
     def draw(self, found: Findings, look: Look) -> Chart:
@@ -308,7 +308,7 @@ class Maps:
     kinds: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self, found: Findings) -> dict[str, str]:
-        """Why models have no pictures, by label."""
+        """Reasons why models have no pictures, by label."""
         reasons = {model: self._why(found, model) for model in found.records}
         return {**found.lacking, **{model: why for model, why in reasons.items() if why}}
 
@@ -345,7 +345,7 @@ class Maps:
         )
 
     def _why(self, found: Findings, model: str) -> str:
-        """Why there is nothing to draw of a model; empty if there is."""
+        """The reason why a model has no pictures; empty if it has some."""
         if self.array not in found.records[model].arrays:
             return self.absent
         if model not in found.arrays:

@@ -20,16 +20,16 @@ RECORD = ["model", "key"]
 """The columns that say which record of a frame a row is of."""
 
 Where = Mapping[str, Any]
-"""By column, the place that rows have to have, or several of them, or `PlacesOf` or `BestOnDev`:
-None for no place on an axis, `...` for any; "test" for `split` unless given."""
+"""Places that rows must have, by column: one, several, `PlacesOf` or `BestOnDev`; None for no place
+on an axis, `...` for any place. `split` is "test" unless given."""
 
 Marks = Mapping[tuple[str, str, int], Mapping[str, bool]]
-"""By record, metric and layer, the marks of numbers as fields of `probes.tables.table.Cell`."""
+"""Marks by record, metric and layer, as fields of `probes.tables.table.Cell`."""
 
 
 @dataclass(frozen=True)
 class PlacesOf:
-    """In `Where`: the places that rows of another metric of the same record have.
+    """The places of another metric of the same record, for `Where`.
 
     Attributes:
         or_none: whether rows without a place there are meant, too.
@@ -45,7 +45,7 @@ class PlacesOf:
 
 @dataclass(frozen=True)
 class BestOnDev:
-    """In `Where`: the place, such as the layer, where a metric of the same record is best on dev.
+    """The place where a metric of the same record is best on dev, for `Where`.
 
     Attributes:
         where: what else has to hold of the numbers on dev.

@@ -81,7 +81,7 @@ DEFINED = ("task", "probe", "measurement")
 """Kinds of things that may be defined again: a task, how it is probed, a measurement. For each, a
 header says where it is defined (``task_place``), how (``task_definition``), and its version."""
 
-Read = Callable[[Path], Record]
+ReadRecord = Callable[[Path], Record]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Frame:
 
     headers: pd.DataFrame
     get_rows: Callable[[], pd.DataFrame]
-    read: Read = read_record
+    read: ReadRecord = read_record
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -107,7 +107,7 @@ class Frame:
 
     @property
     def trimmed(self) -> Frame:
-        """The same with the rows of these records alone."""
+        """A copy with the rows of these records alone."""
         own = self.rows["path"].isin(self.headers["path"])
         return replace(self, get_rows=partial(_same, self.rows[own]))
 
@@ -138,7 +138,7 @@ class Frame:
 def load(
     *folders: Path,
     measurements: Collection[str] | None = None,
-    read: Read = read_record,
+    read: ReadRecord = read_record,
     cached: bool = True,
     write: bool = False,
 ) -> Frame:
@@ -197,7 +197,7 @@ def load(
 
 
 def _are_shipped(paths: Sequence[Path]) -> list[bool]:
-    """Whether each record ships with the suite."""
+    """True for records that ship with the suite."""
     # Resolving links takes longer than all else.
     resolved = {folder: folder.resolve() for folder in dict.fromkeys(x.parent for x in paths)}
     return [is_published(resolved[path.parent] / path.name) for path in paths]
@@ -235,7 +235,7 @@ def _unique(frame: Frame) -> Frame:
 
 
 def _older(frame: Frame) -> pd.Series:
-    """Whether there is a newer definition of a record's task, of its probing or measurement.
+    """True for records with a newer definition of their task, probing or measurement.
 
     What this version with its plug-ins would compute counts, then the highest version, then what
     was written last. A plug-in is defined for all models and corpora at once; the suite's own tasks
@@ -270,7 +270,7 @@ def _written(record: Record, path: Path) -> str:
 
 
 def _of_folder(
-    folder: Path, read: Read, *, cached: bool, write: bool
+    folder: Path, read: ReadRecord, *, cached: bool, write: bool
 ) -> tuple[Frame, dict[Path, Record]]:
     """All records below a folder, in the order of their paths, and those that were read."""
     stored = _stored(folder) if cached else frame_of({})

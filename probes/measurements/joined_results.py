@@ -18,7 +18,7 @@ from probes.records.result import SCORES, Result
 
 # Pandas is slow to import.
 if TYPE_CHECKING:
-    from probes.measurements.frame import Frame, Read
+    from probes.measurements.frame import Frame, ReadRecord
 
 
 def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
@@ -38,9 +38,9 @@ def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
 
 
 def _ranked(records: Sequence[Record]) -> list[Record]:
-    """Of several records of a measurement, that which counts comes last.
+    """Records of evidence; of several of one measurement, the one to use comes last.
 
-    It is one with default options, then the most complete.
+    Default options come before others, then the most complete record.
     """
     counts = Counter(record.measurement for record in records)
 
@@ -64,7 +64,7 @@ def marked(frame: Frame) -> dict[Path, Record]:
     }
 
 
-def find_results(folder: Path, read: Read = read_record) -> dict[Path, Result]:
+def find_results(folder: Path, read: ReadRecord = read_record) -> dict[Path, Result]:
     """All results below `folder` by their paths, read afresh; see `probes.measurements.frame.load`.
 
     Args:

@@ -20,7 +20,7 @@ from probes.records.row import HEADER
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What charts are made from: records of several models, by label.
+    """Records of several models by label, from which charts are made.
 
     Attributes:
         paths: their files, by label, which have arrays beside them.

@@ -267,7 +267,7 @@ def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:
 
 
 def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
-    """Why numbers or intervals are missing, each reason once: ``NMI, AMI of senses: no lemmas``.
+    """Reasons for missing numbers or intervals, each once: ``NMI, AMI of senses: no lemmas``.
 
     Args:
         axes: those whose places the table shows.

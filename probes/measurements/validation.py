@@ -62,14 +62,14 @@ def as_result(record: Record, path: Path) -> Result:
 def _require_possible(record: Record) -> None:
     """Raise ValueError unless a record can be one of its measurement."""
     name, rows = record.measurement, record.rows
-    its = get_measurement(name)
-    if (its.of == "task") != bool(record.task):
+    measurement = get_measurement(name)
+    if (measurement.of == "task") != bool(record.task):
         what = "without" if record.task is None else "with"
         raise ValueError(f"a record of {name} {what} a task")
     if measurements.origin(name) is not None:
         return
-    if record.measurement_version == its.version:
-        options, settings = its.options, record.settings
+    if record.measurement_version == measurement.version:
+        options, settings = measurement.options, record.settings
         if missing := options.model_fields.keys() - settings.keys():
             raise ValueError(f"no option {min(missing)}")
         own = {option: settings[option] for option in options.model_fields}
@@ -83,7 +83,7 @@ def _require_possible(record: Record) -> None:
 
 
 MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
-"""What showing rows may raise that do not fit together."""
+"""Errors that showing rows may raise if they do not fit together."""
 
 
 def require_sound(record: Record, path: Path) -> None:
@@ -106,10 +106,10 @@ def _require_shown(record: Record, path: Path) -> None:
     """Raise UserError unless tables and charts of a typed record of the suite's can be made."""
     if record.measurement not in measurements or measurements.origin(record.measurement):
         return
-    its = get_measurement(record.measurement)
-    if its.of == "task":
+    measurement = get_measurement(record.measurement)
+    if measurement.of == "task":
         return
     try:
-        require_drawable(its, record, path)
+        require_drawable(measurement, record, path)
     except MISFITS as error:
         raise unreadable(path, error) from error

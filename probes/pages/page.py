@@ -21,7 +21,7 @@ from probes.common.files import published
 from probes.common.terminal import progress
 from probes.measurements.plugin_keys import plugin_failure
 from probes.pages import sections
-from probes.pages.page_charts import Spec, packed, page_models, script
+from probes.pages.page_charts import ChartSpec, packed, page_models, script
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.tables.table import Table
@@ -85,9 +85,9 @@ def page(
     corpora, also_left_out = corpus_groups(others, model_labels(every))
     groups = {f"g{i}": each for i, each in enumerate(scored)}
     environment = templates()
-    specs: list[Spec] = []
+    specs: list[ChartSpec] = []
 
-    def keep(spec: Spec) -> int:
+    def keep(spec: ChartSpec) -> int:
         specs.append(spec)
         return len(specs) - 1
 

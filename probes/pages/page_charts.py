@@ -24,7 +24,7 @@ from probes.tables.charts import PAGE, Look
 from probes.tables.colours import of_models
 from probes.tables.figures import printable_spec
 
-Spec = dict[str, Any]
+ChartSpec = dict[str, Any]
 """A chart as Vega-Lite reads it."""
 
 HALF = replace(PAGE, width=400)
@@ -44,7 +44,7 @@ class PageChart:
 
     title: str
     note: str
-    spec: Spec | None
+    spec: ChartSpec | None
     missing: Mapping[str, str] = field(default_factory=dict)
     task: str = ""
     wide: bool = False

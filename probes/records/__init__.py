@@ -1,1 +1,1 @@
-"""What a record and a table are; how records are named, keyed, written and read."""
+"""Records: their headers and rows, keys, names, files and parameters."""

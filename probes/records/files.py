@@ -35,8 +35,8 @@ _UNREADABLE = (
     MemoryError, OSError, ValueError, BadZipFile, EOFError, KeyError, RuntimeError, struct.error,
     zlib.error, TypeError, OverflowError, SyntaxError, TokenError,
 )  # fmt: skip
-"""What reading a damaged archive may raise: RuntimeError if its kind is unknown or encrypted,
-TypeError if it is a single array, and the last three for the text before an array."""
+"""Errors that reading a damaged archive may raise: RuntimeError if its kind is unknown or it is
+encrypted, TypeError if it is a single array, and the last three for the text before an array."""
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ def write_record(path: Path, record: Record, arrays: Arrays) -> None:
 
 
 def place_of(path: Path) -> Path:
-    """Where the record at `path` lies within a folder of results: model, corpus, file."""
+    """Location of the record at `path` within a folder of results: model, corpus, file."""
     return Path(*path.absolute().parts[-3:])
 
 
@@ -158,7 +158,7 @@ def has_arrays(path: Path, names: Iterable[str]) -> bool:
 
 
 def if_readable(read: Callable[[], T]) -> T | None:
-    """What `read` returns; None, with a message, where it finds arrays that cannot be read."""
+    """Result of `read`; None, with a message, if arrays cannot be read."""
     try:
         return read()
     except UserError as error:
@@ -224,7 +224,7 @@ def is_published(path: Path) -> bool:
 
 
 def or_published(*folders: Path) -> str:
-    """What an error adds if there are no results: the folder of published ones, if there is one."""
+    """Hint for the error that there are no results: the folder of published ones, if any."""
     there = [path for folder in folders if (path := folder / PUBLISHED).is_dir()]
     return f", or name {there[0]}" if there else ""
 

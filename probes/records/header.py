@@ -26,7 +26,7 @@ class CorpusRecord(Frozen):
     digest: str
     """SHA-256 over the source files, the reader's version and the limit."""
     digest_of_task: str = ""
-    """The same with the further files that the task reads; empty if there are none."""
+    """`digest` with the further files that the task reads; empty if there are none."""
     fingerprint: str
     """SHA-256 over every word and annotation."""
     sentences: dict[str, Count]
@@ -53,7 +53,7 @@ class PlugIn(Frozen):
     distribution: str
     """Name and version of the package; empty for a file."""
     sha256: str
-    """Of the file, or of the package's Python files."""
+    """Digest of the file, or of the package's Python files."""
 
 
 class TaskRecord(Frozen):
@@ -88,9 +88,9 @@ class ExampleCounts(Frozen):
     covered_sentences: Count | None
     """Test sentences that the headline metric covers, where it does not cover all."""
     resampled: Literal["documents", "sentences"]
-    """What intervals and tests resample."""
+    """Units that intervals and tests resample."""
     clusters: Count
-    """How many of these have test examples."""
+    """Number of these units with test examples."""
     test_digest: str
     """SHA-256 of the test labels, their sentences, and what is resampled; two results can be paired
     only if it is equal."""
@@ -102,7 +102,7 @@ class ExampleCounts(Frozen):
 
 
 class EncodingRecord(Frozen):
-    """How the vectors were computed."""
+    """Settings and counts of the computation of vectors."""
 
     storage: str
     unknown_words: int

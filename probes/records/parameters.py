@@ -138,7 +138,7 @@ def caches_of(folder: Path) -> list[Path]:
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What a file of parameters belongs to; its arrays may be damaged if its size is right.
+    """Description of a file of parameters, whose arrays are not checked.
 
     Raises:
         UserError: it is damaged.

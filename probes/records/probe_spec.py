@@ -1,4 +1,4 @@
-"""How the probes of a family are fitted."""
+"""Settings of the probes of a family."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from probes.records.values import Frozen
 
 
 class ProbeSpec(Frozen):
-    """How probes of one family are fitted; part of every result's key."""
+    """Settings of one family's fits; part of every result's key."""
 
     family: str
     hidden: int = 0
@@ -31,8 +31,8 @@ class ProbeSpec(Frozen):
     min_steps: int = 0
     """The least number of steps, however few `epochs` take."""
     checks: int = 1
-    """How often a fit evaluates the dev loss; the best parameters are kept. With 1 it is evaluated
-    only at the end: a convex probe is fitted until it converges."""
+    """Number of evaluations of the dev loss; the best parameters are kept. With 1 it is evaluated
+    at the end alone: a convex probe is fitted until it converges."""
 
     @property
     def digest(self) -> str:
@@ -69,4 +69,4 @@ PROBES: dict[str, ProbeSpec] = {
         checks=4,
     ),
 }
-"""By name; `probes.training.families.probe_family` adds those of plug-ins."""
+"""Settings by name; `probes.training.families.probe_family` adds those of plug-ins."""

@@ -27,7 +27,7 @@ SCHEMA_VERSION = 9
 
 
 class Record(Frozen):
-    """What a measurement found: rows, under a header that says what they were measured with."""
+    """The rows that a measurement found, under a header of model, corpus, task and settings."""
 
     schema_version: int
     suite_version: str
@@ -41,25 +41,25 @@ class Record(Frozen):
     inputs: str
     """Digest of what was measured: records with the same belong together."""
     extent: dict[int, int] = Field(min_length=1)
-    """How often each layer was measured, by layer: 1, or the number of fits or draws."""
+    """Number of measurements by layer: 1, or the number of fits or draws."""
     behind: dict[int, float | None] = Field(default_factory=dict)
-    """Of evidence: the headline test scores that it stands behind, by layer."""
+    """Headline test scores by layer that evidence stands behind; empty for other records."""
     model: ModelRecord
     base: ModelRecord | None = None
-    """Of a pair: the model that this one is compared with."""
+    """The model that this one is compared with; None unless the record is of a pair."""
     corpus: CorpusRecord
     task: TaskRecord | None = None
     """None for a measurement of the corpus as a whole."""
     probe: ProbeSpec | None = None
     """None for a measurement without probes."""
     examples: ExampleCounts | None = None
-    """Of scores: the examples that the task found in the corpus."""
+    """Examples that the task found in the corpus; None unless the record is of scores."""
     view: Name
     pooling: Name
     dtype: Name
-    """Of the forward pass."""
+    """Precision of the forward pass."""
     fit_dtype: Literal["float32"] = "float32"
-    """Of the products in training."""
+    """Precision of products in training."""
     project: int | None = None
     """Dimensions of the random projection of the span vectors; None for no projection."""
     plug_ins: tuple[PlugIn, ...] = ()
@@ -71,7 +71,7 @@ class Record(Frozen):
     arrays: tuple[str, ...] = ()
     """Names of the arrays in the .npz file beside the record."""
     facts: dict[str, Place] = Field(default_factory=dict)
-    """What else there is to know of the rows: counts, what was resampled, the rank of a table."""
+    """Further facts on the rows, such as counts and the units that were resampled."""
     notes: tuple[str, ...] = ()
     """Sentences that tables of the rows are followed by."""
     rows: Rows = Rows()
@@ -97,7 +97,7 @@ class Record(Frozen):
 
 
 Extent = dict[int, int]
-"""How often each layer is to be measured, by layer."""
+"""Number of measurements to make, by layer."""
 
 
 def covers(found: Extent, wanted: Extent) -> bool:
@@ -113,7 +113,7 @@ def united(extent: Extent, other: Extent) -> Extent:
 
 
 def fullness(extent: Extent) -> tuple[int, int]:
-    """Of duplicates the one with most layers counts, then the one with most fits or draws."""
+    """Sort key of duplicates: the number of layers, then of fits or draws."""
     return len(extent), sum(extent.values())
 
 
@@ -127,7 +127,7 @@ def model_title(record: Record) -> str:
 
 
 def task_marks(record: Record) -> list[str]:
-    """What a reader has to know of a record's numbers: view, silver labels, other trees, older."""
+    """Remarks on a record's numbers: view, silver labels, other trees, older definition."""
     marks: dict[str, bool] = {}
     if record.task:
         other_trees = record.corpus.other_trees and "heads" in record.task.needs
@@ -142,7 +142,7 @@ def short_digest(digest: str, length: int = 8) -> str:
 
 
 def limit_of(record: Record) -> int | None:
-    """How many sentences of each split were used; None for all."""
+    """Number of sentences used of each split; None for all."""
     return record.corpus.limit if record.corpus.limited else None
 
 
@@ -153,7 +153,7 @@ def limit_mark(record: Record) -> str:
 
 
 def subject_title(record: Record) -> str:
-    """What a table of one model and corpus is about: ``gpt2 (bfloat16) · ewt, limit 400``."""
+    """Model and corpus of a table: ``gpt2 (bfloat16) · ewt, limit 400``."""
     return f"{model_title(record)} · {record.corpus.name}{limit_mark(record)}"
 
 
@@ -182,7 +182,7 @@ def numerics_version(kind: str, family: str) -> int:
 
 
 class Inputs(Frozen):
-    """What is measured: model, text, vectors, and for probes the task and how they are fitted."""
+    """Inputs of a measurement: model, text, vectors, and for probes the task and their settings."""
 
     model: str
     base: str = ""

@@ -22,7 +22,7 @@ SCORES = "scores"
 
 
 UNMEASURED = "there is no record of it"
-"""Why a model has no part of a chart, unless there is more to say."""
+"""Usual reason for a model's absence from a chart."""
 
 
 class FloorTest(NamedTuple):
@@ -42,11 +42,11 @@ class Result(Record):
     probe: ProbeSpec
     examples: ExampleCounts
     evidence: dict[str, Record] = Field(default_factory=dict, exclude=True)
-    """By measurement. Not part of the file."""
+    """Records by measurement. Not part of the file."""
     path: Path | None = Field(default=None, exclude=True)
     """The file; None for a result that has none."""
     floor_test: FloorTest | None = Field(default=None, exclude=True)
-    """See `probes.boards.floors`; None where it was not made."""
+    """Test of `probes.boards.floors`; None where it was not made."""
 
     @model_validator(mode="after")
     def _scored(self) -> Result:

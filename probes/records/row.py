@@ -31,7 +31,7 @@ HEADER = (
     "unit",
     "marks",
 )
-"""What the header of a record adds to each of its rows in a long frame."""
+"""Columns that the header of a record adds to each of its rows in a long frame."""
 
 Place = int | float | str | None
 """A place on an axis."""
@@ -101,7 +101,7 @@ class Rows(Frozen):
     p: tuple[FiniteFloat | None, ...] = ()
     why: tuple[str, ...] = ()
     axes: dict[str, tuple[Place, ...]] = Field(default_factory=dict)
-    """By name; None where a row has no such axis."""
+    """Places by axis; None where a row has no such axis."""
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Rows:

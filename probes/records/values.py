@@ -40,7 +40,7 @@ class LabelScore(Frozen):
     """Test scores of one label, or one type of chunk."""
 
     n: int
-    """How often it occurs."""
+    """Number of occurrences."""
     precision: float | None
     """None if it is never predicted."""
     recall: float | None
@@ -54,7 +54,7 @@ class Estimate(Frozen):
     value: float | None
     interval: Interval
     missing: str | None = None
-    """Why there is no value or no interval; None if there are both."""
+    """Reason for a missing value or interval; None if there are both."""
 
 
 def span_of(

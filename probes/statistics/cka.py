@@ -14,7 +14,7 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.statistics.sums import Rows, centred, cross_gram
 
-Read = Callable[[int], Rows]
+ReadLayer = Callable[[int], Rows]
 """Returns the vectors (words, H) of a layer. All layers and models have the same words."""
 
 ENOUGH = 10
@@ -41,7 +41,7 @@ def linear_cka(x: Rows, y: Rows) -> float:
     return _similarity(x, y, _norm(x), _norm(y))
 
 
-def cka_within(read: Read, layers: Sequence[int], step: Callable[[], object]) -> Floats:
+def cka_within(read: ReadLayer, layers: Sequence[int], step: Callable[[], object]) -> Floats:
     """The similarity of every two layers of a model, two of them in memory at a time.
 
     Args:
@@ -65,9 +65,9 @@ def cka_within(read: Read, layers: Sequence[int], step: Callable[[], object]) ->
 
 
 def cka_between(
-    read: Read,
+    read: ReadLayer,
     layers: Sequence[int],
-    other: Read,
+    other: ReadLayer,
     others: Sequence[int],
     step: Callable[[], object],
 ) -> Floats:

@@ -8,7 +8,7 @@ its own name with three digits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from probes.common.registry import Registry
 
@@ -51,227 +51,190 @@ class Quantity:
 quantities: Registry[Quantity] = Registry("quantity")
 """Numbers that are not metrics of tasks."""
 
-HEWITT_2019 = "Hewitt & Manning 2019"
-ETHAYARAJH_2019 = "Ethayarajh 2019"
-TIMKEY_2021 = "Timkey & van Schijndel 2021"
-
+_TABLE = """
 # Structure. Root accuracy and NSpr are metrics of tasks.
-for _name, _label in (
-    ("uuas", "UUAS"),
-    ("chain_uuas", "UUAS of neighbours"),
-    ("control_uuas", "control UUAS"),
-    ("chain_control_uuas", "control UUAS of neighbours"),
-    ("recall", "recall"),
-    ("chain_recall", "recall of neighbours"),
-):
-    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=HEWITT_2019))
-quantities.add("dspr", Quantity(label="DSpr", bounds=CORRELATION, source=HEWITT_2019))
-for _name in ("distance_loss", "depth_loss"):
-    quantities.add(_name, Quantity(lower_is_better=True, bounds=POSITIVE, source=HEWITT_2019))
-for _name, _label, _percent in (
-    ("control_uuas_draw_sd", "control UUAS, SD over draws", True),
-    ("uuas_training_sd", "UUAS, SD over training samples", True),
-    ("dspr_training_sd", "DSpr, SD over training samples", False),
-    ("root_accuracy_training_sd", "root acc., SD over training samples", True),
-    ("nspr_training_sd", "NSpr, SD over training samples", False),
-):
-    _sd = Quantity(label=_label, percent=_percent, deviation=True, bounds=POSITIVE)
-    quantities.add(_name, _sd)
-for _name in ("uuas", "dspr", "root_accuracy", "nspr"):
-    quantities.add(f"{_name}_p_best", Quantity(bounds=SHARE))
+uuas | UUAS | % |  | share | Hewitt & Manning 2019
+chain_uuas | UUAS of neighbours | % |  | share | Hewitt & Manning 2019
+control_uuas | control UUAS | % |  | share | Hewitt & Manning 2019
+chain_control_uuas | control UUAS of neighbours | % |  | share | Hewitt & Manning 2019
+recall |  | % |  | share | Hewitt & Manning 2019
+chain_recall | recall of neighbours | % |  | share | Hewitt & Manning 2019
+dspr | DSpr |  |  | correlation | Hewitt & Manning 2019
+distance_loss |  |  | error | positive | Hewitt & Manning 2019
+depth_loss |  |  | error | positive | Hewitt & Manning 2019
+control_uuas_draw_sd | control UUAS, SD over draws | % | deviation | positive |
+uuas_training_sd | UUAS, SD over training samples | % | deviation | positive |
+dspr_training_sd | DSpr, SD over training samples |  | deviation | positive |
+root_accuracy_training_sd | root acc., SD over training samples | % | deviation | positive |
+nspr_training_sd | NSpr, SD over training samples |  | deviation | positive |
+uuas_p_best |  |  |  | share |
+dspr_p_best |  |  |  | share |
+root_accuracy_p_best |  |  |  | share |
+nspr_p_best |  |  |  | share |
 
 # Geometry.
-quantities.add("anisotropy", Quantity(bounds=CORRELATION, source=f"{ETHAYARAJH_2019}, section 3.3"))
-quantities.add("standardised_anisotropy", Quantity(bounds=CORRELATION, source=TIMKEY_2021))
-quantities.add(
-    "contribution", Quantity(label="contribution to anisotropy", source=f"{TIMKEY_2021}, eq. 3")
-)
-quantities.add("share_of_anisotropy", Quantity(percent=True, source=TIMKEY_2021))
-for _name, _label, _bounds, _source in (
-    ("self_similarity", "self-similarity", CORRELATION, "definition 1"),
-    ("intra_sentence_similarity", "intra-sentence similarity", CORRELATION, "definition 2"),
-    ("maximum_explainable_variance", "maximum explainable variance", SHARE, "definition 3"),
-):
-    _source = f"{ETHAYARAJH_2019}, {_source}"
-    quantities.add(_name, Quantity(label=_label, bounds=_bounds, source=_source))
-    quantities.add(
-        f"{_name}_baseline", Quantity(label=f"expected {_label}", bounds=_bounds, source=_source)
-    )
-    quantities.add(f"{_name}_adjusted", Quantity(label=f"adjusted {_label}", source=_source))
-quantities.add("participation_ratio", Quantity(digits=1, bounds=POSITIVE, source="Gao et al. 2017"))
-quantities.add("norm_mean", Quantity(label="norm", digits=2, bounds=POSITIVE))
-quantities.add("norm_sd", Quantity(label="sd of norm", digits=2, bounds=POSITIVE))
-quantities.add("zero_vectors", Quantity(digits=0, bounds=POSITIVE))
-quantities.add("position_share", Quantity(label="position", percent=True, source="ε², Kelley 1935"))
-quantities.add(
-    "position_share_within_types",
-    Quantity(label="position within types", percent=True, source="adjusted R²"),
-)
-quantities.add("nmi", Quantity(label="NMI", bounds=SHARE, source="Vinh et al. 2010"))
-quantities.add("ami", Quantity(label="AMI", source="Vinh et al. 2010, AMI_sum"))
-quantities.add("cka", Quantity(label="CKA", digits=2, bounds=SHARE, source="Kornblith et al. 2019"))
+anisotropy |  |  |  | correlation | Ethayarajh 2019, section 3.3
+standardised_anisotropy |  |  |  | correlation | Timkey & van Schijndel 2021
+contribution | contribution to anisotropy |  |  |  | Timkey & van Schijndel 2021, eq. 3
+share_of_anisotropy |  | % |  |  | Timkey & van Schijndel 2021
+self_similarity | self-similarity |  |  | correlation | Ethayarajh 2019, definition 1
+self_similarity_baseline | expected self-similarity |  |  | correlation | Ethayarajh 2019, definition 1
+self_similarity_adjusted | adjusted self-similarity |  |  |  | Ethayarajh 2019, definition 1
+intra_sentence_similarity | intra-sentence similarity |  |  | correlation | Ethayarajh 2019, definition 2
+intra_sentence_similarity_baseline | expected intra-sentence similarity |  |  | correlation | Ethayarajh 2019, definition 2
+intra_sentence_similarity_adjusted | adjusted intra-sentence similarity |  |  |  | Ethayarajh 2019, definition 2
+maximum_explainable_variance |  |  |  | share | Ethayarajh 2019, definition 3
+maximum_explainable_variance_baseline | expected maximum explainable variance |  |  | share | Ethayarajh 2019, definition 3
+maximum_explainable_variance_adjusted | adjusted maximum explainable variance |  |  |  | Ethayarajh 2019, definition 3
+participation_ratio |  |  | 1 digits | positive | Gao et al. 2017
+norm_mean | norm |  | 2 digits | positive |
+norm_sd | sd of norm |  | 2 digits | positive |
+zero_vectors |  |  | 0 digits | positive |
+position_share | position | % |  |  | ε², Kelley 1935
+position_share_within_types | position within types | % |  |  | adjusted R²
+nmi | NMI |  |  | share | Vinh et al. 2010
+ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
+cka | CKA |  | 2 digits | share | Kornblith et al. 2019
 
 # Attention, and its change between models. `feature`: the most attention to a word of a kind.
 # `offset`: attention to the token at a distance (0: itself). `pattern`: attention along the
 # diagonal, in the two strongest columns, or within a segment. `relation`: share of words that
 # attend most to their head, or their dependent. `role`: the most attention from a word of an
 # argument to one of the predicate, or back. `uas`: right heads in the maximum spanning tree.
-CLARK_2019, KOVALEVA_2019 = "Clark et al. 2019", "Kovaleva et al. 2019"
-for _name, _label, _source in (
-    ("entropy", "entropy", f"{CLARK_2019}, section 3.3"),
-    ("first", "first token", f"{CLARK_2019}, section 3.2"),
-    ("separators", "separators", f"{CLARK_2019}, section 3.2"),
-    ("special", "special tokens and punctuation", f"{CLARK_2019}, section 3.2"),
-    ("offset", "offset", f"{CLARK_2019}, section 3.1"),
-    ("pattern", "pattern", f"{KOVALEVA_2019}, section 4.1"),
-    ("feature", "feature", f"{KOVALEVA_2019}, section 4.4"),
-    ("relation", "relation", f"{CLARK_2019}, section 4.2.1"),
-    ("role", "role", f"{KOVALEVA_2019}, section 4.2"),
-    ("uas", "UAS", "Raganato & Tiedemann 2018"),
-):
-    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
-quantities.add("above_baseline", Quantity(percent=True, bounds=CORRELATION))
-quantities.add("divergence", Quantity(unit="nats", bounds=(0.0, math.log(2)), source="Lin 1991"))
-quantities.add("cosine", Quantity(bounds=CORRELATION, source=f"{KOVALEVA_2019}, section 4.3"))
+entropy |  | % |  | share | Clark et al. 2019, section 3.3
+first | first token | % |  | share | Clark et al. 2019, section 3.2
+separators |  | % |  | share | Clark et al. 2019, section 3.2
+special | special tokens and punctuation | % |  | share | Clark et al. 2019, section 3.2
+offset |  | % |  | share | Clark et al. 2019, section 3.1
+pattern |  | % |  | share | Kovaleva et al. 2019, section 4.1
+feature |  | % |  | share | Kovaleva et al. 2019, section 4.4
+relation |  | % |  | share | Clark et al. 2019, section 4.2.1
+role |  | % |  | share | Kovaleva et al. 2019, section 4.2
+uas | UAS | % |  | share | Raganato & Tiedemann 2018
+above_baseline |  | % |  | correlation |
+divergence |  | nats |  | up to ln 2 | Lin 1991
+cosine |  |  |  | correlation | Kovaleva et al. 2019, section 4.3
 
 # Fits of probes.
-quantities.add("strength", Quantity(label="L2 strength", bounds=POSITIVE))
-quantities.add("stopped", Quantity(label="share of steps", percent=True, bounds=SHARE))
-quantities.add("dev_loss", Quantity(lower_is_better=True))
+strength | L2 strength |  |  | positive |
+stopped | share of steps | % |  | share |
+dev_loss |  |  | error |  |
 
 # Ranking of examples of two classes.
-for _name, _label, _source in (
-    ("auroc", "AUROC", "Hanley & McNeil 1982"),
-    ("average_precision", "average precision", "Manning et al. 2008, section 8.4"),
-    ("recall_at_5_fpr", "recall at 5 % FPR", "a point of the ROC curve, Fawcett 2006"),
-):
-    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
+auroc | AUROC | % |  | share | Hanley & McNeil 1982
+average_precision |  | % |  | share | Manning et al. 2008, section 8.4
+recall_at_5_fpr | recall at 5 % FPR | % |  | share | a point of the ROC curve, Fawcett 2006
 
 # Training variance.
-for _name, _label in (
-    ("layer_training_sd", "SD over trainings"),
-    ("training_sd", "pooled"),
-    ("retraining_sd", "seeds alone"),
-    ("sampling_sd", "samples alone"),
-):
-    _sd = Quantity(label=_label, of_task=True, deviation=True, bounds=POSITIVE)
-    quantities.add(_name, _sd)
-quantities.add("p_best", Quantity(bounds=SHARE))
+layer_training_sd | SD over trainings |  | of task, deviation | positive |
+training_sd | pooled |  | of task, deviation | positive |
+retraining_sd | seeds alone |  | of task, deviation | positive |
+sampling_sd | samples alone |  | of task, deviation | positive |
+p_best |  |  |  | share |
 
 # Localisation.
-TENNEY_2019 = "Tenney et al. 2019a"
-quantities.add("mix_score", Quantity(label="score", of_task=True, source=TENNEY_2019))
-quantities.add("mix_strength", Quantity(label="L2 strength", bounds=POSITIVE))
-quantities.add("mix_weight", Quantity(digits=2, bounds=SHARE, source=f"{TENNEY_2019}, eq. 1"))
-quantities.add("total_gain", Quantity(label="gain over layer 0", of_task=True, source=TENNEY_2019))
-_eq = f"{TENNEY_2019}, eq. 4"
-quantities.add("expected_layer", Quantity(digits=2, skewed=True, source=_eq))
-_eq = f"{TENNEY_2019}, eq. 2"
-quantities.add("centre_of_gravity", Quantity(digits=2, skewed=True, bounds=POSITIVE, source=_eq))
-_kl = Quantity(
-    label="KL from uniform", unit="bits", digits=2, skewed=True, bounds=POSITIVE, source=TENNEY_2019
-)
-quantities.add("kl", _kl)
+mix_score | score |  | of task |  | Tenney et al. 2019a
+mix_strength | L2 strength |  |  | positive |
+mix_weight |  |  | 2 digits | share | Tenney et al. 2019a, eq. 1
+total_gain | gain over layer 0 |  | of task |  | Tenney et al. 2019a
+expected_layer |  |  | skewed, 2 digits |  | Tenney et al. 2019a, eq. 4
+centre_of_gravity |  |  | skewed, 2 digits | positive | Tenney et al. 2019a, eq. 2
+kl | KL from uniform | bits | skewed, 2 digits | positive | Tenney et al. 2019a
 
 # Description length.
-VOITA_2020 = "Voita & Titov 2020"
-quantities.add(
-    "codelength", Quantity(unit="bits", digits=0, bounds=POSITIVE, source=f"{VOITA_2020}, eq. 3")
-)
-quantities.add("compression", Quantity(digits=2, bounds=POSITIVE, source=VOITA_2020))
-quantities.add("bits_per_label", Quantity(label="bits per label", digits=2, bounds=POSITIVE))
+codelength |  | bits | 0 digits | positive | Voita & Titov 2020, eq. 3
+compression |  |  | 2 digits | positive | Voita & Titov 2020
+bits_per_label |  |  | 2 digits | positive |
 
 # Selectivity.
-quantities.add("selectivity", Quantity(of_task=True, source="Hewitt & Liang 2019"))
-quantities.add(
-    "types_seen",
-    Quantity(label="test examples with a type seen in train", percent=True, bounds=SHARE),
-)
-quantities.add("control_types", Quantity(digits=0, bounds=POSITIVE))
-quantities.add(
-    "control_sd", Quantity(label="SD over draws", of_task=True, deviation=True, bounds=POSITIVE)
-)
+selectivity |  |  | of task |  | Hewitt & Liang 2019
+types_seen | test examples with a type seen in train | % |  | share |
+control_types |  |  | 0 digits | positive |
+control_sd | SD over draws |  | of task, deviation | positive |
 
 # Conditional probing.
-quantities.add("added_bits", Quantity(label="bits per example", source="Hewitt et al. 2021"))
-quantities.add("added_points", Quantity(label="added", of_task=True))
-quantities.add("examples_left_out", Quantity(label="examples left out", digits=0, bounds=POSITIVE))
-
-quantities.add("examples", Quantity(digits=0, bounds=POSITIVE))
+added_bits | bits per example |  |  |  | Hewitt et al. 2021
+added_points | added |  | of task |  |
+examples_left_out |  |  | 0 digits | positive |
+examples |  |  | 0 digits | positive |
 
 # Ablation.
-quantities.add("ablation_drop", Quantity(label="drop", source=f"{KOVALEVA_2019}, section 4.6"))
-quantities.add("loss_increase", Quantity(label="increase of loss", unit="nats", source="−log p"))
-quantities.add("importance", Quantity(bounds=POSITIVE, source="Michel et al. 2019, section 4"))
-quantities.add("rank_correlation", Quantity(label="rank correlation", bounds=CORRELATION))
-quantities.add(
-    "cloze_drop", Quantity(label="drop of cloze accuracy", percent=True, source="Goldberg 2019")
-)
-quantities.add("log_odds_drop", Quantity(label="drop of log-odds", unit="nats"))
-quantities.add(
-    "smallest_drop",
-    Quantity(label="smallest drop found", percent=True, bounds=SHARE, source="Miettinen 1968"),
-)
+ablation_drop | drop |  |  |  | Kovaleva et al. 2019, section 4.6
+loss_increase | increase of loss | nats |  |  | −log p
+importance |  |  |  | positive | Michel et al. 2019, section 4
+rank_correlation |  |  |  | correlation |
+cloze_drop | drop of cloze accuracy | % |  |  | Goldberg 2019
+log_odds_drop | drop of log-odds | nats |  |  |
+smallest_drop | smallest drop found | % |  | share | Miettinen 1968
 
 # Erasure.
-ELAZAR_2021 = "Elazar et al. 2021"
-quantities.add("erasure_drop", Quantity(label="drop", percent=True, source=ELAZAR_2021))
-quantities.add("probe_score", Quantity(label="probe score", percent=True))
-quantities.add("erased_rank", Quantity(digits=0, bounds=POSITIVE, source="Belrose et al. 2023"))
-quantities.add(
-    "erased_variance", Quantity(label="share of variance erased", percent=True, bounds=POSITIVE)
-)
+erasure_drop | drop | % |  |  | Elazar et al. 2021
+probe_score |  | % |  |  |
+erased_rank |  |  | 0 digits | positive | Belrose et al. 2023
+erased_variance | share of variance erased | % |  | positive |
 
 # Behaviour.
-quantities.add(
-    "pair_accuracy",
-    Quantity(label="accuracy", percent=True, bounds=SHARE, source="Warstadt et al. 2020"),
-)
-ETTINGER_2020, GOLDBERG_2019 = "Ettinger 2020", "Goldberg 2019"
-for _name, _label, _source in (
-    ("completion_accuracy", "completion", ETTINGER_2020),
-    ("sensitivity", "sensitivity", ETTINGER_2020),
-    ("sensitivity_chance", "sensitivity by chance", ETTINGER_2020),
-    ("cloze_accuracy", "accuracy", GOLDBERG_2019),
-    ("decodable", "decodable", GOLDBERG_2019),
-    ("both", "both", GOLDBERG_2019),
-    ("decodable_only", "decodable only", GOLDBERG_2019),
-    ("used_only", "used only", GOLDBERG_2019),
-    ("neither", "neither", GOLDBERG_2019),
-    ("readable", "readable", "nostalgebraist 2020"),
-    ("used", "used", GOLDBERG_2019),
-):
-    quantities.add(_name, Quantity(label=_label, percent=True, bounds=SHARE, source=_source))
-quantities.add("lost", Quantity(percent=True, bounds=CORRELATION))
-quantities.add(
-    "error_consistency",
-    Quantity(label="κ of errors", digits=2, bounds=CORRELATION, source="Geirhos et al. 2020"),
-)
-quantities.add("answer_threshold", Quantity(label="threshold of train", unit="nats"))
-quantities.add("decodable_less_used", Quantity(label="decodable less used", percent=True))
-quantities.add(
-    "mean_of_paradigms", Quantity(percent=True, bounds=SHARE, source="Warstadt et al. 2020")
-)
+pair_accuracy | accuracy | % |  | share | Warstadt et al. 2020
+completion_accuracy | completion | % |  | share | Ettinger 2020
+sensitivity |  | % |  | share | Ettinger 2020
+sensitivity_chance | sensitivity by chance | % |  | share | Ettinger 2020
+cloze_accuracy | accuracy | % |  | share | Goldberg 2019
+decodable |  | % |  | share | Goldberg 2019
+both |  | % |  | share | Goldberg 2019
+decodable_only |  | % |  | share | Goldberg 2019
+used_only |  | % |  | share | Goldberg 2019
+neither |  | % |  | share | Goldberg 2019
+readable |  | % |  | share | nostalgebraist 2020
+used |  | % |  | share | Goldberg 2019
+lost |  | % |  | correlation |
+error_consistency | κ of errors |  | 2 digits | correlation | Geirhos et al. 2020
+answer_threshold | threshold of train | nats |  |  |
+decodable_less_used |  | % |  |  |
+mean_of_paradigms |  | % |  | share | Warstadt et al. 2020
 
 # Malformed sentences.
-for _name, _label in (
-    ("malformed_score", "score on malformed text"),
-    ("intact_score", "score on intact text"),
-    ("malformed_drop", "drop on malformed text"),
-):
-    quantities.add(_name, Quantity(label=_label, of_task=True))
-
-# Compression.
-quantities.add("retention", Quantity(percent=True, source="Sanh et al. 2019"))
+malformed_score | score on malformed text |  | of task |  |
+intact_score | score on intact text |  | of task |  |
+malformed_drop | drop on malformed text |  | of task |  |
 
 # Transfer between corpora.
-PIRES_2019 = "Pires et al. 2019"
-LIBOVICKY_2020 = "Libovický et al. 2020"
-quantities.add("transfer_score", Quantity(of_task=True, source=PIRES_2019))
-quantities.add("transfer_difference", Quantity(of_task=True, source=PIRES_2019))
-quantities.add("centroid_cosine", Quantity(bounds=CORRELATION, source=LIBOVICKY_2020))
-quantities.add("examples_without_label", Quantity(digits=0, bounds=POSITIVE))
-quantities.add("retrieval_accuracy", Quantity(percent=True, bounds=SHARE, source=LIBOVICKY_2020))
-quantities.add("cka_of_languages", replace(quantities.get("cka"), label="CKA of languages"))
+transfer_score |  |  | of task |  | Pires et al. 2019
+transfer_difference |  |  | of task |  | Pires et al. 2019
+centroid_cosine |  |  |  | correlation | Libovický et al. 2020
+examples_without_label |  |  | 0 digits | positive |
+retrieval_accuracy |  | % |  | share | Libovický et al. 2020
+cka_of_languages | CKA of languages |  | 2 digits | share | Kornblith et al. 2019
+"""  # noqa: E501
+"""Lines of name | label | unit | kind | bounds | source. A kind may have several parts, such as
+"skewed, 2 digits". By default numbers have three digits and no bounds."""
+
+_BOUNDS = {
+    "": (-math.inf, math.inf),
+    "share": SHARE,
+    "correlation": CORRELATION,
+    "positive": POSITIVE,
+    "up to ln 2": (0.0, math.log(2)),
+}
+
+for _line in _TABLE.splitlines():
+    if _line and not _line.startswith("#"):
+        _name, _label, _unit, _kind, _bounds, _source = [
+            *map(str.strip, _line.split("|")),
+            *[""] * (5 - _line.count("|")),
+        ]
+        _kinds = _kind.split(", ")
+        _quantity = Quantity(
+            label=_label,
+            unit="" if _unit == "%" else _unit,
+            percent=_unit == "%",
+            digits=next((int(x[0]) for x in _kinds if x.endswith("digits")), 3),
+            of_task="of task" in _kinds,
+            deviation="deviation" in _kinds,
+            skewed="skewed" in _kinds,
+            lower_is_better="error" in _kinds,
+            bounds=_BOUNDS[_bounds],
+            source=_source,
+        )
+        quantities.add(_name, _quantity)
 
 quantities.mark_as_shipped()

@@ -61,7 +61,7 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Spread:
+class ErrorSpread:
     """Standard errors of cells that are compared with a constant (the second cell of each pair).
 
     Attributes:
@@ -113,7 +113,9 @@ def borderline(p: Floats | Sequence[float] | float, n: int = MOST * RESAMPLES) -
 
 
 def max_t(
-    scores: Floats, blocks: Iterable[tuple[Floats, Errors | Spread | None]], pairs: Sequence[Pair]
+    scores: Floats,
+    blocks: Iterable[tuple[Floats, Errors | ErrorSpread | None]],
+    pairs: Sequence[Pair],
 ) -> Floats:
     """Two-sided p-values of differences, corrected for testing all of them.
 
@@ -168,7 +170,7 @@ def max_t(
 def _sizes(
     scores: Floats,
     replicates: Floats,
-    errors: Errors | Spread | _Deviations,
+    errors: Errors | ErrorSpread | _Deviations,
     one: Ints,
     other: Ints,
 ) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from probes.common.arrays import Floats, Ints
 from probes.statistics.bootstrap import MOST, RESAMPLES, block
 from probes.statistics.partition import FEWEST
-from probes.statistics.significance import Spread, max_t
+from probes.statistics.significance import ErrorSpread, max_t
 from probes.statistics.sums import ratio
 
 _STRATA = 1 << 20
@@ -118,7 +118,9 @@ class Strata:
             found[tested] = max_t(np.append(means.ravel(), 0.0), blocks, pairs)
         return found.reshape(means.shape)
 
-    def _resampled(self, influence: Floats, member: Floats, again: int) -> tuple[Floats, Spread]:
+    def _resampled(
+        self, influence: Floats, member: Floats, again: int
+    ) -> tuple[Floats, ErrorSpread]:
         """Shifts of means in a block of resamples, and their standard errors.
 
         Args:
@@ -137,7 +139,7 @@ class Strata:
                 squares += (draws @ each**2 - total**2 / n).clip(0) * n / (n - 1)
                 own += ((each**2).sum(0) - each.sum(0) ** 2 / n).clip(0) * n / (n - 1)
         moved /= np.repeat(size, influence.shape[1] // member.shape[1], axis=1)
-        return moved.T, Spread(np.sqrt(own), np.sqrt(squares).T)
+        return moved.T, ErrorSpread(np.sqrt(own), np.sqrt(squares).T)
 
     def _strata(self, again: int = 0) -> Iterator[tuple[Ints, int, Floats]]:
         """Yield each stratum: cluster of each item (-1 if outside), number of clusters, draws."""

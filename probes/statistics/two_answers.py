@@ -58,7 +58,7 @@ class TwoAnswers:
 
     @cached_property
     def sums(self) -> Floats:
-        """By class, the sums of `one`, `other` and both, and the count. Shape (clusters, 8)."""
+        """Sums of `one`, `other` and both, and the count, by class. Shape (clusters, 8)."""
         values = self.one, self.other, self.one * self.other, np.ones(len(self.one))
         return np.stack(
             [

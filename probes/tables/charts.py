@@ -198,21 +198,43 @@ def _by(column: str) -> dict[str, str]:
 
 
 def in_panels(
-    panel: dict[str, Any], frame: pd.DataFrame, look: Look, columns: int, title: str, **scales: Any
+    panel: dict[str, Any],
+    frame: pd.DataFrame,
+    look: Look,
+    columns: int,
+    title: str,
+    sizes: Sequence[tuple[float, float]] = (),
+    **scales: Any,
 ) -> Spec:
     """The chart, or one beside the other for each place in the column `panel`.
 
     Args:
+        sizes: width and height of each panel; empty if `panel` has both.
         scales: which of the panels' scales are "shared" or "independent".
     """
     every = list(frame["panel"].unique())
-    data = {"data": {"name": "rows"}}
+    data: dict[str, Any] = {"data": {"name": "rows"}}
+    if sizes:
+        panel = {**panel, "width": sizes[0][0], "height": sizes[0][1]}
     if len(every) < 2:
         return titled({**panel, **data, "datasets": {"rows": rows(frame)}}, title, look, *every)
     placed = frame.assign(place=frame["panel"].map(every.index))
+    data["datasets"] = {"rows": rows(placed)}
+    if len({*sizes}) > 1:  # Panels of a facet have one size.
+        panels = [
+            {
+                **panel,
+                "width": width,
+                "height": height,
+                "transform": [{"filter": {"field": "place", "equal": place}}],
+                "title": {"text": name.split("\n"), "fontSize": 0.92 * look.text, "offset": 3},
+            }
+            for place, (name, (width, height)) in enumerate(zip(every, sizes, strict=True))
+        ]
+        beside = {"concat": panels, "columns": columns, "resolve": {"scale": scales}}
+        return titled({**data, **beside, "spacing": 1.4 * look.text}, title, look)
     facets = {
         **data,
-        "datasets": {"rows": rows(placed)},
         "facet": _of("panel", title=None, sort=_by("place")),
         "columns": columns,
         "spec": panel,
@@ -434,12 +456,22 @@ def heat_map(
         across_cell = (step - beside) / 2 - 1
         size = 3 * beside**2 / look.text
         parts.append(_layer("point", shape, _MARKED, size=size, xOffset=across_cell))
-    drawn = {"layer": parts, "width": {"step": step}, "height": {"step": tall}}
-    shapes = frame.groupby("panel")[["column", "row"]].nunique().drop_duplicates()
-    if len(shapes) == 1:  # Vega-Lite warns of steps in panels, which only other shapes need
-        across_all, down_all = shapes.to_numpy()[0].tolist()
-        drawn |= {"width": step * across_all, "height": tall * down_all}
-    return in_panels(drawn, frame, look, columns, title, x="independent", y="independent")
+    return in_panels(
+        {"layer": parts},
+        frame,
+        look,
+        columns,
+        title,
+        _sizes(frame, step, tall),
+        x="independent",
+        y="independent",
+    )
+
+
+def _sizes(frame: pd.DataFrame, wide: float, tall: float) -> list[tuple[float, float]]:
+    """The width and height of each panel, given those of a cell."""
+    shapes = frame.groupby("panel", sort=False)[["column", "row"]].nunique()
+    return [(wide * across, tall * down) for across, down in shapes.to_numpy().tolist()]
 
 
 def _heads(names: Sequence[str], step: float, look: Look) -> dict[str, str]:
@@ -596,9 +628,16 @@ def pictures(
         # Nothing is seen of it but its bar of colours.
         _layer("point", {**base, "color": bar}, opacity=0, size=0),
     ]  # fmt: skip
-    # Vega-Lite cannot give pictures in panels a step.
-    drawn = {"layer": parts, "width": step * len(along), "height": step * len(upright)}
-    return in_panels(drawn, frame, look, columns, title, x="independent", y="independent")
+    return in_panels(
+        {"layer": parts},
+        frame,
+        look,
+        columns,
+        title,
+        _sizes(frame, step, step),
+        x="independent",
+        y="independent",
+    )
 
 
 def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = "") -> Spec:

@@ -61,7 +61,7 @@ def printable_spec(spec: Any) -> Any:
 
 
 def no_room() -> str:
-    """Why nothing can be drawn in this process; empty if it can.
+    """The reason why nothing can be drawn in this process; empty if something can.
 
     V8, which is in vl-convert, reserves many more addresses than it uses memory, and ends the
     process where it does not get them.

@@ -26,7 +26,7 @@ MARKS = {
     "floored": ("▽", "not above the floor"),
     "borderline": ("≈", "borderline: other resamples might decide otherwise whether ☆ is due"),
 }
-"""By field of `Cell`, the sign and what it says of a layer's score."""
+"""Sign and meaning of each mark of a layer's score, by field of `Cell`."""
 
 
 @dataclass(frozen=True)

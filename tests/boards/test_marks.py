@@ -38,7 +38,10 @@ def test_layers_md_marks_silver_labels_and_limits(folder):
             ["show", "{}", "--by", "training_variance"],
             ["one · c, limit 30 · linear probe · training variance", "pos (accuracy, silver)"],
         ),
-        (["compare", "one", "two", "--results", "{}"], ["c 1, limit 30", "pos (accuracy, silver)"]),
+        (
+            ["compare", "one", "two", "--results", "{}", "--format", "md"],
+            ["c 1, limit 30", "pos (accuracy, silver)"],
+        ),
         (["leaderboard", "{}"], ["c 1, limit 30"]),
     ],
 )

@@ -8,9 +8,9 @@ from board_by_hand import N, put
 from results_by_hand import changed
 
 from probes.__main__ import main
-from probes.boards.board import make_boards, named
 from probes.boards.paired import closing_tables, layer_scores, paired_differences
 from probes.boards.ranking_tables import ranked
+from probes.boards.rankings import make_rankings, named
 from probes.measurements.joined_results import find_results, read_result
 from probes.statistics.significance import all_pairs
 
@@ -76,8 +76,8 @@ def test_ranks_separate_what_a_run_separates(folder):
         ("first", "third"): True,
         ("first", "last"): True,
     }
-    (board,) = make_boards(named(find_results(folder)))
-    frame = ranked(board)
+    (ranking,) = make_rankings(named(find_results(folder)))
+    frame = ranked(ranking)
     places = dict(zip(frame["model"], frame["place"].map(str), strict=True))
     # The first two are not told apart, nor the last two; .07 lies between second and third.
     assert places == {"first": "1–2", "second": "1–2", "third": "3–4", "last": "3–4"}
@@ -92,8 +92,8 @@ def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
     said = capsys.readouterr().out
     assert re.search(r"\|  \| last \|[^|]*\|[^|]*\|[^|]*\|[^|]*\|$", said, re.MULTILINE)
     assert "Columns without a value are not shown: p." in said
-    (board,) = make_boards(named(find_results(tmp_path)))
-    frame = ranked(board)
+    (ranking,) = make_rankings(named(find_results(tmp_path)))
+    frame = ranked(ranking)
     assert [*frame["place"].map(str)] == ["1", "2"]
     assert frame["untested"].all()
 

@@ -10,10 +10,10 @@ from tiny_runs import files_of, run
 from transformers import AutoModel, AutoTokenizer, MixtralConfig
 
 import probes
-from probes.boards.board import make_boards, named
 from probes.boards.groups import group
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.boards.ranking_tables import csv_rows, ranked
+from probes.boards.rankings import make_rankings, named
 from probes.boards.transferability import complete, ranks
 from probes.common.errors import UserError
 from probes.measurements.joined_results import find_results
@@ -96,15 +96,17 @@ def test_tables_and_boards(found, folder):
     (table,) = output.rglob("layers.csv")
     assert "pos@mlp" in table.read_text()
     stored = find_results(output)
-    boards = make_boards(named(stored))
-    assert [board.site for board in boards] == ["", "attention", "mlp"]
-    for board in boards:
-        sites = {c.result.task.site or "" for x in board.tasks.values() for c in x}
-        assert sites == {board.site}
-        assert len(board.tasks) == 2
-        assert not board.apart
-        assert board.setting.endswith(f"output of {board.site}") is bool(board.site)
-    overall = [row["task"] for board in boards for row in csv_rows(board, ranked(board))][2::3]
+    rankings = make_rankings(named(stored))
+    assert [ranking.site for ranking in rankings] == ["", "attention", "mlp"]
+    for ranking in rankings:
+        sites = {c.result.task.site or "" for x in ranking.tasks.values() for c in x}
+        assert sites == {ranking.site}
+        assert len(ranking.tasks) == 2
+        assert not ranking.apart
+        assert ranking.setting.endswith(f"output of {ranking.site}") is bool(ranking.site)
+    overall = [row["task"] for ranking in rankings for row in csv_rows(ranking, ranked(ranking))][
+        2::3
+    ]
     assert overall == ["overall", "overall attention", "overall mlp"]
     ((its,), left_out) = group(stored)
     assert [unit.title.split(" ")[0] for unit in its.units] == [r.task.name for r in results]

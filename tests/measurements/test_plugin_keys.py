@@ -10,8 +10,8 @@ from plugged_in import TASK
 from results_by_hand import changed
 from stored_replicates import of_all_layers
 
-from probes.boards.board import make_boards, named
 from probes.boards.groups import group
+from probes.boards.rankings import make_rankings, named
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined, marked
 from probes.measurements.plugin_keys import is_current
@@ -55,10 +55,10 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
     (table,) = (path.parent / "results").rglob("layers.csv")
     columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
     assert sorted(columns) == ["layer", "mine (linear)", "pos (linear)"]
-    (board,) = make_boards(named(found))
-    (ranked,) = board.tasks["mine"]
+    (ranking,) = make_rankings(named(found))
+    (ranked,) = ranking.tasks["mine"]
     assert ranked.result.key == newer.key
-    ((apart, why),) = board.apart
+    ((apart, why),) = ranking.apart
     assert apart.result.task.name == "mine"
     assert why.startswith("plug-in source task mine ")
     ((units,), _) = group(found)

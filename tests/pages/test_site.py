@@ -7,7 +7,7 @@ import pytest
 
 from probes.boards.submissions import Submission
 from probes.measurements.joined_results import find_results
-from probes.pages.site import write_site
+from probes.pages.board_site import write_site
 
 pytestmark = pytest.mark.integration
 

@@ -110,7 +110,6 @@ def results(tmp_path):
         ["show"],
         ["show", "--by", "training_variance"],
         ["leaderboard"],
-        ["leaderboard", "--base", "m"],
         ["claims"],
     ],
 )

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.site:
         # Import templates and the plotting library only if there is something to draw.
-        from probes.pages.site import require_free, write_site
+        from probes.pages.board_site import require_free, write_site
 
         require_free(options.site)
     board = read_submission(options.against)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from probes.boards.board import Candidate, make_boards, named
+from probes.boards.rankings import Candidate, make_rankings, named
 from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import add_format, names, place
 from probes.cli.results import records_below
@@ -67,8 +67,10 @@ def run(options: argparse.Namespace) -> int:
         and (not options.corpus or c.result.corpus.name in options.corpus)
         and (not options.task or c.result.task.name in options.task)
     ]
-    boards = make_boards(left, together=True)
-    found = [table for board in boards for table in side_by_side_tables(board, models)] + found
+    rankings = make_rankings(left, together=True)
+    found = [
+        table for ranking in rankings for table in side_by_side_tables(ranking, models)
+    ] + found
     if not found:
         raise UserError(
             f"{', '.join(models)}: no corpus and task in common, for {options.probe} probes and "

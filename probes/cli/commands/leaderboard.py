@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from probes.boards.board import Board, make_boards, named
 from probes.boards.ranking_tables import csv_rows, ranked, ranking_tables
-from probes.boards.retention import retention_table
+from probes.boards.rankings import make_rankings, named
 from probes.cli.arguments import add_format, add_older, names, place
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
@@ -19,7 +18,6 @@ from probes.measurements.joined_results import joined
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.tables.printing import printer
-from probes.tables.table import Table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-parameters", type=number, metavar="N", help="only models up to this size: 110M, 1.5B"
     )
     add("--together", action="store_true", help="rank causal and bidirectional encoders together")
-    add("--base", metavar="MODEL", help="also show scores as shares of this model's")
     add_older(parser)
     add_format(parser)
 
@@ -66,28 +63,12 @@ def run(options: argparse.Namespace) -> int:
         raise no_results(options.results)
     left = chosen(found, options)
     results = {path: x for path, x in left.items() if isinstance(x, Result)}
-    boards = make_boards(named(results), together=options.together)
-    for board in boards:
-        frame = ranked(board)
-        printer.show(ranking_tables(board, frame), csv_rows(board, frame))
-    if options.base:
-        printer.show(retention_tables(boards, options.base))
+    for ranking in make_rankings(named(results), together=options.together):
+        frame = ranked(ranking)
+        printer.show(ranking_tables(ranking, frame), csv_rows(ranking, frame))
     for module in comparisons:
         printer.show(module.ranked_tables(module.compared(left)))
     return 0
-
-
-def retention_tables(boards: Sequence[Board], base: str) -> list[Table]:
-    """Scores as shares of the base model's, for every board that has the base.
-
-    Raises:
-        UserError: no board has it.
-    """
-    tables = [table for board in boards if (table := retention_table(board, base))]
-    if not tables:
-        names = {c.name for board in boards for task in board.tasks.values() for c in task}
-        raise UserError(f"--base {base}: no results. {did_you_mean(base, sorted(names))}")
-    return tables
 
 
 def chosen(found: Mapping[Path, Record], options: argparse.Namespace) -> dict[Path, Record]:

@@ -23,7 +23,7 @@ MODEL, TWIN = "all-MiniLM-L6-v2-07db4e1f", "random-all-MiniLM-L6-v2-97a0bb3c"
 def no_pages(monkeypatch):
     """Pages of models are those of `report`, which take a while."""
     monkeypatch.setattr(
-        "probes.pages.site.write_page", lambda own, path, *_, **__: path.write_text("")
+        "probes.pages.board_site.write_page", lambda own, path, *_, **__: path.write_text("")
     )
 
 

@@ -14,7 +14,7 @@ from probes.records.row import Row
 
 @pytest.fixture
 def folder(tmp_path):
-    """A model of two blocks and one of four; relative depths 0, .5 and 1 are common."""
+    """A model of two blocks and one of four."""
     put(tmp_path, "small", "pos", 0, wrongs=(200, 40, 100))
     put(tmp_path, "large", "pos", 0, wrongs=(200, 120, 42, 20, 10))
     put(tmp_path, "large", "srl", 0, wrongs=(9, 9, 9, 9, 9))
@@ -29,12 +29,12 @@ def printed(capsys, folder, *arguments):
     return [line for line in text.splitlines() if line.startswith(("|", "###"))]
 
 
-def test_best_layers_and_curves(folder, capsys):
+def test_best_layers(folder, capsys):
     lines = printed(capsys, folder, "small", "large")
     # 30 of 400 words differ at the best layers, all one way, with a standard error of 1.32 %; two
     # t with 4 degrees of freedom, times 1 %, are added. By simulation: 2.9, 12.2 and p = .0064.
-    best, curves = lines[:5], lines[5:]
-    assert best[:4] == [
+    assert len(lines) == 5
+    assert lines[:4] == [
         "### c 1 · linear probe · best layers",
         "| task | model | layers 0–L | best | score | difference from the first model | p |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: |",
@@ -42,24 +42,8 @@ def test_best_layers_and_curves(folder, capsys):
     ]
     assert re.fullmatch(
         r"\|  \| large \| ▁▄▇██ \| 4/4 \| 97.5 \| \+7.5 \[\+[23].\d, \+1[12].\d\] \| .0[01]\d \|",
-        best[4],
+        lines[4],
     )
-    assert curves[:3] == [
-        "### c 1 · linear probe · pos (accuracy), n = 9 by relative depth",
-        "| depth | small | large | difference from the first model | p |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    # The same words are right, so that only training differs: 3.9 by simulation.
-    assert re.fullmatch(
-        r"\| 0.00 \| 50.0 \| 50.0 \| 0.0 \[−[34].\d, \+[34].\d\] \| 1.000 \|", curves[3]
-    )
-    assert curves[4] == "| 0.25 |  | 70.0 |  |  |"
-    # Alone p would be .77; with the difference above, of about the same deviation, .95.
-    assert re.fullmatch(
-        r"\| 0.50 \| \*\*90.0\*\*★ \| 89.5 \| −0.5 \[−4.\d, \+3.\d\] \| .9\d\d \|", curves[5]
-    )
-    assert curves[6] == "| 0.75 |  | 95.0 |  |  |"
-    assert re.fullmatch(r"\| 1.00 \| 75.0 \| \*\*97.5\*\*★ \| \+22.5 .* \| .001 \|", curves[7])
 
 
 def test_no_table_of_claims_where_none_changes(tmp_path, capsys):

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from probes import __version__
-from probes.boards.board import Board, by_task_group, make_boards, named
 from probes.boards.leaderboard_csv import tidy, write_tidy
 from probes.boards.ranking_tables import MEAN, csv_rows, ranked, rules, table_apart, table_of_all
+from probes.boards.rankings import Ranking, by_task_group, make_rankings, named
 from probes.boards.submissions import LeftOff, Submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
@@ -33,7 +33,7 @@ CLAIMED = ("model", "revision", "parameters", "layers", "encoders")
 """Columns of the rankings that nothing stored can confirm."""
 
 
-class Section(NamedTuple):
+class RankingSection(NamedTuple):
     """The ranking of a group of tasks.
 
     Attributes:
@@ -50,14 +50,19 @@ class Section(NamedTuple):
     rules: tuple[str, ...]
 
 
-def _section(group: str, board: Board) -> Section:
-    frame = ranked(board)
-    table = table_of_all(board, frame)
-    return Section(
-        {"corpus": board.corpus, "tasks": group, "encoders": board.kind, "probe": board.probe},
+def _section(group: str, ranking: Ranking) -> RankingSection:
+    frame = ranked(ranking)
+    table = table_of_all(ranking, frame)
+    return RankingSection(
+        {
+            "corpus": ranking.corpus,
+            "tasks": group,
+            "encoders": ranking.kind,
+            "probe": ranking.probe,
+        },
         replace(table, title=f"{table.title} · {group}", notes=()),
-        table_apart(board) if board.apart else None,
-        [{"group": group, **row} for row in csv_rows(board, frame)],
+        table_apart(ranking) if ranking.apart else None,
+        [{"group": group, **row} for row in csv_rows(ranking, frame)],
         rules(frame),
     )
 
@@ -86,9 +91,9 @@ def write_site(submission: Submission, folder: Path) -> Path:
     results = submission.results
     candidates = named(results)
     sections = [
-        _section(group, board)
-        for every in make_boards(candidates)
-        for group, board in by_task_group(every).items()
+        _section(group, ranking)
+        for every in make_rankings(candidates)
+        for group, ranking in by_task_group(every).items()
     ]
     content = {
         "suite_version": __version__,
@@ -148,7 +153,7 @@ def _is_of(name: str, model: str) -> bool:
     return name == model or is_twin_name(name, model)
 
 
-def _values(sections: Iterable[Section], name: str) -> list[str]:
+def _values(sections: Iterable[RankingSection], name: str) -> list[str]:
     """Values to choose from; none if there is no choice."""
     found = list(dict.fromkeys(section.filters[name] for section in sections))
     return found if len(found) > 1 else []

@@ -1,4 +1,4 @@
-"""Results that are ranked together: a board per corpus, probe family, kind of encoder and site."""
+"""Rankings: results that may be ranked together, by corpus, probe family, encoder and site."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, Columns, sifted
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, sifted
 from probes.boards.floors import with_floor
 from probes.measurements.columns import values
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
@@ -48,7 +48,7 @@ class Candidate:
 
     @property
     def ranked(self) -> bool:
-        """Whether there is anything that training reached, and so a rank."""
+        """Whether the score is above the floor, and so has a rank."""
         return not self.random and not self.floored and self.score is not None
 
     @property
@@ -65,7 +65,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Board:
+class Ranking:
     """The candidates that may be ranked together, and those that may not.
 
     Attributes:
@@ -110,8 +110,8 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
     return candidates
 
 
-def make_boards(candidates: Sequence[Candidate], *, together: bool = False) -> list[Board]:
-    """The boards, in order of corpus, probe family, kind of encoder and site.
+def make_rankings(candidates: Sequence[Candidate], *, together: bool = False) -> list[Ranking]:
+    """The rankings, in order of corpus, probe family, kind of encoder and site.
 
     Args:
         together: whether causal encoders are ranked with bidirectional ones.
@@ -122,26 +122,28 @@ def make_boards(candidates: Sequence[Candidate], *, together: bool = False) -> l
         kind = "" if together else KINDS[result.model.causal]
         site = result.task.site or ""
         groups[result.corpus.name, result.probe.family, kind, site].append(candidate)
-    return [_board(*key, groups[key]) for key in sorted(groups)]
+    return [_ranking(*key, groups[key]) for key in sorted(groups)]
 
 
-def by_task_group(board: Board) -> dict[str, Board]:
-    """The board of each group of tasks that it has results of."""
+def by_task_group(ranking: Ranking) -> dict[str, Ranking]:
+    """The ranking of each group of tasks that it has results of."""
     apart = defaultdict(list)
-    for candidate, why in board.apart:
+    for candidate, why in ranking.apart:
         apart[group_of(candidate.result.task.name)].append((candidate, why))
     groups = {
-        group: {task: each for task, each in board.tasks.items() if group_of(task) == group}
+        group: {task: each for task, each in ranking.tasks.items() if group_of(task) == group}
         for group in get_args(Group)
     }
     return {
-        group: replace(board, tasks=tasks, apart=tuple(apart[group]))
+        group: replace(ranking, tasks=tasks, apart=tuple(apart[group]))
         for group, tasks in groups.items()
         if tasks or apart[group]
     }
 
 
-def _board(corpus: str, probe: str, kind: str, site: str, candidates: Sequence[Candidate]) -> Board:
+def _ranking(
+    corpus: str, probe: str, kind: str, site: str, candidates: Sequence[Candidate]
+) -> Ranking:
     alike, apart = _sifted(candidates, SAME_LEADERBOARD)
     by_task: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in alike:
@@ -158,7 +160,7 @@ def _board(corpus: str, probe: str, kind: str, site: str, candidates: Sequence[C
     first = alike[0].result
     words = [corpus_title(first), f"{probe} probe"]
     words += [f"{kind} encoders"] * bool(kind) + [f"output of {site}"] * bool(site)
-    return Board(corpus, probe, kind, site, " · ".join(words), ranked, tuple(apart))
+    return Ranking(corpus, probe, kind, site, " · ".join(words), ranked, tuple(apart))
 
 
 def _preference(result: Result) -> tuple[Any, ...]:
@@ -175,7 +177,7 @@ def _preference(result: Result) -> tuple[Any, ...]:
     )
 
 
-def _foremost(candidates: Sequence[Candidate], columns: Columns) -> Result:
+def _foremost(candidates: Sequence[Candidate], columns: Sequence[str]) -> Result:
     """A result that others have to equal: a preferred one; of equal ones the most frequent."""
 
     def words(candidate: Candidate) -> tuple[str, ...]:
@@ -190,7 +192,7 @@ def _foremost(candidates: Sequence[Candidate], columns: Columns) -> Result:
 
 
 def _sifted(
-    candidates: Sequence[Candidate], columns: Columns
+    candidates: Sequence[Candidate], columns: Sequence[str]
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """The candidates that may stand together; and the others, with what is different."""
     by_path = {candidate.path: candidate for candidate in candidates}
