@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast lint docs board clean
+.PHONY: demo test test-fast lint families docs board clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python run_probes.py --model all-MiniLM-L6-v2 --offline
@@ -24,6 +24,10 @@ lint: $(VENV)/.installed
 	ln -s $(CURDIR)/probes/* $(CURDIR)/data $(CURDIR)/tasks $(CURDIR)/common build/lint/probes
 	$(BIN)/mypy build/lint/probes benchmarks tools run_probes.py
 	cd build/lint && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
+
+# Each family of measurements can be deleted: lint, help and fast tests of a copy without it.
+families: $(VENV)/.installed
+	$(BIN)/python tools/check_families.py
 
 # The manual as a site, in build/site. Whatever leads nowhere ends the build.
 docs: $(VENV)/.docs
