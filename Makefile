@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-fast lint docs board clean
+.PHONY: help demo test test-fast lint families docs board clean
 .DEFAULT_GOAL := help
 
 # A target is listed if its line has a text after two hashes.
@@ -28,6 +28,9 @@ lint: $(VENV)/.installed ## check style, types, and which room imports which
 	ln -s $(CURDIR)/probes/* $(CURDIR)/data $(CURDIR)/tasks $(CURDIR)/common build/lint/probes
 	$(BIN)/mypy build/lint/probes benchmarks tools run_probes.py
 	cd build/lint && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
+
+families: $(VENV)/.installed ## delete each family of measurements in a copy, and check the rest
+	$(BIN)/python tools/check_families.py
 
 docs: $(VENV)/.docs ## build the manual as a site in build/site, and check its links
 	$(BIN)/python tools/write_manual.py

@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.families.interventions.own_answers import Comparison
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import by_sentence
 from probes.statistics.ratios import RatioParts, intervals
-from probes.statistics.replicates import training_noise
+from probes.statistics.replicates import pooled, training_noise
 from probes.statistics.significance import ALPHA, Errors, above_all, all_pairs, max_t
 
 METRICS = {
@@ -227,9 +226,8 @@ def false_effects(n_draws: int, ratio: float, n_sets: int, n_layers: int = 7) ->
         cells = np.concatenate([own, control])
         values, variances = cells @ draws.T / 200, np.zeros(2 * n_layers)
         for layer in range(n_layers if n_draws > 1 else 0):
-            scores = dict(enumerate(effects[layer].mean(-1).tolist()))
-            compared = Comparison((0,), tuple(range(1, 1 + n_draws)), layer, {}, 1 + 1 / n_draws)
-            spread = compared.spread(scores)
+            scores = effects[layer].mean(-1).tolist()
+            spread = pooled([scores[:1], scores[1:]], 1 + 1 / n_draws)
             assert spread is not None, "there are several draws"
             values[layer] += training_noise(f"{number} {layer}", [layer], *spread, len(draws))[0]
             variances[layer] = spread.sd**2

@@ -27,8 +27,15 @@ class Spread(NamedTuple):
     df: int
 
 
-def pooled(groups: Sequence[Sequence[float | None]]) -> Spread | None:
-    """The standard deviation within groups: √(Σ squared deviations / Σ degrees of freedom)."""
+def pooled(groups: Sequence[Sequence[float | None]], share: float = 1.0) -> Spread | None:
+    """The standard deviation within groups: √(Σ squared deviations / Σ degrees of freedom).
+
+    Args:
+        share: number that the variance is multiplied by, such as 1/n for the mean of n draws.
+
+    Returns:
+        None if no group has two known values.
+    """
     squares, df = 0.0, 0
     for group in groups:
         known = [value for value in group if value is not None]
@@ -36,7 +43,7 @@ def pooled(groups: Sequence[Sequence[float | None]]) -> Spread | None:
             # `variance` is exact. Equal scores must have no variance, or ties would break.
             squares += variance(known) * (len(known) - 1)
             df += len(known) - 1
-    return Spread((squares / df) ** 0.5, df) if df else None
+    return Spread((squares / df) ** 0.5 * share**0.5, df) if df else None
 
 
 def training_noise(

@@ -46,7 +46,7 @@ FAMILY = Family(
         "heads": Command(
             "Show what attention heads do: entropy, patterns, and relations beside fixed offsets.",
             "attention",
-            "heads_command",
+            "tables",
         )
     },
     claims="claims",

@@ -1,11 +1,19 @@
-"""Tables of attention heads: entropy and class of every head, and heads chosen on dev."""
+"""Tables of attention heads, which `python -m probes heads` prints.
+
+They show entropy and class of every head, and heads chosen on dev.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import argparse
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from probes.boards.groups import model_order
+from probes.common.errors import UserError
+from probes.common.terminal import progress
 from probes.families.attention.heads import (
     BOUNDS,
     CLASS,
@@ -193,3 +201,39 @@ def pattern_table(title: str, found: Iterable[Row]) -> Table:
     )
     heads = ("layer", *(f"{name}\nmass" for name in means), *CLASSES.values())
     return Table(title, heads, rows, notes=(note,))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument(
+        "--by",
+        choices=("entropy", "pattern", "relation"),
+        default="relation",
+        help="entropy or pattern of all heads, or the best heads by relation (the default), role "
+        "and tree",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help=f"also relations with fewer than {FEWEST_LISTED} words in test",
+    )
+
+
+def tables(records: Mapping[Path, Record], options: argparse.Namespace, where: str) -> list[Table]:
+    """The tables of all models; twins come after their models.
+
+    Raises:
+        UserError: no record has the requested table.
+    """
+    found = []
+    for path, record in sorted(records.items(), key=lambda x: model_order(model_title(x[1]))):
+        made = head_tables(record, options.by, every=options.all)
+        if not made:
+            progress.say(f"left out {path}: it has no relations, roles or trees")
+        found += made
+    if not found:
+        raise UserError(
+            f"{where}: no heads were chosen by {options.by}; this needs a corpus with heads or "
+            "frames, and --attention-segments one."
+        )
+    return found

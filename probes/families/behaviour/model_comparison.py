@@ -54,7 +54,7 @@ _ARRAYS = "values", "cluster", "stratum", "phenomenon"
 
 @dataclass(frozen=True)
 class Answers:
-    """What models get right, item by item, of the items that count for all of them.
+    """Scores of models, item by item, on the items that count for all of them.
 
     Attributes:
         values: shape (items, models).
@@ -127,7 +127,7 @@ def compared(records: Mapping[Path, Record]) -> dict[Path, Record]:
 
 
 def places_of(record: Record, metric: str) -> Mapping[str, Any]:
-    """Where a model's number of a metric is compared with those of others."""
+    """Values of the axes at which a model is compared with others."""
     options = HEADLINES[record.measurement][metric]
     return next((x for x in options if record.rows.at(metric, **x)), options[0])
 
@@ -155,23 +155,23 @@ def paired_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
     for group in corpus_groups(found, model_labels(found))[0]:
         models = sorted(group.paths, key=lambda label: order.index(group.paths[label]))
         for metric in HEADLINES[group.measurement.name]:
-            if its := answers(group, metric, models):
-                yield _paired(group, its)
+            if scores := answers(group, metric, models):
+                yield _paired(group, scores)
 
 
-def _paired(group: CorpusGroup, its: Answers) -> Table:
-    differences = its.differences([(0, other) for other in range(1, len(its.models))])
+def _paired(group: CorpusGroup, given: Answers) -> Table:
+    differences = given.differences([(0, other) for other in range(1, len(given.models))])
     rows = []
-    for name, own in its.groups.items():
-        scores = [score_cell(x, None, its.metric) for x in its.values[own].mean(0)]
+    for name, own in given.groups.items():
+        scores = [score_cell(x, None, given.metric) for x in given.values[own].mean(0)]
         cells: list[str | Cell] = [name or "all", f"{len(own):,}", scores[0]]
         for score, difference in zip(scores[1:], differences[name], strict=True):
             cells += [score, *difference.cells]
         rows.append(TableRow.of(*cells, ends_section=not name))
-    heads = ["phenomenon", "n", its.models[0]]
-    for model in its.models[1:]:
+    heads = ["phenomenon", "n", given.models[0]]
+    for model in given.models[1:]:
         heads += [model, "difference from the first model", "p"]
-    title = f"{group.title} · {group.measurement.title} · {label_of(its.metric)}, models compared"
+    title = f"{group.title} · {group.measurement.title} · {label_of(given.metric)}, models compared"
     return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,))
 
 
@@ -226,13 +226,13 @@ def _ranks(
     group: CorpusGroup, metric: str, phenomenon: str, models: Sequence[str]
 ) -> dict[str, str]:
     """The places that models may have; of those without arrays none."""
-    its = answers(group, metric, models)
-    if its is None or phenomenon not in its.groups:
+    given = answers(group, metric, models)
+    if given is None or phenomenon not in given.groups:
         return dict.fromkeys(models, "1") if len(models) == 1 else {}
-    differences = its.differences(all_pairs(len(its.models)))[phenomenon]
-    scores = its.values[its.groups[phenomenon]].mean(0)
+    differences = given.differences(all_pairs(len(given.models)))[phenomenon]
+    scores = given.values[given.groups[phenomenon]].mean(0)
     found = places(scores, [difference.p for difference in differences])
-    return dict(zip(its.models, map(str, found), strict=True))
+    return dict(zip(given.models, map(str, found), strict=True))
 
 
 def csv_table(frame: Frame) -> pd.DataFrame:

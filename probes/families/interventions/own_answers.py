@@ -81,8 +81,7 @@ class Comparison(NamedTuple):
         Args:
             scores: scores by number of the pass.
         """
-        found = pooled([[scores[i] for i in each] for each in (self.changed, self.other)])
-        return found and Spread(found.sd * self.share**0.5, found.df)
+        return pooled([[scores[i] for i in x] for x in (self.changed, self.other)], self.share)
 
 
 def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
