@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from probes.data.propbank import Tree
-from probes.data.sentence import interned
+from probes.data.sentence import ROOT, Constituent, interned
 
 OUTSIDE = "O"
 
@@ -60,6 +60,37 @@ _HEADS = {
     }.items()
 }
 """Prefixes of the tags that can head each phrase. Clauses have no head word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A constituent, the words `[start, end)`.
+
+    Attributes:
+        label: its category, e.g. ``NP``.
+        start: index of its first word.
+        end: index after its last word.
+        children: constituents, and indices of words, in order.
+    """
+
+    label: str
+    start: int
+    end: int
+    children: tuple[Tree | int, ...]
+
+    def constituents(self) -> tuple[Constituent, ...]:
+        """The tree as a list, each constituent before its parts."""
+        found: list[Constituent] = []
+
+        def add(tree: Tree, parent: int) -> None:
+            place = len(found)
+            found.append(Constituent(tree.label, (tree.start, tree.end), parent))
+            for child in tree.children:
+                if isinstance(child, Tree):
+                    add(child, place)
+
+        add(self, ROOT)
+        return tuple(found)
 
 
 def chunk(tree: Tree, tags: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Files of registered corpora: found below `--data-dir` or in the cache, or downloaded.
+"""Files of registered corpora: named in data cards, found on the disk, or downloaded.
 
 Only files with the registered content are used. A download goes to a temporary folder and is moved
 into place once it is complete and checked, so that an interrupted download leaves nothing that
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import logging
 import lzma
 import re
@@ -17,8 +18,9 @@ import shutil
 import tarfile
 import time
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -35,6 +37,11 @@ PAUSE = 1.0
 
 _INCOMING = ".incoming"
 
+_MOST_BYTES = 1 << 28
+"""A larger archive cannot be a registered one."""
+
+HERE = Path(__file__).parent
+
 
 @dataclass(frozen=True)
 class Remote:
@@ -44,7 +51,7 @@ class Remote:
         name: file name under which it is stored.
         url: address of the download.
         sha256: digest of the stored file.
-        archive: set if only a part of the download is stored.
+        archive: set if only some members of an archive are stored.
     """
 
     name: str
@@ -53,21 +60,143 @@ class Remote:
     archive: Archive | None = None
 
 
+def write_tar(members: Mapping[str, bytes], folder: str, target: Path) -> None:
+    """Write members to a tar file, always with the same bytes.
+
+    It is not compressed, since compression differs between machines.
+    """
+    with tarfile.open(target, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for path in sorted(members):
+            member = tarfile.TarInfo(f"{folder}/{path}")
+            member.size = len(members[path])
+            tar.addfile(member, io.BytesIO(members[path]))
+
+
 @dataclass(frozen=True)
 class Archive:
-    """An archive of which a part is stored; checked by content, since its bytes may change.
+    """A tar archive of which some members are read.
 
     Attributes:
-        pattern: pattern of the file names of copies that users may have, complete or partial.
-        mirror_names: further file names to try on a mirror.
-        check: raises UserError if an archive has other content.
-        extract: checks an archive and writes the part to store, always with the same bytes.
+        copies: pattern of the file names of copies that users may have, complete or partial.
+        members: regular expression whose first group is the path of a member that is read.
+        digest: output of ``sha256sum`` for these paths with ``./`` before them, in their order as
+            bytes, given to ``sha256sum`` again.
+        folder: folder of the members in the stored archive.
+        mirrored: further file names to try on a mirror.
+        identity: role of `digest` in the identity of the corpus; empty if it is not part of it.
+        write: writes the members to the file that is stored.
     """
 
-    pattern: str
-    mirror_names: tuple[str, ...]
-    check: Callable[[Path], object]
-    extract: Callable[[Path, Path], object]
+    copies: str
+    members: str
+    digest: str
+    folder: str
+    mirrored: Sequence[str] = ()
+    identity: str = ""
+    write: Callable[[Mapping[str, bytes], str, Path], None] = write_tar
+
+    def read(self, archive: Path) -> dict[str, bytes]:
+        """The content of the members by path.
+
+        Raises:
+            UserError: the archive cannot be read, or its members have other content.
+        """
+        members: dict[str, bytes] = {}
+        size = 0
+        try:
+            with tarfile.open(archive, "r|*") as tar:
+                for member in tar:
+                    match = re.fullmatch(self.members, member.name)
+                    if match is None or not member.isreg() or ".." in member.name.split("/"):
+                        continue
+                    size += member.size
+                    if size > _MOST_BYTES:
+                        raise UserError(f"{archive}: is larger than the registered archive.")
+                    content = tar.extractfile(member)
+                    assert content is not None  # it is a regular file
+                    members[match[1]] = content.read()
+        except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            raise UserError(f"{archive}: damaged archive ({error}); fetch it again.") from error
+        if (found := digest_of(members)) != self.digest:
+            raise UserError(
+                f"{archive}: the content of its {len(members)} files has the digest {found}, not "
+                f"the registered {self.digest}. Delete the file and fetch it again."
+            )
+        return members
+
+    def extract(self, archive: Path, target: Path) -> None:
+        """Store the members of an archive.
+
+        Args:
+            archive: as its host packs it.
+            target: the file to write.
+
+        Raises:
+            UserError: see `read`.
+        """
+        self.write(self.read(archive), self.folder, target)
+
+
+def digest_of(members: Mapping[str, bytes]) -> str:
+    """The digest of the members of an archive; see `Archive`."""
+    lines = (
+        f"{hashlib.sha256(members[path]).hexdigest()}  ./{path}\n".encode()
+        for path in sorted(members, key=str.encode)
+    )
+    return hashlib.sha256(b"".join(lines)).hexdigest()
+
+
+@dataclass(frozen=True)
+class Card:
+    """The facts about a corpus: the front matter of its data card, and the BibTeX below.
+
+    Attributes:
+        version, licence, layers, silver, tasks, citation: see `probes.data.sources.Source`.
+        summary: one line for `--list-corpora`.
+        files: files to download, by role.
+        further: names of the cards of optional layers with files of their own, by layer.
+        fingerprint: of the whole corpus, by which boards know it; see `Corpus.fingerprint`.
+    """
+
+    version: str
+    licence: str
+    summary: str
+    layers: frozenset[str]
+    files: Mapping[str, Remote] = field(default_factory=dict)
+    silver: frozenset[str] = frozenset()
+    tasks: tuple[str, ...] = ()
+    further: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
+    citation: str = ""
+
+
+@cache
+def read_card(name: str) -> Card:
+    """Read the data card of a corpus of the suite.
+
+    The front matter is JSON, which is valid YAML and needs no library.
+    """
+    text = (HERE / "cards" / f"{name}.md").read_text(encoding="utf-8")
+    _, front, page = text.split("---\n", 2)
+    facts = json.loads(front)
+    for key, kind in (("layers", frozenset), ("silver", frozenset), ("tasks", tuple)):
+        facts[key] = kind(facts.get(key, ()))
+    files = {}
+    for role, file in facts.pop("files", {}).items():
+        archive = Archive(**file.pop("archive")) if "archive" in file else None
+        files[role] = Remote(**file, archive=archive)
+    entries = re.findall(r"^```bibtex\n(.*?)^```", page, re.S | re.M)
+    return Card(**facts, files=files, citation="\n\n".join(map(str.strip, entries)))
+
+
+def read_members(name: str, path: Path) -> dict[str, bytes]:
+    """The members of the archive of a corpus of the suite, by path.
+
+    Raises:
+        UserError: the archive cannot be read, or its members have other content.
+    """
+    (archive,) = (file.archive for file in read_card(name).files.values() if file.archive)
+    return archive.read(path)
 
 
 @dataclass(frozen=True)
@@ -105,7 +234,7 @@ class FileFinder:
         if self.data_dir is not None:
             if not self.data_dir.is_dir():
                 raise UserError(f"--data-dir {self.data_dir}: there is no such folder.")
-            names = [remote.name, *([remote.archive.pattern] if remote.archive else [])]
+            names = [remote.name, *([remote.archive.copies] if remote.archive else [])]
             candidates = [*below(self.data_dir, *names), *candidates]
         for path in candidates:
             why = _difference(path, remote)
@@ -164,7 +293,7 @@ class FileFinder:
         pooch.get_logger().setLevel(logging.WARNING)
         urls = [remote.url]
         if self.mirror:
-            names = (remote.name, *(remote.archive.mirror_names if remote.archive else ()))
+            names = (remote.name, *(remote.archive.mirrored if remote.archive else ()))
             urls = [f"{self.mirror.rstrip('/')}/{quote(name)}" for name in names]
         with writing(path):
             for url in urls:
@@ -221,7 +350,7 @@ def _difference(path: Path, remote: Remote) -> str:
     if remote.archive is None or path.name == remote.name:
         return f"its SHA-256 is {found}, not {remote.sha256}"
     try:
-        remote.archive.check(path)
+        remote.archive.read(path)
     except UserError as error:
         return str(error)
     return ""
@@ -233,84 +362,3 @@ def _unreachable(remote: Remote, url: str, error: Exception) -> str:
         f"{url}: could not be downloaded ({type(error).__name__}: {why}). Try again, or get "
         f"{remote.name} elsewhere and give its folder with --data-dir (or PROBES_DATA_DIR)."
     )
-
-
-@dataclass(frozen=True)
-class Members:
-    """Members of a registered tar archive.
-
-    Attributes:
-        what: what they are, in error messages.
-        pattern: whose first group is the path of a member that is read.
-        digest: output of ``sha256sum`` for these paths with ``./`` before them, in their order as
-            bytes, given to ``sha256sum`` again.
-        folder: where the paths lie in the archive that `extract` writes.
-        most_bytes: a larger archive cannot be the registered one.
-    """
-
-    what: str
-    pattern: str
-    digest: str
-    folder: str
-    most_bytes: int = 1 << 28
-
-    def read(self, archive: Path) -> dict[str, bytes]:
-        """The content of the members by path.
-
-        Raises:
-            UserError: the archive cannot be read, or its members have other content.
-        """
-        members = self._found(archive)
-        if (found := digest_of(members)) != self.digest:
-            raise UserError(
-                f"{archive}: not {self.what}: the content of its {len(members)} files has digest "
-                f"{found} instead of {self.digest}. Delete the file and fetch it again."
-            )
-        return members
-
-    def extract(self, archive: Path, target: Path) -> None:
-        """Copy the members to a tar file, always with the same bytes.
-
-        Args:
-            archive: as its host packs it.
-            target: the `.tar` to write, uncompressed, since compression differs between machines.
-
-        Raises:
-            UserError: see `read`.
-        """
-        members = self.read(archive)
-        with tarfile.open(target, mode="w", format=tarfile.GNU_FORMAT) as tar:
-            for path in sorted(members):
-                member = tarfile.TarInfo(f"{self.folder}/{path}")
-                member.size = len(members[path])
-                tar.addfile(member, io.BytesIO(members[path]))
-
-    def _found(self, archive: Path) -> dict[str, bytes]:
-        members: dict[str, bytes] = {}
-        size = 0
-        try:
-            with tarfile.open(archive, "r|*") as tar:
-                for member in tar:
-                    match = re.fullmatch(self.pattern, member.name)
-                    if match is None or not member.isreg() or ".." in member.name.split("/"):
-                        continue
-                    size += member.size
-                    if size > self.most_bytes:
-                        raise UserError(f"{archive}: is larger than {self.what}; fetch it again.")
-                    content = tar.extractfile(member)
-                    assert content is not None  # it is a regular file
-                    members[match[1]] = content.read()
-        except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
-            raise UserError(f"{archive}: damaged archive ({error}); fetch it again.") from error
-        except OSError as error:
-            raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error
-        return members
-
-
-def digest_of(members: Mapping[str, bytes]) -> str:
-    """See `Members.digest`."""
-    lines = (
-        f"{hashlib.sha256(members[path]).hexdigest()}  ./{path}\n".encode()
-        for path in sorted(members, key=str.encode)
-    )
-    return hashlib.sha256(b"".join(lines)).hexdigest()

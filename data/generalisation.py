@@ -20,8 +20,6 @@ import random
 from probes.data.sentence import ROOT, Corpus, Sentence
 from probes.data.sources import Source
 
-NAME, VERSION, LICENCE = "generalisation", "1", "MIT"
-
 TASKS = ("main-auxiliary", "subject-noun")
 
 SENTENCES = {"train": 1000, "dev": 200, "test": 500}
@@ -96,7 +94,7 @@ TEMPLATES = {
 """Templates: slots with ``@head`` (by default the main verb); ``?`` marks optional slots."""
 
 
-def make_corpus() -> Corpus:
+def make_splits() -> dict[str, tuple[Sentence, ...]]:
     """Make the sentences, which are always the same; tasks take turns."""
     known: set[tuple[str, ...]] = set()
     splits = {}
@@ -111,12 +109,12 @@ def make_corpus() -> Corpus:
                 known.add(made.words)
                 found.append(made)
         splits[split] = tuple(found)
-    return Corpus(NAME, VERSION, LICENCE, splits)
+    return splits
 
 
 def read_corpus(source: Source) -> Corpus:
     """Make the corpus, which has no files."""
-    return make_corpus()
+    return Corpus(source.name, source.version, source.licence, make_splits())
 
 
 def _sentence(name: str, part: str, template: str, draw: random.Random) -> Sentence:

@@ -10,23 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from probes.common.errors import UserError
-from probes.data.downloads import Members
+from probes.data.downloads import read_members
 from probes.data.items import Item, minimal_pair
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import Source
-
-CLAMS = Members(
-    what="the evaluation sets of CLAMS",
-    pattern=r"(?:[^/]+/)?([a-z]{2}_evalset/[a-z_]+\.txt)",
-    digest="b703945a3c1891249c7113d1e0bd1402f23a3a7d303d5a942140b5ef58897aa5",
-    folder="clams",
-)
 
 MERGED = {"s-selection": "argument_structure"}
 """Terms in BLiMP's files that its paper counts to another (Warstadt et al. 2020, table 4)."""
 
 LANGUAGES = ("en", "de", "fr", "he", "ru")
-"""Those of CLAMS."""
+"""Languages of CLAMS."""
 
 
 def corpus_of(source: Source, items: Sequence[Item], notes: Mapping[str, int] = {}) -> Corpus:
@@ -62,7 +55,7 @@ def read_clams(source: Source, languages: Sequence[str] = LANGUAGES) -> Corpus:
     """
     (archive,) = source.files["archive"]
     items: list[Item] = []
-    for path, content in sorted(CLAMS.read(archive).items()):
+    for path, content in sorted(read_members("clams", archive).items()):
         language, construction = path[:2], Path(path).stem
         if language not in languages:
             continue
@@ -75,13 +68,6 @@ def read_clams(source: Source, languages: Sequence[str] = LANGUAGES) -> Corpus:
             items.append(minimal_pair(f"{paradigm}-{number}", paradigm, good, bad, language))
     return corpus_of(source, items)
 
-
-SYNTAXGYM = Members(
-    what="the suites of SyntaxGym",
-    pattern=r"(?:[^/]+/)?test_suites/json/([^/]+\.json)",
-    digest="0bc9a0b08444a92b2d1c17da606e3284bc414e404c59786cbbdfd1931f7987cf",
-    folder="syntactic-generalization/test_suites/json",
-)
 
 CIRCUITS = {
     "Agreement": ("number_",),
@@ -104,7 +90,7 @@ def read_suites(source: Source) -> Corpus:
     (archive,) = source.files["archive"]
     items: list[Item] = []
     equalities = 0
-    for path, content in sorted(SYNTAXGYM.read(archive).items()):
+    for path, content in sorted(read_members("syntaxgym", archive).items()):
         suite = json.loads(content)
         name = path.removesuffix(".json")
         formulas = [prediction["formula"] for prediction in suite["predictions"]]

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from probes.data.sentence import Corpus, Label, Sentence
 from probes.data.sources import Column, Source
 
-NAME, VERSION, LICENCE = "numeracy", "1", "MIT"
-
 VALUE = Column("value", "word", "regression")
 LARGEST = Column("largest", "word", "classification", uneven=True)
 COLUMNS = {column.name: column for column in (VALUE, LARGEST)}
@@ -60,7 +58,7 @@ def numbers_of() -> dict[str, list[int]]:
     return {"train": mixed[:60], "dev": mixed[60:80], "test": mixed[80:]}
 
 
-def make_corpus() -> Corpus:
+def make_splits() -> dict[str, tuple[Sentence, ...]]:
     """Make the sentences, which are always the same; notations take turns."""
     splits = {}
     for split, numbers in numbers_of().items():
@@ -75,12 +73,12 @@ def make_corpus() -> Corpus:
             for i in range(SENTENCES[split])
             for genre in NOTATIONS
         )
-    return Corpus(NAME, VERSION, LICENCE, splits)
+    return splits
 
 
 def read_corpus(source: Source) -> Corpus:
     """Make the corpus, which has no files."""
-    return make_corpus()
+    return Corpus(source.name, source.version, source.licence, make_splits())
 
 
 def _sentence(name: str, genre: str, template: str, listed: list[int]) -> Sentence:

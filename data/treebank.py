@@ -1,14 +1,17 @@
-"""Treebanks in CoNLL-U given as a folder, files, or a pattern."""
+"""Treebanks in CoNLL-U: the user's own, and registered ones of English."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.data.conllu_files import read_conllu
-from probes.data.sentence import SPLITS, Corpus
+from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import CorpusRequest, Source
 from probes.data.splits import (
     cut_missing_splits,
@@ -89,3 +92,49 @@ def language_of(path: Path) -> str:
     """The language code at the start of a UD file name; ``und`` if there is none."""
     match = _LANGUAGE.match(path.name)
     return match[1] if match else UNKNOWN_LANGUAGE
+
+
+def read_english(
+    source: Source, keep: Callable[[Sentence], bool] = lambda sentence: True
+) -> Corpus:
+    """Read English sentences from the CoNLL-U files "train", "dev" and "test".
+
+    With a limit, no more is read than that, and one more sentence of each split, which shows that
+    there are others.
+
+    Args:
+        keep: false for sentences to leave out.
+    """
+    most = None if source.limit is None else source.limit + 1
+    sentences = {split: read_conllu(source.files[split][0], "en") for split in SPLITS}
+    splits = {split: tuple(islice(filter(keep, x), most)) for split, x in sentences.items()}
+    return Corpus(source.name, source.version, source.licence, splits)
+
+
+_SUPERSEDED = "GUM_conversation_court"
+"""An earlier state of the document that GUM's release calls GUM_court_carpet."""
+
+
+def read_gum(source: Source) -> Corpus:
+    """Read GUM (Zeldes 2017) without the document that is in it twice."""
+    left_out = 0
+
+    def keep(sentence: Sentence) -> bool:
+        nonlocal left_out
+        left_out += sentence.document == _SUPERSEDED
+        return sentence.document != _SUPERSEDED
+
+    treebank = read_english(source, keep)
+    notes = {f"train sentences of {_SUPERSEDED} left out, superseded": left_out}
+    return replace(treebank, notes=notes)
+
+
+def write_gum_train(members: Mapping[str, bytes], folder: str, target: Path) -> None:
+    """Write GUM's training file: the documents that dev and test lack, in the order of names."""
+    held_out = {
+        name
+        for split in ("dev", "test")
+        for name in re.findall(rb"^# newdoc id = (\S+)", members[f"en_gum-ud-{split}.conllu"], re.M)
+    }
+    documents = {Path(path).stem.encode(): members[path] for path in sorted(members) if "/" in path}
+    target.write_bytes(b"".join(text for name, text in documents.items() if name not in held_out))

@@ -52,18 +52,21 @@ def ray_here():
 @pytest.fixture(scope="session", autouse=True)
 def registered_corpora_are_parsed_once():
     """In a process of tests: a parse takes longer than most of what is tested after it."""
-    import probes.data.registered as registered
+    import probes.data.treebank as treebank
 
-    read = registered.read_conllu
+    read = treebank.read_conllu
 
     @cache
-    def sentences(path, language):
+    def parsed_once(path, language, _changed):
         parsed = tuple(read(path, language))
         gc.freeze()  # or every later collection would go through them
         return parsed
 
+    def sentences(path, language):
+        return parsed_once(path, language, path.stat().st_mtime_ns)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registered, "read_conllu", sentences)
+        patch.setattr(treebank, "read_conllu", sentences)
         yield
 
 

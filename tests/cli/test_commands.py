@@ -7,7 +7,8 @@ from serving import serving
 
 from probes.__main__ import main
 from probes.data.downloads import Remote
-from probes.data.registered import Registered, corpora, read_english
+from probes.data.registered import Registered, corpora
+from probes.data.treebank import read_english
 
 LINE = "1\tHi\thi\tINTJ\tUH\t_\t0\troot\t_\t_\n\n"
 

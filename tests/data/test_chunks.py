@@ -11,8 +11,7 @@ import re
 
 import pytest
 
-from probes.data.chunks import chunk
-from probes.data.propbank import Tree
+from probes.data.chunks import Tree, chunk
 
 BY_HAND = r"""
 a noun chunk ends at its head

@@ -1,11 +1,13 @@
 """Downloads from a local server: sound, broken off, altered, slow; and two runs at once."""
 
 import hashlib
+import io
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -123,54 +125,115 @@ def test_what_lies_below_data_dir_is_not_downloaded(tmp_path):
         FileFinder(tmp_path / "none", tmp_path).get("c", remote("http://x"), "terms")
 
 
-def archive(keep, check=lambda path: None):
-    return Archive("f*.zip", ("f.zip", "g.zip"), check, keep)
+MEMBERS = {"a/x.txt": b"one", "b.txt": b"two"}
 
 
-def test_an_archive_of_other_content_is_asked_for_again(tmp_path):
-    def keep(arrived, kept):
-        if arrived.read_bytes() != CONTENT:
-            raise UserError("other content")
-        kept.write_bytes(b"part")
+def tarred(*extra, members=MEMBERS):
+    """A compressed archive of members below release/, of others, of links and of ways out."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        link = tarfile.TarInfo("release/link.txt")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+        content = {"README.md": b"", "release/../../evil.txt": b"", **dict.fromkeys(extra, b"more")}
+        content |= {f"release/{name}": text for name, text in members.items()}
+        for name, text in content.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text))
+    return packed.getvalue()
 
-    digest = hashlib.sha256(b"part").hexdigest()
-    with serving({"f.txt": CONTENT}, altered, broken_off) as (url, seen):
-        wanted = remote(url, sha256=digest, archive=archive(keep))
-        found = FileFinder(None, tmp_path).get("c", wanted, "terms")
+
+# As sha256sum prints it.
+LINES = "".join(f"{hashlib.sha256(x).hexdigest()}  ./{name}\n" for name, x in MEMBERS.items())
+ARCHIVE = Archive(
+    "f*.tar.gz",
+    r"release/(.+\.txt)",
+    hashlib.sha256(LINES.encode()).hexdigest(),
+    "kept",
+    ("g.tar",),
+)
+
+
+def test_only_regular_members_are_read_and_what_is_stored_has_the_same_bytes(tmp_path):
+    first, second, third = (tmp_path / name for name in ("1", "2", "3"))
+    first.write_bytes(tarred())
+    second.write_bytes(tarred("another.txt"))
+    assert ARCHIVE.read(first) == ARCHIVE.read(second) == MEMBERS
+    stored = []
+    for path in (first, second):
+        ARCHIVE.extract(path, third)
+        stored.append(third.read_bytes())
+        with tarfile.open(third, "r:") as tar:
+            assert tar.getnames() == ["kept/a/x.txt", "kept/b.txt"]
+    assert stored[0] == stored[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no archive", "damaged archive"),
+        (b"", "content of its 0 files"),
+        (tarred()[:-60], "damaged archive"),
+        (
+            tarred(members={"b.txt": b"two"}),
+            r"content of its 1 files has the digest \w+, not the reg",
+        ),
+    ],
+)
+def test_an_archive_of_other_content_is_named(tmp_path, content, message):
+    (tmp_path / "a.tar").write_bytes(content)
+    with pytest.raises(UserError, match=rf"a\.tar: .*{message}.*fetch it again"):
+        ARCHIVE.read(tmp_path / "a.tar")
+
+
+def test_an_archive_of_other_content_is_asked_for_again(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "f1.tar.gz").write_bytes(tarred(members={"b.txt": b"three"}))
+    (tmp_path / "stored").write_bytes(tarred())
+    ARCHIVE.extract(tmp_path / "stored", tmp_path / "stored2")
+    digest = sha256(tmp_path / "stored2")
+    good = {"f.txt": tarred()}
+    with serving(good, altered, broken_off) as (url, seen):
+        wanted = remote(url, sha256=digest, archive=ARCHIVE)
+        found = FileFinder(tmp_path / "mine", tmp_path / "c").get("c", wanted, "terms")
         assert seen["f.txt"] == 3
-    # Only the wanted part is kept.
-    assert found["file"].read_bytes() == b"part"
-    assert left_behind(tmp_path) == ["f.txt"]
+    assert "f1.tar.gz: the content of its 1 files" in capsys.readouterr().err
+    # Only the members are kept.
+    assert sha256(found["file"]) == digest
+    assert left_behind(tmp_path / "c") == ["f.txt"]
     # One that was damaged since is fetched again.
-    (tmp_path / "corpora" / "f.txt").write_bytes(b"par")
-    with serving({"f.txt": CONTENT}, *[altered] * 4) as (url, seen):
-        wanted = remote(url, sha256=digest, archive=archive(keep))
-        with pytest.raises(UserError, match="differs from the registered one in all 4 attempts"):
-            FileFinder(None, tmp_path).get("c", wanted, "terms")
-    assert "f.txt" in left_behind(tmp_path)
-    assert not (tmp_path / "corpora" / ".incoming").exists()
+    found["file"].write_bytes(b"par")
+    with (
+        serving(good, *[altered] * 4) as (url, _),
+        pytest.raises(UserError, match="differs from the registered one in all 4 attempts"),
+    ):
+        FileFinder(None, tmp_path / "c").get(
+            "c", remote(url, sha256=digest, archive=ARCHIVE), "terms"
+        )
+    assert not (tmp_path / "c" / "corpora" / ".incoming").exists()
+    # A mirror may have it under another name, and users a copy.
+    with serving({"g.tar": tarred()}) as (url, seen):
+        wanted = remote("http://127.0.0.1:9", sha256=digest, archive=ARCHIVE)
+        FileFinder(None, tmp_path / "d", mirror=url).get("c", wanted, "terms")
+    assert seen == {"f.txt": 1, "g.tar": 1}
+    (tmp_path / "mine" / "f2.tar.gz").write_bytes(tarred())
+    finder = FileFinder(tmp_path / "mine", tmp_path / "e")
+    assert finder.find(wanted["file"]) == tmp_path / "mine" / "f2.tar.gz"
 
 
-def test_a_user_s_archive_of_other_content_is_passed_over(tmp_path, capsys):
-    def check(path):
-        if path.read_bytes() != b"good":
-            raise UserError("no good")
-
-    (tmp_path / "f1.zip").write_bytes(b"bad")
-    (tmp_path / "f2.zip").write_bytes(b"good")
-    wanted = remote("http://127.0.0.1:9", archive=archive(lambda a, b: None, check))["file"]
-    assert FileFinder(tmp_path, tmp_path / "c").find(wanted) == tmp_path / "f2.zip"
-    assert "f1.zip: no good" in capsys.readouterr().err
-
-
-def test_a_mirror_may_have_an_archive_under_its_other_names(tmp_path):
-    def keep(arrived, kept):
-        kept.write_bytes(arrived.read_bytes())
-
-    with serving({"g.zip": CONTENT}) as (url, seen):
-        wanted = remote("http://127.0.0.1:9", archive=archive(keep))
-        FileFinder(None, tmp_path, mirror=url).get("c", wanted, "terms")
-    assert seen == {"f.txt": 1, "f.zip": 1, "g.zip": 1}
+def test_gum_s_train_is_what_dev_and_test_lack_in_the_order_of_names(tmp_path):
+    members = {
+        "en_gum-ud-test.conllu": b"# newdoc id = GUM_b\nof the release\n\n",
+        "en_gum-ud-dev.conllu": b"# newdoc id = GUM_d\nof the release\n\n",
+        **{
+            f"not-to-release/sources/GUM_{name}.conllu": f"# newdoc id = GUM_{name}\n\n".encode()
+            for name in "dcba"
+        },
+    }
+    corpora.get("gum").remotes["train"].archive.write(members, "", tmp_path / "train")
+    text = (tmp_path / "train").read_bytes()
+    assert text == b"# newdoc id = GUM_a\n\n# newdoc id = GUM_c\n\n"
 
 
 def _get(folder, url):
@@ -230,7 +293,7 @@ def test_fetching_gives_what_data_dir_gives(real_data, tmp_path, name):
 @pytest.mark.real_data
 def test_the_kept_part_of_an_archive_has_the_same_bytes_whatever_the_archive(real_data, tmp_path):
     registered = corpora.get("ewt").remotes["propbank"]
-    (whole,) = real_data.rglob(registered.archive.pattern)
+    (whole,) = real_data.rglob(registered.archive.copies)
     registered.archive.extract(whole, tmp_path / "a")
     registered.archive.extract(tmp_path / "a", tmp_path / "b")
     for name in ("a", "b"):

@@ -9,13 +9,14 @@ import pytest
 
 from probes.data import generalisation as g
 from probes.data.find import find_corpus
+from probes.data.registered import corpora
 from probes.data.sentence import ROOT
 from probes.run.inputs import LazyCorpus
 from probes.run.task_choice import Omissions, choose_tasks
 from probes.tasks.builtin import tasks
 from probes.tasks.depth import depths
 
-CORPUS = g.make_corpus()
+CORPUS = find_corpus("generalisation").load()
 CARDS = Path(g.__file__).parent / "cards"
 
 
@@ -74,7 +75,7 @@ def test_every_sentence_parses_and_its_labels_are_those_of_the_parse(split):
         assert {e.span[0]: e.reference for e in examples} == linear
         # The rules agree on all of train and dev, and on nothing of test.
         assert {e.label == e.reference for e in examples} == {split != "test"}
-        (elsewhere,) = {*g.TASKS} - {TASK[sentence.genre]}
+        (elsewhere,) = {*TASK.values()} - {TASK[sentence.genre]}
         assert tasks.get(elsewhere).examples(sentence) == []
 
 
@@ -99,7 +100,7 @@ def test_sentences_are_different_and_always_the_same():
     words = [sum(map(len, CORPUS.splits[split])) for split in CORPUS.splits]
     for name, numbers in (("sentences", counts), ("words", words)):
         assert f"| {name} | " + " | ".join(f"{n:,}" for n in numbers) + " |" in lines
-    assert CORPUS.fingerprint == g.make_corpus().fingerprint
+    assert CORPUS.fingerprint == corpora.get("generalisation").fingerprint
 
 
 def test_the_best_threshold_on_the_index_scores_what_the_card_says():

@@ -2,10 +2,12 @@
 
 import pytest
 
-from probes.data.numeracy import COLUMNS, END, in_words, make_corpus, numbers_of
+from probes.data.find import find_corpus
+from probes.data.numeracy import COLUMNS, END, in_words, numbers_of
+from probes.data.registered import corpora
 from probes.tasks.columns import task_of
 
-CORPUS = make_corpus()
+CORPUS = find_corpus("numeracy").load()
 
 ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
@@ -73,6 +75,6 @@ def test_the_text_is_always_the_same():
         "They counted 52 , 41 , 78 , 91 and 2 votes in the villages .",
         "She wrote seven , ninety-four , sixty-three , eight and forty-eight on the board .",
     )
-    assert CORPUS.fingerprint == make_corpus().fingerprint
+    assert CORPUS.fingerprint == corpora.get("numeracy").fingerprint
     ids = [sentence.id for sentence in CORPUS]
     assert len({*ids}) == len(ids)

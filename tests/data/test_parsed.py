@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from probes.data.parsed import read_once
+from probes.data.registered import read_once
 from probes.data.sentence import Constituent, Corpus, Frame, Mention, Rating, Sentence
 from probes.data.sources import Source
 
@@ -52,16 +52,23 @@ def every_field(corpus):
 @pytest.mark.parametrize("limit", [None, 1, 2, 3, 4])
 def test_what_is_kept_is_what_was_read(tmp_path, limit):
     calls = []
-    expected = source(tmp_path / "first", calls, limit).load()
+    expected = source(tmp_path, calls, limit).load()
+    # Only a whole corpus is kept.
+    assert len(list(tmp_path.iterdir())) == (limit is None)
     source(tmp_path, calls).load()
     found = source(tmp_path, calls, limit).load()
-    assert calls == [limit, None]
+    assert calls == [None] if limit is None else [limit, None]
     assert every_field(found) == every_field(expected)
     assert found == expected
     assert found.fingerprint == expected.fingerprint
     assert found.limited == (limit in (1, 2))
+    assert found.notes.get("joined") == (None if found.limited else 3)
+    # Another version replaces this one.
+    (before,) = tmp_path.iterdir()
     source(tmp_path, calls, sha256="b" * 64).load()
-    assert calls == [limit, None, None]
+    (after,) = tmp_path.iterdir()
+    assert calls[-1] is None
+    assert before != after
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from probes.data.chunk_schemes import chunks_of
-from probes.data.propbank import Tree
+from probes.data.chunks import Tree
 
 
 def with_flat_trees(corpus):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from probes.data.chunks import Tree
 from probes.data.in_memory import in_memory
-from probes.data.propbank import Tree
 from probes.data.sentence import SPLITS, Constituent, Corpus, Sentence
 from probes.tasks.builtin import get_task
 from probes.tasks.task import Example, Excluded
