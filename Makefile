@@ -3,18 +3,24 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast lint docs board clean
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+.PHONY: demo test test-all test-fast lint docs board clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python run_probes.py --model all-MiniLM-L6-v2 --offline
 
 test: $(VENV)/.installed
 	# Once a process has crashed, the others may wait for its tests for ever.
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
+	$(PYTEST) --max-worker-restart 0
+
+# The long tests, too.
+test-all: test
+	$(PYTEST) --max-worker-restart 0 -m "slow and not exhaustive"
 
 # Without what needs Ray, a browser, a wheel or several processes.
 test-fast: $(VENV)/.installed
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not integration and not slow"
+	$(PYTEST) -m "not integration and not slow and not exhaustive"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -254,6 +254,7 @@ def script(tmp_path, tiny_bert, write):
     return run
 
 
+@pytest.mark.slow
 def test_a_script_is_told_from_its_former_self(script):
     helper = HELPED.partition("\n\n\ndef label")
     text = "from helper import label\n" + helper[0]

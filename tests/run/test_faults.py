@@ -233,6 +233,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
         run(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))
 
 
+@pytest.mark.slow
 def test_a_low_limit_of_the_address_space_ends_in_one_line(tiny_bert, tmp_path):
     corpus = small_corpus(tmp_path / "corpus")
     driver = Driver(tiny_bert)

@@ -29,6 +29,7 @@ def corpus(tmp_path):
     return small_corpus(tmp_path / "small")
 
 
+@pytest.mark.slow
 def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     tiny_bert, corpus, tmp_path, write
 ):
@@ -71,6 +72,7 @@ def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     assert written(tmp_path / "ray" / "results") == written(tmp_path / "undisturbed" / "results")
 
 
+@pytest.mark.slow
 def test_a_node_that_cannot_be_written_to_is_given_up(
     tiny_bert, corpus, tmp_path, monkeypatch, capsys
 ):
@@ -136,6 +138,7 @@ def asleep_on_ray(model, corpus, folder, write):
 
 
 # The terminal sends signals to all processes, and so does `timeout`; Docker and `kill` to one.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "send"),
     [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill), (signal.SIGTERM, os.killpg)],
@@ -167,6 +170,7 @@ def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
     assert [event["status"] for event in logged(tmp_path, "end")] == ["stopped"]
 
 
+@pytest.mark.slow
 def test_sigterm_while_ray_starts_is_a_stop(tiny_bert, corpus, tmp_path, write):
     """Ray has a handler of its own by then, which would exit."""
     begun, _ = asleep_on_ray(tiny_bert, corpus, tmp_path, write)
@@ -179,6 +183,7 @@ def test_sigterm_while_ray_starts_is_a_stop(tiny_bert, corpus, tmp_path, write):
     assert err.splitlines()[-1].startswith("stopped; ")
 
 
+@pytest.mark.slow
 def test_no_agent_outlives_a_driver_that_is_killed(tiny_bert, corpus, tmp_path, write):
     begun, place = asleep_on_ray(tiny_bert, corpus, tmp_path, write)
     with begun as run:
