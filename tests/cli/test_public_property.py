@@ -46,6 +46,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @check(300)
 @given(st.dictionaries(st.sampled_from(sorted(RunConfig.model_fields)), VALUES, max_size=3))
 def test_settings(given_settings):

@@ -75,7 +75,9 @@ def write(kind, folder, extracted):
     return path
 
 
-@pytest.mark.parametrize("kind", ["npz", "npy", "safetensors"])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(x, marks=pytest.mark.slow) for x in ("npz", "npy")), "safetensors"]
+)
 def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
     kind, tiny_bert, corpus, extracted, tmp_path
 ):

@@ -154,6 +154,7 @@ def test_a_table_has_every_training_corpus_by_every_test_corpus(found):
     assert best == [[False, *(train == test for test in "ABC")] for train in "ABC"]
 
 
+@pytest.mark.slow
 def test_a_corpus_transfers_to_itself_without_loss(tiny_bert, tmp_path):
     """Words and pairs, classes and numbers, linear probes and MLPs."""
     corpora = [write_corpus(tmp_path, "A", "a", TAGS)]

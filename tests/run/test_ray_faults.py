@@ -93,6 +93,7 @@ def test_a_node_that_cannot_be_written_to_is_given_up(
     assert written(tmp_path / "two" / "results") == written(tmp_path / "one" / "results")
 
 
+@pytest.mark.slow
 def test_a_run_that_finds_no_room_says_so_and_waits(tiny_bert, corpus, tmp_path, monkeypatch):
     import ray
 

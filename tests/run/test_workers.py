@@ -227,6 +227,7 @@ def test_an_error_that_the_user_can_fix_ends_the_run(tiny_bert, corpus, tmp_path
     assert sorted(end["status"] for end in ends) == ["done", "error", "error"]
 
 
+@pytest.mark.slow
 def test_a_unit_of_another_run_is_waited_for(tiny_bert, corpus, tmp_path):
     line = [sys.executable, "run_probes.py", *flags(tiny_bert, corpus, tmp_path, "--quick")]
     line += ["--tasks", "pos,agreement"]
