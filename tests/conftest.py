@@ -11,7 +11,6 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from ray_here import require_ray
 
 # Where tests run in the background, shells have SIGINT ignored, and programs that are started inherit
 # that; tests of Ctrl-C need what a terminal gives.
@@ -46,6 +45,8 @@ def messages_are_shown(monkeypatch):
 @pytest.fixture
 def ray_here():
     """Ray starts on this machine; otherwise the test is skipped."""
+    from on_ray import require_ray
+
     require_ray()
 
 
