@@ -83,6 +83,7 @@ def ewt(real_data: Path) -> dict[str, tuple[list[Sentence], JoinCounts]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_what_joins(ewt: dict[str, tuple[list[Sentence], JoinCounts]]) -> None:
     total: JoinCounts = Counter()

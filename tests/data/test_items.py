@@ -504,6 +504,7 @@ def test_syntaxgym_itself(real_data: Path, tmp_path: Path) -> None:
         assert {truth(formula, even) for formula in item.predictions} <= {0.0, 0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -> None:
     places = {"data_dir": real_data, "cache_dir": tmp_path, "offline": True}

@@ -169,6 +169,7 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
         read_skeletons(path, members_of(hashlib.sha256(line.encode()).hexdigest()))
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_the_release(real_data: Path) -> None:
     skeletons = read_skeletons(next(real_data.rglob("propbank-release-*.tar.gz")))
