@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-fast lint families docs board clean
 .DEFAULT_GOAL := help
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+.PHONY: help demo test test-all test-fast lint families docs board clean
 
 # A target is listed if its line has a text after two hashes.
 help: ## list the targets
@@ -15,10 +17,13 @@ demo: $(VENV)/.installed ## probe a small model on the embedded sample corpus
 
 test: $(VENV)/.installed ## run all tests but those marked slow
 	# Once a process has crashed, the others may wait for its tests for ever.
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
+	$(PYTEST) --max-worker-restart 0
+
+test-all: test ## run the slow tests, too
+	$(PYTEST) --max-worker-restart 0 -m "slow and not exhaustive"
 
 test-fast: $(VENV)/.installed ## leave out tests that need Ray, a browser, a wheel or several processes
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile -m "not integration and not slow"
+	$(PYTEST) -m "not integration and not slow and not exhaustive"
 
 lint: $(VENV)/.installed ## check style, types, and which room imports which
 	$(BIN)/ruff check .

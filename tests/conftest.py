@@ -11,7 +11,6 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from ray_here import require_ray
 
 # Where tests run in the background, shells have SIGINT ignored, and programs that are started inherit
 # that; tests of Ctrl-C need what a terminal gives.
@@ -46,6 +45,8 @@ def messages_are_shown(monkeypatch):
 @pytest.fixture
 def ray_here():
     """Ray starts on this machine; otherwise the test is skipped."""
+    from on_ray import require_ray
+
     require_ray()
 
 
@@ -147,16 +148,38 @@ def revisions(tiny_bert, hub_cache) -> Path:
     return hub_cache
 
 
-@pytest.fixture
-def short_schedule(monkeypatch):
-    """Probes that stop early, for tests of everything around the fit."""
+def shorten_schedule(patch):
+    """Make probes stop early, for tests of everything around the fit."""
     from probes.records.probe_spec import PROBES
     from probes.training import scalar_mix as mixing
 
-    monkeypatch.setattr(mixing, "_MIN_STEPS", 60)
+    patch.setattr(mixing, "_MIN_STEPS", 60)
     for family, spec in PROBES.items():
         short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
-        monkeypatch.setitem(PROBES, family, short)
+        patch.setitem(PROBES, family, short)
+
+
+@pytest.fixture
+def short_schedule(monkeypatch):
+    """Probes that stop early."""
+    shorten_schedule(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def small_run(tiny_bert, tmp_path_factory):
+    """A run of the tiny model and its twin on 60 sentences, made once: its results and its folder.
+
+    Tests only read it: a test that changes a file works on a copy of the folder.
+    """
+    from types import SimpleNamespace
+
+    from tiny_runs import run
+
+    folder = tmp_path_factory.mktemp("small-run")
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_schedule(patch)
+        results = run(tiny_bert, folder, tasks="pos,depth", twins=1, measurements="probes,geometry")
+    return SimpleNamespace(folder=folder, results=results)
 
 
 @pytest.fixture

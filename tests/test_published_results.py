@@ -35,6 +35,7 @@ def as_many_resamples_as_then(found, monkeypatch):
         monkeypatch.setattr("probes.statistics.replicates.blocks", lambda n: [resample(n)])
 
 
+@pytest.mark.slow
 def test_intervals_and_p_values_follow_from_what_is_stored(found):
     tested = 0
     for path, result in found.items():

@@ -1,6 +1,7 @@
 """One record that cannot be used never stops a folder: it is named, and the others are used."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -28,17 +29,17 @@ def renamed(path, before, after):
     return path.with_name(path.name.replace(before, after))
 
 
-def scores(folder):
-    return put(folder, "odd", "pos", 20)
+def scores(folder, model):
+    return put(folder, model, "pos", 20)
 
 
-def evidence(folder):
-    (path,) = scores(folder).parent.glob("*-training_variance-*")
+def evidence(folder, model):
+    (path,) = scores(folder, model).parent.glob("*-training_variance-*")
     return path
 
 
-def of_corpus(folder):
-    return store_record(folder, geometry([0.1, 0.3], model="odd", digest="odd None"))
+def of_corpus(folder, model):
+    return store_record(folder, geometry([0.1, 0.3], model=model, digest=f"{model} None"))
 
 
 def heads(folder, model):
@@ -111,40 +112,45 @@ def without_baselines(content):
 
 
 LEFT_OUT = {
-    "truncated": lambda f: truncated(scores(f)),
-    "not an object": lambda f: changed(scores(f), lambda c: c.clear()),
-    "unreadable": lambda f: unreadable(scores(f)),
-    "to nowhere": lambda f: to_nowhere(scores(f)),
-    "of a corpus, as scores": lambda f: changed(
-        of_corpus(f), lambda c: c.update(measurement="scores")
+    "truncated": lambda *of: truncated(scores(*of)),
+    "not an object": lambda *of: changed(scores(*of), lambda c: c.clear()),
+    "unreadable": lambda *of: unreadable(scores(*of)),
+    "to nowhere": lambda *of: to_nowhere(scores(*of)),
+    "of a corpus, as scores": lambda *of: changed(
+        of_corpus(*of), lambda c: c.update(measurement="scores")
     ),
-    "infinite size": lambda f: changed(
-        scores(f), lambda c: c["provenance"].update(bytes_on_disk="inf")
+    "infinite size": lambda *of: changed(
+        scores(*of), lambda c: c["provenance"].update(bytes_on_disk="inf")
     ),
-    "impossible accuracy": lambda f: changed(scores(f), lambda c: first(c, "value", 1e308)),
-    "infinite interval": lambda f: changed(scores(f), lambda c: first(c, "high", float("inf"))),
+    "impossible accuracy": lambda *of: changed(scores(*of), lambda c: first(c, "value", 1e308)),
+    "infinite interval": lambda *of: changed(scores(*of), lambda c: first(c, "high", float("inf"))),
 }
 """Records that cannot be read, which every command names that reads records of their kind."""
 
 USED_AS_FAR_AS_KNOWN = {
-    "unknown family": lambda f: renamed(
-        changed(scores(f), lambda c: c["probe"].update(family="unheard")), "linear", "unheard"
+    "unknown family": lambda *of: renamed(
+        changed(scores(*of), lambda c: c["probe"].update(family="unheard")), "linear", "unheard"
     ),
-    "unknown measurement": lambda f: renamed(
-        changed(of_corpus(f), lambda c: c.update(measurement="unheard")), "geometry", "unheard"
+    "unknown measurement": lambda *of: renamed(
+        changed(of_corpus(*of), lambda c: c.update(measurement="unheard")), "geometry", "unheard"
     ),
-    "unknown evidence": lambda f: renamed(
-        changed(evidence(f), lambda c: c.update(measurement="unheard")),
+    "unknown evidence": lambda *of: renamed(
+        changed(evidence(*of), lambda c: c.update(measurement="unheard")),
         "training_variance",
         "unheard",
     ),
-    "no baselines": lambda f: changed(scores(f), without_baselines),
-    "lost arrays": lambda f: lost(scores(f)),
-    "damaged arrays": lambda f: damaged(scores(f)),
-    "arrays that do not fit": lambda f: cut(scores(f)),
-    "damaged arrays of heads": lambda f: damaged(heads(f, "odd")),
-    "another schema": lambda f: changed(scores(f), lambda c: c.update(schema_version=99)),
+    "no baselines": lambda *of: changed(scores(*of), without_baselines),
+    "lost arrays": lambda *of: lost(scores(*of)),
+    "damaged arrays": lambda *of: damaged(scores(*of)),
+    "arrays that do not fit": lambda *of: cut(scores(*of)),
+    "damaged arrays of heads": lambda *of: damaged(heads(*of)),
+    "another schema": lambda *of: changed(scores(*of), lambda c: c.update(schema_version=99)),
 }
+
+
+def broken(folder, kinds):
+    """A record of each of these kinds, each of another model."""
+    return {kind: make(folder, f"odd-{n}") for n, (kind, make) in enumerate(kinds.items())}
 
 
 def commands(folder, other):
@@ -163,49 +169,52 @@ def commands(folder, other):
     yield ["export", results, str(to / "sums"), "--sums"]
 
 
-@pytest.fixture
-def folder(tmp_path, capsys):
-    """Sound results of two models."""
-    results = tmp_path / "results"
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """Results of two models, none of which is broken."""
+    results = tmp_path_factory.mktemp("sound") / "results"
     for model, wrong in (("m1", 9), ("m2", 60)):
         put(results, model, "pos", wrong)
         store_record(results, geometry([0.1, 0.2], model=model, digest=f"{model} None"))
         heads(results, model)
-    assert main(["export", str(results), str(tmp_path / "sound"), "--sums"]) == 0
-    assert "left out" not in capsys.readouterr().err
     return results
 
 
 @pytest.fixture
-def ranked(folder, capsys):
-    """The leaderboard of the sound results."""
-    capsys.readouterr()
+def folder(sound, tmp_path):
+    """A copy of the sound results."""
+    return shutil.copytree(sound, tmp_path / "results")
+
+
+@pytest.fixture
+def ranked(folder, tmp_path, capsys):
+    """The leaderboard of the sound results, by lines."""
+    assert main(["export", str(folder), str(tmp_path / "sound"), "--sums"]) == 0
+    assert "left out" not in capsys.readouterr().err
     assert main(["leaderboard", str(folder), "--format", "csv"]) == 0
-    return capsys.readouterr().out
+    return capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize("kind", LEFT_OUT)
-def test_what_cannot_be_read_is_named_and_stops_nothing(kind, folder, ranked, tmp_path, capsys):
-    path = LEFT_OUT[kind](folder)
-    silent = set()
+def test_what_cannot_be_read_is_named_and_stops_nothing(folder, ranked, tmp_path, capsys):
+    paths = broken(folder, LEFT_OUT)
     for line in commands(folder, tmp_path):
         capsys.readouterr()
         assert main(line) == 0, (line, capsys.readouterr().err)
         found = capsys.readouterr()
-        if f"left out {path}: not a readable result (" not in found.err and (
-            f"left out {path}: there is no such file" not in found.err
-        ):
-            silent.add(line[0])
-        if line[0] == "leaderboard" and '"odd"' not in found.out:
-            assert found.out == ranked
-    # A record that is JSON is left out where it is used: not every command uses every kind.
-    assert "export" not in silent
-    assert "report" not in silent
+        silent = {
+            kind
+            for kind, path in paths.items()
+            if f"left out {path}: not a readable result (" not in found.err
+            and f"left out {path}: there is no such file" not in found.err
+        }
+        if line[0] == "leaderboard":
+            assert found.out.splitlines() == ranked
+        # A record that is JSON is left out where it is used: not every command uses every kind.
+        assert not silent or line[0] not in ("export", "report"), silent
 
 
-@pytest.mark.parametrize("kind", USED_AS_FAR_AS_KNOWN)
-def test_what_is_unknown_or_lacks_arrays_stops_nothing(kind, folder, ranked, tmp_path, capsys):
-    path = USED_AS_FAR_AS_KNOWN[kind](folder)
+def test_what_is_unknown_or_lacks_arrays_stops_nothing(folder, ranked, tmp_path, capsys):
+    paths = broken(folder, USED_AS_FAR_AS_KNOWN)
     said = []
     for line in commands(folder, tmp_path):
         capsys.readouterr()
@@ -214,12 +223,11 @@ def test_what_is_unknown_or_lacks_arrays_stops_nothing(kind, folder, ranked, tmp
         said.append(found.err)
         if line[0] == "leaderboard":
             rows = [row for row in found.out.splitlines() if "odd" not in row]
-            assert len(rows) == len(ranked.splitlines())
-    if "arrays" in kind:
-        where = path.with_suffix(".npz")
-        assert any(str(where) in each for each in said), said
-    if kind == "another schema":
-        assert any("left out 1 result of schema 99 in" in each for each in said)
+            assert len(rows) == len(ranked)
+    for kind, path in paths.items():
+        if "arrays" in kind:
+            assert any(str(path.with_suffix(".npz")) in each for each in said), kind
+    assert any("left out 1 result of schema 99 in" in each for each in said)
 
 
 def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, capsys):
@@ -228,16 +236,16 @@ def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, cap
     assert f"left out {path}: not a readable result (no option " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", [*LEFT_OUT, *USED_AS_FAR_AS_KNOWN])
-def test_a_run_writes_its_tables_beside_it(kind, folder, tmp_path, tiny_bert, capsys):
-    """It lies among the records of the model and corpus that are measured."""
+@pytest.mark.parametrize("kinds", [LEFT_OUT, USED_AS_FAR_AS_KNOWN])
+def test_a_run_writes_its_tables_beside_them(kinds, folder, tmp_path, tiny_bert):
+    """They lie among the records of the model and corpus that are measured."""
     settings = {"tasks": ("depth",), "probes": ("linear",), "twins": 0, "corpus": "sample"}
     (found,) = run(tiny_bert, tmp_path, **settings)
-    path = {**LEFT_OUT, **USED_AS_FAR_AS_KNOWN}[kind](folder)
-    (its,) = folder.glob("tiny-bert*/sample*")
-    for file in (path, path.with_suffix(".npz")):
-        if file.exists() or file.is_symlink():
-            file.rename(its / file.name)
+    (own,) = folder.glob("tiny-bert*/sample*")
+    for path in broken(folder, kinds).values():
+        for file in (path, path.with_suffix(".npz")):
+            if file.exists() or file.is_symlink():
+                file.rename(own / file.name)
     (again,) = run(tiny_bert, tmp_path, **settings)
     assert again.rows == found.rows
     rows = (folder / "leaderboard.csv").read_text().splitlines()

@@ -62,6 +62,7 @@ def require_unconfused(run_probes, python, folder, model, **environment):
     assert checked([python, "-c", "from probes import Task"], folder, **environment) == ""
 
 
+@pytest.mark.slow
 def test_a_checkout_does_not_import_modules_of_the_users_project(decoys, tiny_bert):
     run_probes = [sys.executable, ROOT / "run_probes.py"]
     require_unconfused(run_probes, sys.executable, decoys, tiny_bert, PYTHONPATH=str(ROOT))
@@ -126,6 +127,7 @@ def test_the_wheel_holds_one_package_with_all_its_files(wheel):
                 assert f"{package}/{path.relative_to(ROOT / source).as_posix()}" in names
 
 
+@pytest.mark.slow
 def test_an_installed_suite_does_not_import_modules_of_the_users_project(
     wheel, decoys, tiny_bert, tmp_path
 ):

@@ -10,10 +10,12 @@ import probes
 from probes.__main__ import main as command
 from probes.run.config import RunConfig
 
+pytestmark = pytest.mark.usefixtures("short_schedule")
+
 
 @pytest.fixture
-def found(tiny_bert, tmp_path):
-    return run(tiny_bert, tmp_path, tasks="pos,depth", twins=1, measurements="probes,geometry")
+def found(small_run):
+    return small_run.results
 
 
 def test_help_and_completion_know_the_settings_of_a_run():
@@ -62,8 +64,8 @@ def test_tables_are_of_the_one_pretrained_model(found):
         found.to_latex(corpus="ewt")
 
 
-def test_figures_and_the_page_are_those_of_the_commands(found, tmp_path):
-    folder = str(tmp_path / "results")
+def test_figures_and_the_page_are_those_of_the_commands(found, small_run, tmp_path):
+    folder = str(small_run.folder / "results")
     figure = found.plot("curves")
     assert figure._repr_svg_().startswith("<svg")
     assert command(["figure", "curves", folder, "--wide", "-o", str(tmp_path / "its.svg")]) == 0
@@ -81,8 +83,8 @@ def test_figures_and_the_page_are_those_of_the_commands(found, tmp_path):
         probes.Results().report(tmp_path / "none.html")
 
 
-def test_what_is_loaded_is_shown_as_what_was_found(found, tmp_path):
-    loaded = probes.load_results(tmp_path / "results")
+def test_what_is_loaded_is_shown_as_what_was_found(found, small_run):
+    loaded = probes.load_results(small_run.folder / "results")
     assert loaded.table().equals(found.table())
     assert loaded.to_latex() == found.to_latex()
     drawn = [re.sub(r"gradient_\d+", "", x.plot("heatmap").svg) for x in (loaded, found)]

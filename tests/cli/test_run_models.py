@@ -63,6 +63,7 @@ def command(*arguments, **environment):
     )
 
 
+@pytest.mark.slow
 def test_the_command_works_offline_from_a_hub_cache(hub_cache, tmp_path):
     line = "--model bert-base-uncased --offline --tasks depth --probes linear --quick --limit 30"
     places = ["--output", tmp_path / "r", "--cache-dir", tmp_path / "c"]

@@ -1,7 +1,5 @@
 """What a run writes and prints: records, tables, heat map, leaderboard."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +11,6 @@ import probes
 from probes.__main__ import main as sub_command
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.measurements.joined_results import read_result
-from probes.measurements.scores import _stored_types
 from probes.records.probe_spec import PROBES
 
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
@@ -58,18 +55,6 @@ def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
             assert result.at("accuracy", layer, **axes).value == pytest.approx(right)
     # Another seed gives another probe, of the same training sentences.
     assert (arrays["predicted"][:, 0] != arrays["predicted"][:, 1]).any()
-
-
-def test_the_integer_type_of_predictions_holds_every_class():
-    def stored_types(kind, n_classes):
-        task, data = SimpleNamespace(kind=kind), SimpleNamespace(n_outputs=n_classes)
-        return _stored_types(SimpleNamespace(task=task, data=data))
-
-    for n_classes, integer in ((2, np.int16), (2**15, np.int16), (2**15 + 1, np.int32)):
-        assert stored_types("classification", n_classes) == (integer, integer)
-        assert np.iinfo(integer).max >= n_classes - 1
-    assert stored_types("multi-label", 2**16) == (np.int32, np.uint8)
-    assert stored_types("regression", 1) == (np.float64, np.float64)
 
 
 def test_localisation_is_recorded_if_all_layers_are_fitted(tiny_bert, tmp_path, monkeypatch):

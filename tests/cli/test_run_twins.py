@@ -56,6 +56,7 @@ def checkpoints(tiny_bert, tmp_path):
     return folders
 
 
+@pytest.mark.slow
 def test_checkpoints_of_one_configuration_share_a_twin_which_is_measured_once(
     checkpoints, tmp_path, capsys
 ):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import slow_scores
-from grammar_models import grammar_models
+from grammar_models import byte_level, wordpiece
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
     AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
     PreTrainedTokenizerFast,
@@ -19,15 +19,36 @@ import probes
 TEXTS = ["The nurse beside the keys is watching.", "Those boxes  shine."]
 
 
+SMALL = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 16}
+
+
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    return grammar_models(tmp_path_factory)
+def masked(tmp_path_factory):
+    """A folder with a masked model that was never trained."""
+    tokenizer = wordpiece()
+    config = BertConfig(vocab_size=len(tokenizer), intermediate_size=32, **SMALL)
+    return saved(BertForMaskedLM(config), tokenizer, tmp_path_factory.mktemp("masked"))
 
 
-def test_of_a_masked_model(trained):
-    tokenizer = AutoTokenizer.from_pretrained(trained["masked"])
-    model = AutoModelForMaskedLM.from_pretrained(trained["masked"]).eval()
-    found = probes.surprisal(str(trained["masked"]), TEXTS)
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+    """A folder with a causal model that was never trained."""
+    tokenizer = byte_level()
+    end = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    config = GPT2Config(vocab_size=len(tokenizer), **end, **SMALL)
+    return saved(GPT2LMHeadModel(config), tokenizer, tmp_path_factory.mktemp("causal"))
+
+
+def saved(model, tokenizer, folder):
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_of_a_masked_model(masked):
+    tokenizer = AutoTokenizer.from_pretrained(masked)
+    model = BertForMaskedLM.from_pretrained(masked).eval()
+    found = probes.surprisal(str(masked), TEXTS)
     for number, text in enumerate(TEXTS):
         own = found[found["text"] == number]
         assert own["token"].tolist() == tokenizer.tokenize(text)
@@ -37,9 +58,9 @@ def test_of_a_masked_model(trained):
         assert own["within_word"].to_numpy() == pytest.approx(-np.array(within), abs=1e-4)
 
 
-def test_of_words_and_of_a_model_in_memory(trained):
-    tokenizer = AutoTokenizer.from_pretrained(trained["causal"])
-    model = AutoModelForCausalLM.from_pretrained(trained["causal"]).eval()
+def test_of_words_and_of_a_model_in_memory(causal):
+    tokenizer = AutoTokenizer.from_pretrained(causal)
+    model = GPT2LMHeadModel.from_pretrained(causal).eval()
     tokens = probes.surprisal(model, TEXTS, tokenizer)
     words = probes.surprisal(model, TEXTS, tokenizer, by="word")
     assert words["form"].tolist() == [*TEXTS[0].split(), *TEXTS[1].split()]
@@ -49,9 +70,9 @@ def test_of_words_and_of_a_model_in_memory(trained):
     assert -tokens.loc[tokens["text"] == 1, "surprisal"].sum() == pytest.approx(sum(slow), abs=1e-3)
 
 
-def test_what_cannot_be_scored(trained, tiny_bert):
+def test_what_cannot_be_scored(masked, tiny_bert):
     with pytest.raises(probes.UserError, match="give texts as a list of texts that are not empty"):
-        probes.surprisal(str(trained["masked"]), ["fine", " "])
+        probes.surprisal(str(masked), ["fine", " "])
     with pytest.raises(probes.UserError, match="no weights of a language-model head"):
         probes.surprisal(tiny_bert, TEXTS)
 

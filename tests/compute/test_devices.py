@@ -32,6 +32,7 @@ def found(tiny_bert, tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_another_device_gives_the_same_numbers(found):
     assert found["mixed"]
     assert len(found["cpu"]) == 6

@@ -50,16 +50,19 @@ def test_sample_card():
     assert_card("sample", None)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_ewt_card(real_data):
     assert_card("ewt", real_data)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_gum_card(real_data):
     assert_card("gum", real_data)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_conll2000_card(real_data):
     assert_card("conll2000", real_data)

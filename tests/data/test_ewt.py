@@ -176,6 +176,7 @@ def joined_splits(real_data: Path) -> dict[str, tuple[list[Sentence], JoinCounts
     }
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_what_joins(joined_splits: dict[str, tuple[list[Sentence], JoinCounts]]) -> None:
     total: JoinCounts = Counter()
@@ -433,6 +434,7 @@ def ewt(real_data: Path) -> Corpus:
     return find_corpus("ewt", data_dir=real_data, offline=True).load()
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_the_whole_release_is_joined_or_counted(ewt: Corpus) -> None:
     left_out = {RATINGS_JOINED: 125_342, NO_RATED_SENTENCE: 0, RATED_ANEW: 225}
@@ -470,6 +472,7 @@ def test_the_words_are_those_that_were_rated(
 TABLE = "| | train | dev | test |"
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_the_card_counts_what_the_tasks_find(ewt: Corpus) -> None:
     card = (HERE / "cards" / "uds.md").read_text().splitlines()
@@ -495,6 +498,7 @@ def test_the_card_counts_what_the_tasks_find(ewt: Corpus) -> None:
     assert card[start : start + len(lines)] == lines
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_results_of_its_tasks_are_known_as_of_this_version(
     real_data: Path, tiny_bert: Path, tmp_path: Path

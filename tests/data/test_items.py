@@ -487,6 +487,7 @@ def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
     assert len(replace(source, limit=3).load().items) == 201
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -> None:
     places = {"data_dir": real_data, "cache_dir": tmp_path, "offline": True}

@@ -102,6 +102,7 @@ def test_sentences_of_several_roots_are_counted(tmp_path):
     assert notes["sentences with several roots, as if below one more word"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_ewt_counts(real_data):
     corpus = find_corpus("ewt", data_dir=real_data).load()

@@ -51,6 +51,7 @@ def test_it_is_stored_without_outputs(stored):
     assert not any(cell.outputs or cell.execution_count for cell in code)
 
 
+@pytest.mark.slow
 def test_results_show_as_tables_and_charts_as_pictures(run):
     notebook, folder = run
     shown = outputs(notebook, "results = probes.run_probes")
@@ -66,6 +67,7 @@ def test_results_show_as_tables_and_charts_as_pictures(run):
     assert (folder / "page.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_task_of_a_cell_is_probed_and_compared(run):
     notebook, _ = run
     assert "plural" in outputs(notebook, "own = probes.run_probes")["text/html"]

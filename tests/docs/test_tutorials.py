@@ -39,6 +39,7 @@ def test_start(follow, tmp_path):
     assert (tmp_path / "results" / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_table_for_a_paper(follow, tmp_path):
     text = follow("paper-table.md")
     assert r"\begin{tabular}" in text
@@ -50,6 +51,7 @@ def test_a_table_for_a_paper(follow, tmp_path):
         assert (tmp_path / name).read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_two_checkpoints(follow, tmp_path, tiny_bert):
     for step in (1000, 9000):
         folder = tmp_path / f"checkpoint-{step}"

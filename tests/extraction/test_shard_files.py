@@ -119,6 +119,7 @@ def whole_shards(reading: Reading) -> int:
     return len(listed)
 
 
+@pytest.mark.slow
 def test_an_encoding_killed_at_any_write_leaves_whole_shards_and_is_continued(
     encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 # -- against a plain pass for each piece --------------------------------------------------
 
 
+@pytest.mark.slow
 def test_masked_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
     found, several = by_piece(encoders["masked"], TEXTS), 0
     for text, its in zip(TEXTS, found, strict=True):
@@ -130,12 +131,14 @@ def test_masked_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
     assert several > 10  # words of several pieces, whose later pieces give them away
 
 
+@pytest.mark.slow
 def test_causal_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
     for text, its in zip(TEXTS, by_piece(encoders["causal"], TEXTS), strict=True):
         np.testing.assert_allclose(its.log_p, left_to_right(*plain["causal"], text), atol=1e-4)
         np.testing.assert_array_equal(its.within_word, its.log_p)
 
 
+@pytest.mark.slow
 def test_a_start_token_is_read_once_whoever_puts_it_there(encoders: Any, plain: Any) -> None:
     model, tokenizer = plain["causal"]
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
@@ -151,6 +154,7 @@ def test_a_start_token_is_read_once_whoever_puts_it_there(encoders: Any, plain: 
         np.testing.assert_allclose(its.log_p, other.log_p, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_without_any_start_token_the_first_piece_is_not_scored(plain: Any) -> None:
     model, tokenizer = plain["causal"]
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
@@ -173,6 +177,7 @@ def its_sum(encoder: Encoder, text: str) -> np.floating:
     return np.nansum(its.log_p.astype(np.float64))
 
 
+@pytest.mark.slow
 def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, plain: Any) -> None:
     model, tokenizer = plain[kind]
     seen = set()
@@ -194,6 +199,7 @@ def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, pl
     assert len(seen) > 10
 
 
+@pytest.mark.slow
 def test_equal_probabilities_share_their_ranks(kind: str, plain: Any) -> None:
     """A model to which all tokens are equally likely ranks none of them first."""
     _, tokenizer = plain[kind]
@@ -209,6 +215,7 @@ def test_equal_probabilities_share_their_ranks(kind: str, plain: Any) -> None:
 # -- what must not matter -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_neither_batches_nor_other_texts_change_scores(kind: str, encoders: Any) -> None:
     encoder = encoders[kind]
     whole_view = by_piece(encoder, TEXTS)
@@ -219,6 +226,7 @@ def test_neither_batches_nor_other_texts_change_scores(kind: str, encoders: Any)
             assert its.rank.tolist() == other.rank.tolist()
 
 
+@pytest.mark.slow
 def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(
     kind: str, encoders: Any
 ) -> None:
@@ -258,6 +266,7 @@ def window_of(piece: int, starts: Sequence[int], room: int, kind: str) -> int:
     return max(here, key=lambda s: (min(piece - s, s + room - 1 - piece), -s))
 
 
+@pytest.mark.slow
 def test_pieces_of_long_texts_are_each_scored_once_in_a_window(
     kind: str, encoders: Any, plain: Any
 ) -> None:
@@ -321,6 +330,7 @@ def unigram(kind: str, tokenizer: Any) -> tuple[Any, np.ndarray]:
     return model, np.log(p)
 
 
+@pytest.mark.slow
 def test_known_probabilities_are_found_exactly(kind: str, plain: Any) -> None:
     _, tokenizer = plain[kind]
     model, log_p = unigram(kind, tokenizer)
@@ -344,6 +354,7 @@ def reading_of(cache: Path, encoder: Encoder, view: View) -> Reading:
     return Reading(cache, encoder.info, "float32", view, TokenScores())
 
 
+@pytest.mark.slow
 def test_stored_scores_are_those_that_were_read(
     kind: str, encoders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -458,6 +469,7 @@ def test_pieces_out_of_order_are_refused() -> None:
         stretch_of_pieces([(2, 4), (0, 2)], ("ab", "cd"))
 
 
+@pytest.mark.slow
 def test_a_text_that_leaves_no_piece_is_the_unknown_token(encoders: Any, plain: Any) -> None:
     model, tokenizer = plain["masked"]
     (its,) = by_piece(encoders["masked"], ["\u200b"])

@@ -389,6 +389,7 @@ def test_the_token_of_a_language_is_that_of_the_tokenizer(tmp_path: Path) -> Non
     assert encoder.notes == {"language of all texts": "de_DE"}
 
 
+@pytest.mark.slow
 def test_the_language_is_that_of_the_treebank_unless_one_is_asked_for(tmp_path: Path) -> None:
     xmod(tmp_path / "model")
     rows = "1\tx\tx\tNOUN\t_\t_\t0\troot\t_\t_\n2\ty\ty\tVERB\t_\t_\t1\tdep\t_\t_\n"

@@ -75,7 +75,9 @@ def write(kind, folder, extracted):
     return path
 
 
-@pytest.mark.parametrize("kind", ["npz", "npy", "safetensors"])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(x, marks=pytest.mark.slow) for x in ("npz", "npy")), "safetensors"]
+)
 def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
     kind, tiny_bert, corpus, extracted, tmp_path
 ):
@@ -90,6 +92,7 @@ def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
     assert result == dump.stem
 
 
+@pytest.mark.slow
 def test_files_of_vllm_are_converted_as_the_page_says(tiny_bert, corpus, extracted, tmp_path):
     (code,) = re.findall(
         r"```python\n(import numpy as np\nfrom safetensors.*?)```", PAGE.read_text(), re.DOTALL
@@ -112,6 +115,7 @@ def test_files_of_vllm_are_converted_as_the_page_says(tiny_bert, corpus, extract
         assert by_layer == pytest.approx({n: expected[key][n] for n in (1, 2)}, abs=0.021)
 
 
+@pytest.mark.slow
 def test_workers_find_the_same(corpus, extracted, tmp_path):
     dump = write("npz", tmp_path, extracted)
     for n in (1, 2):

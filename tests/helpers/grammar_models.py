@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,18 +59,33 @@ Task = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """From the ids of a batch to what the model reads, and what it should say at every position."""
 
 
-def grammar_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of a `masked` and of a `causal` model, trained once in a session of tests."""
+class GrammarModels(Mapping[str, Path]):
+    """Folders of the `masked` and the `causal` model; each is trained when it is first asked for."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+
+    def __getitem__(self, kind: str) -> Path:
+        folder = self._base / f"grammar-{kind}"
+        with FileLock(folder.with_suffix(".lock")):
+            if not folder.exists():
+                unfinished = folder.with_suffix(".unfinished")
+                shutil.rmtree(unfinished, ignore_errors=True)
+                TRAIN[kind](unfinished)
+                unfinished.rename(folder)
+        return folder
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TRAIN)
+
+    def __len__(self) -> int:
+        return len(TRAIN)
+
+
+def grammar_models(tmp_path_factory: pytest.TempPathFactory) -> GrammarModels:
+    """The two models, trained at most once in a session of tests, whatever its processes."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "grammar-models"
-    with FileLock(folder.with_suffix(".lock")):
-        if not folder.exists():
-            unfinished = folder.with_suffix(".unfinished")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            save_masked(unfinished / "masked")
-            save_causal(unfinished / "causal")
-            unfinished.rename(folder)
-    return {kind: folder / kind for kind in ("masked", "causal")}
+    return GrammarModels(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @cache
@@ -131,6 +146,9 @@ def save_causal(folder: Path, steps: int = 600) -> None:
         return torch.cat([end, ids], 1), torch.cat([ids, end], 1)
 
     _save(_trained(lambda: GPT2LMHeadModel(config), tokenizer, shift, steps), tokenizer, folder)
+
+
+TRAIN: dict[str, Callable[[Path], None]] = {"masked": save_masked, "causal": save_causal}
 
 
 def wordpiece() -> PreTrainedTokenizerFast:

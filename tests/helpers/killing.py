@@ -77,19 +77,17 @@ class Driver:
 
 
 def event_kinds(events, folder):
-    """Numbers of the first and the last event of each kind, counted from 1.
+    """Numbers of the first event of each kind, counted from 1.
 
-    Of a kind are events that do the same to files of the same purpose.
+    Events of one kind do the same to files of the same purpose.
     """
-    first, last = {}, {}
+    first = {}
     for number, (what, path) in enumerate(events, start=1):
         name = path.replace(str(folder), "")
         name = re.sub(r"[0-9a-f]{32}", "store", re.sub(r"\.\w{8}(?=(\.\w+)?$)", "", name))
         name = re.sub(r"\d{5}(?=-|\.lock$|/|$)", "shard", re.sub(r"layer-\d\d", "layer", name))
-        name = "fd" if path.isdigit() else name
-        first.setdefault((what, name), number)
-        last[what, name] = number
-    return sorted({*first.values(), *last.values()})
+        first.setdefault((what, "fd" if path.isdigit() else name), number)
+    return sorted(first.values())
 
 
 def logged(folder, event):

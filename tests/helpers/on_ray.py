@@ -8,12 +8,16 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import psutil
+import pytest
 from killing import ROOT
+
+START_RAY = "import ray; ray.init('local', num_cpus=1, include_dashboard=False); ray.shutdown()"
 
 MARK = "PROBES_TEST_MARK"
 """In the environment of processes whose descendants are looked for."""
@@ -28,8 +32,8 @@ def running_cluster(*caches: Path | None, cores: Sequence[int] = (1, 1)) -> Iter
 
     made = Cluster()
     made.added = []
-    for number, (cache, cpus) in enumerate(zip(caches, cores, strict=True)):
-        own = {"env_vars": {"PROBES_CACHE_DIR": str(cache)}} if cache else {}
+    for number, (place, cpus) in enumerate(zip(caches, cores, strict=True)):
+        own = {"env_vars": {"PROBES_CACHE_DIR": str(place)}} if place else {}
         first = {} if number else {"include_dashboard": False}
         made.added.append(made.add_node(num_cpus=cpus, **own, **first))
     try:
@@ -94,3 +98,28 @@ def require_nothing_left(mark: Path, run: subprocess.Popen[str]) -> None:
     while left := marked(mark, run.pid):
         assert time.monotonic() < deadline, left
         time.sleep(0.2)
+
+
+@cache
+def why_not() -> str:
+    """Why Ray does not start; empty if it does."""
+    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", START_RAY],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "it does not start within two minutes"
+    lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    return "" if done.returncode == 0 else lines[-1]
+
+
+def require_ray() -> None:
+    """Skip the test if Ray does not start here, saying why."""
+    if why := why_not():
+        pytest.skip(f"Ray does not start on this machine: {why}")

@@ -108,6 +108,7 @@ def test_a_task_that_is_defined_again_is_measured_again_and_counts(cell, measure
     assert loaded.key == first.key
 
 
+@pytest.mark.slow
 def test_a_metric_a_family_and_a_measurement_count(cell, measured):
     metric = guide_file("kappa.py")
     family = guide_file("low_rank.py").replace("min_steps=600", "min_steps=24")
@@ -254,6 +255,7 @@ def script(tmp_path, tiny_bert, write):
     return run
 
 
+@pytest.mark.slow
 def test_a_script_is_told_from_its_former_self(script):
     helper = HELPED.partition("\n\n\ndef label")
     text = "from helper import label\n" + helper[0]
@@ -301,6 +303,7 @@ def included(run_with, write, monkeypatch, tmp_path):
         sys.modules.pop(name)
 
 
+@pytest.mark.slow
 def test_modules_that_an_included_file_imports_count(included):
     first = included()
     assert counts(first) == NOUNS

@@ -155,6 +155,7 @@ def test_sets_of_labels_are_sent_label_by_label(monkeypatch):
     assert found.prior_bits == pytest.approx(2 * often + never)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_ewt_dev_changes_nothing_and_compression_is_sensible(
     real_data, tiny_bert, tmp_path, monkeypatch

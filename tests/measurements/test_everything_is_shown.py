@@ -197,7 +197,14 @@ def few(name, record):
     return record.model_copy(update={"rows": Rows.of(rows)})
 
 
-@pytest.mark.parametrize("name", [x for x in measurements if x != SCORES])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=pytest.mark.slow if x in ("attention", "structure") else ())
+        for x in measurements
+        if x != SCORES
+    ],
+)
 def test_every_number_is_in_the_file_and_in_some_table_or_chart(name, shown_with):
     its = get_measurement(name)
     done, seen, unseen, left_out = set(), set(), set(), set()

@@ -148,6 +148,7 @@ def test_rank_correlations_are_those_of_the_words_that_remain(found, tiny_bert, 
             assert row.value == pytest.approx(np.mean(rho), abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_schedule")
 def test_where_nothing_is_changed_nothing_is_lost(tiny_bert, tmp_path, monkeypatch, capsys):
     """Of words, pairs, spans and sets of labels; with linear probes and MLPs."""

@@ -52,6 +52,7 @@ def outputs(arrays, layer, x):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("project", [None, 5])
 def test_they_predict_what_the_record_says(tiny_bert, tmp_path, spans, project):
     tasks = ("pos", "depth", "srl", "roles")

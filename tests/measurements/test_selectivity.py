@@ -154,6 +154,7 @@ def test_every_draw_counts_and_intervals_know_of_others(n):
         assert layer.interval == pytest.approx((value - half, value + half), abs=0.2 * half)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_selectivity_over_all_draws():
     """Of 200 studies with three draws, whose effects all layers share."""
     rng = np.random.default_rng(3)
@@ -198,6 +199,7 @@ def test_a_task_with_class_weights_is_compared_by_balanced_accuracy():
     assert abs(layer.value - (1 - (2 / 3 + 1 / 2) / 2)) > 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["linear", "mlp"])
 def test_given_the_task_s_own_labels_a_control_probe_is_the_scored_probe(
     tiny_bert, tmp_path, monkeypatch, family

@@ -233,6 +233,7 @@ def test_the_command_on_a_folder_without_scores(tmp_path, capsys):
     assert "anisotropy" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_twenty_models_take_less_than_two_and_a_half_megabytes():
     found = {}
     for i in range(20):

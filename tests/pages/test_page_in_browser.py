@@ -224,6 +224,7 @@ def test_every_part_fits_any_width(page, some, width):
         assert page.js("return document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_fifty_models(browser, tmp_path):
     found = {}
     for i in range(50):

@@ -24,6 +24,7 @@ def parsed(monkeypatch):
     return counted
 
 
+@pytest.mark.slow
 def test_a_run_parses_every_record_once(tiny_bert, tmp_path, parsed):
     asked = {
         "quick": False,

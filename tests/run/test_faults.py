@@ -145,7 +145,10 @@ def small_disk(tmp_path):
         subprocess.run(["umount", str(place)], check=True)
 
 
-@pytest.mark.parametrize("kilobytes", [4, 40, 80, 120, 160, 200, 240])
+@pytest.mark.parametrize(
+    "kilobytes",
+    [4, *(pytest.param(x, marks=pytest.mark.slow) for x in (40, 80, 120, 160, 200)), 240],
+)
 def test_a_full_disk_is_reported_and_the_run_continues_when_there_is_room(
     small_disk, tiny_bert, tmp_path, kilobytes
 ):
@@ -233,11 +236,12 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
         run(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))
 
 
+@pytest.mark.slow
 def test_a_low_limit_of_the_address_space_ends_in_one_line(tiny_bert, tmp_path):
     corpus = small_corpus(tmp_path / "corpus")
     driver = Driver(tiny_bert)
     ends = []
-    for megabytes in (50, 1, 5, 20, 100, 400):
+    for megabytes in (1, 20, 100, 400):
         folder = tmp_path / f"{megabytes}"
         log = tmp_path / f"{megabytes}.log"
         line = command(tiny_bert, corpus, folder)

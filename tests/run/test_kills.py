@@ -59,6 +59,7 @@ def survives(drivers, model, corpus, folder, undisturbed, trials):
             assert written(places[index]) == undisturbed, trial
 
 
+@pytest.mark.slow
 def test_killed_at_each_kind_of_write_and_rename(drivers, tiny_bert, corpus, undisturbed, tmp_path):
     reference, events, folder = undisturbed
     kinds = event_kinds(events, folder)
@@ -67,7 +68,7 @@ def test_killed_at_each_kind_of_write_and_rename(drivers, tiny_bert, corpus, und
     survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_at_every_single_write_and_rename(drivers, tiny_bert, corpus, undisturbed, tmp_path):
     reference, events, _ = undisturbed
     trials = [{"kill_at": number} for number in range(1, len(events) + 1)]

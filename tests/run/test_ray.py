@@ -32,6 +32,7 @@ def cluster(tmp_path, monkeypatch):
         yield made
 
 
+@pytest.mark.slow
 def test_two_nodes_find_what_one_process_finds_though_one_is_lost(
     tiny_bert, corpus, cluster, tmp_path, write, capsys
 ):
@@ -81,6 +82,7 @@ def test_on_this_machine_files_are_shared_and_nothing_is_left_running(tiny_bert,
     assert len(scores(tmp_path)) > 0
 
 
+@pytest.mark.slow
 def test_pairs_and_attention_on_nodes_of_their_own_are_those_of_one_process(
     tiny_bert, corpus, cluster, tmp_path
 ):
@@ -96,6 +98,7 @@ def test_pairs_and_attention_on_nodes_of_their_own_are_those_of_one_process(
     assert one == two
 
 
+@pytest.mark.slow
 def test_nodes_that_cannot_be_used_are_named_with_the_reason(
     tiny_bert, corpus, cluster, tmp_path, monkeypatch, capsys
 ):
@@ -112,6 +115,7 @@ def test_nodes_that_cannot_be_used_are_named_with_the_reason(
     assert ray.is_initialized()
 
 
+@pytest.mark.slow
 def test_nodes_that_share_files_make_everything_once(
     tiny_bert, corpus, tmp_path, monkeypatch, write
 ):

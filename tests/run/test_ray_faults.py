@@ -29,6 +29,7 @@ def corpus(tmp_path):
     return small_corpus(tmp_path / "small")
 
 
+@pytest.mark.slow
 def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     tiny_bert, corpus, tmp_path, write
 ):
@@ -71,6 +72,7 @@ def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     assert written(tmp_path / "ray" / "results") == written(tmp_path / "undisturbed" / "results")
 
 
+@pytest.mark.slow
 def test_a_run_that_finds_no_room_says_so_and_waits(tiny_bert, corpus, tmp_path, monkeypatch):
     import ray
 
@@ -116,6 +118,7 @@ def asleep_on_ray(model, corpus, folder, write):
 
 
 # The terminal sends signals to all processes, and so does `timeout`; Docker and `kill` to one.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "send"),
     [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill), (signal.SIGTERM, os.killpg)],
@@ -147,6 +150,7 @@ def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
     assert [event["status"] for event in logged(tmp_path, "end")] == ["stopped"]
 
 
+@pytest.mark.slow
 def test_sigterm_while_ray_starts_is_a_stop(tiny_bert, corpus, tmp_path, write):
     """Ray has a handler of its own by then, which would exit."""
     begun, _ = asleep_on_ray(tiny_bert, corpus, tmp_path, write)

@@ -35,6 +35,7 @@ def together(driver, lines, folder):
         assert answer["status"] == 0, log.read_text()
 
 
+@pytest.mark.slow
 def test_processes_with_the_same_model_encode_and_fit_everything_once(
     driver, tiny_bert, corpus, tmp_path
 ):
@@ -53,6 +54,7 @@ def test_processes_with_the_same_model_encode_and_fit_everything_once(
     ]
 
 
+@pytest.mark.slow
 def test_processes_with_different_models_neither_mix_nor_repeat_work(
     driver, tiny_bert, corpus, tmp_path
 ):

@@ -219,7 +219,7 @@ def at_most(rate, n):
     return binom.ppf(0.999, n, rate) / n
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", METRICS)
 def test_intervals_cover_a_known_truth(name):
     low, high = METRICS[name]
@@ -228,7 +228,7 @@ def test_intervals_cover_a_known_truth(name):
     assert low <= found <= high
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("ratio", [0.0, 1.0])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_equal_layers_and_models_are_separated_one_time_in_twenty(name, ratio):

@@ -143,6 +143,7 @@ def test_rare_scripts_and_missing_lemmas_are_left_out_and_counted():
     assert not isinstance(task.examples(corpus.splits["dev"][0])[0], Excluded)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_tasks_of_ewt(real_data):
     corpus = find_corpus("ewt", data_dir=real_data).load()

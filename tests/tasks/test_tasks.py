@@ -273,6 +273,7 @@ def test_a_version_is_a_whole_number(version):
         task("t", version=version, needs=[], metric="accuracy")
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_ewt_agreement_examples(real_data):
     from probes.data.find import find_corpus

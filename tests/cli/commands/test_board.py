@@ -90,6 +90,7 @@ def refused(capsys, *arguments):
     return line.removeprefix("error: ")
 
 
+@pytest.mark.slow
 def test_everything_published_follows_from_its_sums(capsys):
     assert main(["board", str(PUBLISHED)]) == 0
     said = capsys.readouterr().err

@@ -75,6 +75,7 @@ def test_an_interrupted_run_goes_on_with_what_was_kept(usual, models, small, tmp
     assert one(models / "bert", small, tmp_path).record.rows == usual.record.rows
 
 
+@pytest.mark.slow
 def test_random_twins_are_measured_too(models, small, tmp_path):
     found = measured(models / "bert", small, tmp_path, "-q", "--twins", "1")
     names = {record.model.name: HeadNumbers(record.rows) for record in found.records.values()}
@@ -212,6 +213,7 @@ def test_a_second_model_is_compared_with_the_first(models, small, tmp_path):
     assert of["2", "", "divergence"] > 0.001
 
 
+@pytest.mark.slow
 def test_every_model_that_cannot_be_compared_is_named(models, small, tmp_path, capsys):
     save("bert", tmp_path / "deep", num_hidden_layers=3)
     output = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]

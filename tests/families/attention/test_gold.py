@@ -131,6 +131,7 @@ PUBLISHED = {
 """Offsets chosen on train of EWT, and their accuracy on test in percent."""
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_offsets_of_ewt(real_data):
     splits = find_corpus("ewt", data_dir=real_data).load().splits
@@ -142,6 +143,7 @@ def test_offsets_of_ewt(real_data):
         assert 100 * right.mean() == pytest.approx(accuracy, abs=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_words_of_ewt_by_relation_and_feature(real_data):
     test = find_corpus("ewt", data_dir=real_data).load().splits["test"]

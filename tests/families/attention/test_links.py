@@ -121,6 +121,7 @@ def test_the_digest_tells_links_apart_and_is_empty_without_any():
     assert digest() == digest(sentence(6)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_links_of_ewt(real_data):
     corpus = find_corpus("ewt", data_dir=real_data).load()

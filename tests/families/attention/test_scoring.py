@@ -182,6 +182,7 @@ def test_pairs_that_differ_in_few_clusters_take_no_power_from_others():
     assert p_values(discordant([20]), partition) != [None]
 
 
+@pytest.mark.slow
 def test_the_level_holds_for_pairs_that_differ_in_few_or_many_clusters():
     """Some difference of those that are none is told in no more than a twentieth of corpora."""
     counts, n_corpora = (6, 12, 20, 22, 25, 30, 40, 80, 150), 200

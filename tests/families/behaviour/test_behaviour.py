@@ -313,6 +313,7 @@ def scales_of(record: Record) -> list[str]:
     return [str(record.facts[f"scale {i}"]) for i in range(1, 9) if f"scale {i}" in record.facts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_pairs_of_the_grammar_are_told_apart_and_not_by_random_twins(
     kind: str, measured: Any
@@ -333,6 +334,7 @@ def test_pairs_of_the_grammar_are_told_apart_and_not_by_random_twins(
         assert value == pytest.approx(0.5, abs=0.12)
 
 
+@pytest.mark.slow
 def test_equal_sentences_are_half_right(measured: Any) -> None:
     for record in measured.records.values():
         same = [row for row in record.rows if row.axes.get("paradigm") == "same"]
@@ -340,6 +342,7 @@ def test_equal_sentences_are_half_right(measured: Any) -> None:
         assert {(row.value, row.low, row.high, row.n) for row in same} == {(0.5, None, None, 3)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_accuracy_is_that_of_plain_passes(kind: str, measured: Any, plain: Any) -> None:
     slow = {PLL: pseudo_log_likelihood, L2R: within_word_l2r, CAUSAL: left_to_right}
@@ -377,6 +380,7 @@ def rows_of(record: Record, uid: str) -> list[Row]:
     return [row for row in record.rows if row.axes.get("paradigm") == uid]
 
 
+@pytest.mark.slow
 def test_intervals_of_paradigms_are_those_of_independent_pairs(measured: Any) -> None:
     """Of a share p of 40, the normal interval; the bootstrap of a mean is close to it."""
     for row in rows_of(measured.records["random:causal"], "word_order"):
@@ -388,6 +392,7 @@ def test_intervals_of_paradigms_are_those_of_independent_pairs(measured: Any) ->
         assert row.high == pytest.approx(row.value + half, abs=0.04)
 
 
+@pytest.mark.slow
 def test_pairs_that_become_equal_when_cut_do_not_count(
     folders: dict[str, Path], plain: Any, tmp_path: Path
 ) -> None:
@@ -432,6 +437,7 @@ def facts() -> list[dict[str, str]]:
     return made
 
 
+@pytest.mark.slow
 def test_completions_are_the_likeliest_words_of_a_plain_pass(
     folders: dict[str, Path], plain: Any, tmp_path: Path
 ) -> None:
@@ -468,6 +474,7 @@ def context(before: str, good: str, *rivals: str, after: str = " talking.") -> I
     return Item(before, "contexts", "p", texts, target=1, answers=(good,), good=good, rivals=rivals)
 
 
+@pytest.mark.slow
 def test_the_better_word_is_compared_with_each_rival_and_with_all(
     folders: dict[str, Path], plain: Any
 ) -> None:
@@ -514,6 +521,7 @@ def test_the_better_word_is_compared_with_each_rival_and_with_all(
 _SCALES = {"likeliest", "threshold"}
 
 
+@pytest.mark.slow
 def test_unlike_phenomena_are_not_pooled_and_chance_stands_beside_each(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -594,6 +602,7 @@ def stretch_score(kind: str, plain: Any, s: Sentence, verb: int, form: str) -> f
     return sum(slow(model, tokenizer, text)[first : first + n])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_models_of_the_grammar_fill_in_the_right_verb(kind: str, answered: Any, plain: Any) -> None:
     record = answered.results[kind, "agreement"].evidence["cloze"]
@@ -647,6 +656,7 @@ def evidence_path(answered: Any, kind: str, task: str, name: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> None:
     result = answered.results[kind, "agreement"]
@@ -688,6 +698,7 @@ def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> 
             assert kappa == pytest.approx(stratified_kappa(right, cut, singular))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_the_threshold_has_equal_recalls_on_train_by_plain_passes(
     kind: str, answered: Any, plain: Any
@@ -798,6 +809,7 @@ def spelt(encoder: Encoder, word: str) -> list[int]:
     return [int(x) for x in pieces.ids]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_readable_is_what_plain_states_say_of_the_two_forms(
     kind: str, answered: Any, plain: Any, folders: dict[str, Path]
@@ -845,6 +857,7 @@ def test_readable_is_what_plain_states_say_of_the_two_forms(
     assert len(set(map(np.mean, right.values()))) > 1
 
 
+@pytest.mark.slow
 def test_a_label_is_read_from_the_words_that_mostly_have_it(answered: Any, plain: Any) -> None:
     """Tags of words in view, of the masked model: by hand on the first sentences."""
     model, tokenizer = plain["masked"]
@@ -890,6 +903,7 @@ def few(measured: Any) -> Path:
     return table(measured.out / "few.csv", measured.pairs[::5])
 
 
+@pytest.mark.slow
 def test_a_model_without_a_head_is_left_out_and_the_other_is_measured(
     tiny_bert: Path, folders: dict[str, Path], few: Path, tmp_path: Path, capsys: Any
 ) -> None:
@@ -913,6 +927,7 @@ def test_a_model_without_a_head_is_left_out_and_the_other_is_measured(
     assert list(alone.others[0].rows) == list(found.others[0].rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("corpus", "asked", "says"),
     [

@@ -86,6 +86,7 @@ def columns_of(model, layer, head):
     return weight[:, (head - 1) * size : head * size]
 
 
+@pytest.mark.slow
 def test_drops_are_those_of_a_model_with_other_weights(found, tokenizer, model):
     folder, results, record = found
     config, last = model.config, model.config.num_hidden_layers
@@ -111,6 +112,7 @@ def test_drops_are_those_of_a_model_with_other_weights(found, tokenizer, model):
         assert cosine.value < 0.9999
 
 
+@pytest.mark.slow
 def test_a_skipped_block_is_one_that_is_not_there(found, tokenizer, model):
     folder, results, record = found
     (result,) = [each for each in results if each.task.name == "pos"]
@@ -126,6 +128,7 @@ def dev_sample():
     return [dev[i] for i in drawn(len(dev), 300)]
 
 
+@pytest.mark.slow
 def test_importance_is_a_finite_difference_of_the_loss_of_the_stored_probe(found, tokenizer, model):
     folder, _, record = found
     sentences, probe = dev_sample(), stored_probe(folder, "pos", 2)
@@ -150,6 +153,7 @@ def test_importance_is_a_finite_difference_of_the_loss_of_the_stored_probe(found
         assert row.low < row.value < row.high
 
 
+@pytest.mark.slow
 def test_importance_is_correlated_with_ablation_over_all_heads(found):
     *_, record = found
     for name, metric, axes in (("pos", DROP, {"at": 2, "predicts": "pos"}), (LOSS, LOSS, {})):
@@ -165,6 +169,7 @@ def test_importance_is_correlated_with_ablation_over_all_heads(found):
         assert found_row.n == len(cells)
 
 
+@pytest.mark.slow
 def test_pruned_heads_are_columns_of_zeros(found, tokenizer, model):
     folder, _, record = found
     intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
@@ -196,6 +201,7 @@ def test_pruned_heads_are_columns_of_zeros(found, tokenizer, model):
     assert record.rows.at(LOSS, disabled=HEADS, by="importance", pruned=100).low > 0
 
 
+@pytest.mark.slow
 def test_heads_are_chosen_by_what_they_cost_on_dev(found, tokenizer, model):
     folder, _, record = found
     size = model.config.hidden_size // model.config.num_attention_heads
@@ -222,6 +228,7 @@ def test_least_important_heads_come_first_by_the_norm_of_their_layer():
     assert found == pytest.approx({(1, 1): 0.6, (1, 2): 0.8, (2, 1): 1, (2, 2): 0, (3, 1): 0})
 
 
+@pytest.mark.slow
 def test_a_head_becomes_its_mean_over_words_of_dev(found, folder_of_model, tokenizer, model):
     folder, *_ = found
     settings = {"tasks": ("pos", "agreement"), "probes": "linear", "measurements": "ablation"}
@@ -243,6 +250,7 @@ def test_a_head_becomes_its_mean_over_words_of_dev(found, folder_of_model, token
     assert drop.value == pytest.approx(intact - score, abs=2 / n)
 
 
+@pytest.mark.slow
 def test_the_record_is_current_and_says_nothing_of_layers_below(found):
     *_, record = found
     assert is_current(record)
@@ -251,6 +259,7 @@ def test_the_record_is_current_and_says_nothing_of_layers_below(found):
             assert row.axes["at"] >= row.layer
 
 
+@pytest.mark.slow
 def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, model):
     *_, record = found
     corpus = attractors()
@@ -312,6 +321,7 @@ def words_of_tokens(tokenizer, stretches):
     return [int(np.searchsorted(ends, end)) for _, end in offsets["offset_mapping"]]
 
 
+@pytest.mark.slow
 def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
     """The causal model is asked every other word, and the verbs of sentences not in the sample."""
     path = grammar_models(tmp_path_factory)["causal"]
@@ -340,6 +350,7 @@ def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
         assert words[texts[0]].tolist() == [2]
 
 
+@pytest.mark.slow
 def test_p_values_are_of_heads_that_change_enough(found):
     *_, record = found
     heads = [x for x in record.rows if x.metric == DROP and x.axes["disabled"] == HEAD]

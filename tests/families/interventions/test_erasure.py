@@ -53,6 +53,7 @@ def drop(record, task, layer, at, eraser=LABELS, less=NOTHING, fit="frozen"):
     return record.rows.at(DROP, layer, erased=task, probes="own", **axes)
 
 
+@pytest.mark.slow
 def test_erased_where_it_is_read_number_costs_more_than_the_controls(causal):
     _, (result,), record = causal
     intact = result.evidence["cloze"].rows.at("cloze_accuracy")
@@ -66,6 +67,7 @@ def test_erased_where_it_is_read_number_costs_more_than_the_controls(causal):
     assert cost(LABELS, CONTROL).value == pytest.approx(labels.value - control.value)
 
 
+@pytest.mark.slow
 def test_the_probe_of_the_layer_loses_more_than_by_the_control(causal):
     *_, record = causal
     for layer in (1, LAST):
@@ -74,6 +76,7 @@ def test_the_probe_of_the_layer_loses_more_than_by_the_control(causal):
     assert drop(record, "agreement", LAST, LAST, less=CONTROL).p < 0.05
 
 
+@pytest.mark.slow
 def test_drops_are_those_of_plain_passes_with_a_hook(masked, models):
     folder, _, record = masked
     tokenizer = AutoTokenizer.from_pretrained(models["masked"])
@@ -170,6 +173,7 @@ def test_draws_are_averaged_and_their_variance_depends_on_what_they_are_compared
     }
 
 
+@pytest.mark.slow
 def test_the_record_is_current_and_has_all_layers(masked):
     *_, record = masked
     assert is_current(record)

@@ -20,6 +20,7 @@ def ewt_test(real_data):
     return find_corpus("ewt", data_dir=real_data).load().splits["test"]
 
 
+@pytest.mark.slow
 def test_edges_found_by_linking_neighbours(ewt_test):
     expected = {name: [0, 0] for name in BINS}
     with_punctuation = [0, 0]

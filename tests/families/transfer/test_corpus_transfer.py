@@ -154,6 +154,7 @@ def test_a_table_has_every_training_corpus_by_every_test_corpus(found):
     assert best == [[False, *(train == test for test in "ABC")] for train in "ABC"]
 
 
+@pytest.mark.slow
 def test_a_corpus_transfers_to_itself_without_loss(tiny_bert, tmp_path):
     """Words and pairs, classes and numbers, linear probes and MLPs."""
     corpora = [write_corpus(tmp_path, "A", "a", TAGS)]
@@ -176,6 +177,7 @@ def test_a_corpus_transfers_to_itself_without_loss(tiny_bert, tmp_path):
             assert cos.value == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_transfer_is_added_to_scores_and_found_again(tiny_bert, tmp_path, capsys):
     corpora = [write_corpus(tmp_path, name, name.lower(), TAGS) for name in "AB"]
     settings = {"tasks": "pos", "probes": "linear", "layers": "2", "limit": 25}
