@@ -33,9 +33,10 @@ from probes.extraction.inspection import (
     usable_window,
 )
 from probes.extraction.lm_head import Lens, has_lm_head, head_applied_at
+from probes.extraction.module_calls import Change
 from probes.extraction.padding import PaddedWindows, pad_windows, plan_batches, split_by_tokens
 from probes.extraction.shards import Shard
-from probes.extraction.sites import Site, outputs_seen, sites_of
+from probes.extraction.sites import Site, changed, sites_of
 from probes.extraction.views import Text
 from probes.extraction.windows import Window, windows_of_text
 from probes.records.header import ModelRecord
@@ -279,8 +280,9 @@ class Encoder:
             if collector.applies_head:
                 collector.head = self._lens()
             if collector.inside:
-                read = self.model, sites_of(self.model), collector.inside, collector.see
-                stack.enter_context(outputs_seen(*read))
+                seen = [(Site(x[1], x[0]), _seen_by(collector, *x)) for x in collector.inside]
+                sites = sites_of(self.model)
+                stack.enter_context(changed(self.model, sites, seen, first=False))
             while True:
                 collector.start(shard, pieces)
                 here: list[int] = []
@@ -413,6 +415,16 @@ class Encoder:
                 first_row=int(shard.starts[i]),
             )
         ]
+
+
+def _seen_by(collector: Collector, block: int, part: Sublayer) -> Change:
+    """Hand the output of a part of a block to a collector, and leave it as it is."""
+
+    def see(states: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+        collector.see(block, part, states)
+        return states
+
+    return see
 
 
 def require_varied(name: str, states: Sequence[torch.Tensor]) -> None:

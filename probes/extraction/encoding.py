@@ -1,7 +1,7 @@
 """From texts to a store: a model reads a view shard by shard.
 
-Any number of processes may do so at once. Each takes a shard that nobody else is making; when none
-is left it waits for the others.
+Any number of processes may do so at once. Each takes a shard that no other one is making. When none
+is left, it waits for the others.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from probes.tasks.task import Sublayer, TextPooling
 
 @dataclass(frozen=True)
 class Reading:
-    """What a collector keeps of one model's reading of a view: which shards, and where.
+    """A model's reading of a view, with the collector that keeps part of it.
 
     Attributes:
         cache: the folder of all stores.
         model: the model that reads.
-        dtype: the type in which it computes.
-        collector: what is kept.
-        corpus: its name, for listings of the cache.
+        dtype: the type in which the model computes.
+        collector: keeps part of the forward passes.
+        corpus: name of the corpus, for listings of the cache.
         source: SHA-256 of the collector's source, if it is a plug-in's.
     """
 
@@ -78,30 +78,30 @@ class Reading:
 
     @cached_property
     def key(self) -> StoreKey:
-        """That of the store."""
-        its = self.collector
-        # Named only where it is not the rule of all other stores.
+        """Key of the store."""
+        collector = self.collector
+        # The rule is named only where it differs from that of all other stores.
         rule = {"windows": LEFT_TO_RIGHT_RULE} if self.model.causal else {}
         return StoreKey(
             self.model.digest,
             self.view.digest,
             self.dtype,
-            f"{its.name} v{its.version}",
-            {**its.settings, **rule},
-            its.annotation,
+            f"{collector.name} v{collector.version}",
+            {**collector.settings, **rule},
+            collector.annotation,
             self.source,
         )
 
     @cached_property
     def folder(self) -> Path:
-        """That of the store."""
+        """Folder of the store."""
         return store_folder(self.cache, self.key)
 
     def stored(self) -> Store | None:
-        """The store, as far as it is there; None if nothing is.
+        """The store, which may lack shards; None if it has not been begun.
 
         Raises:
-            UserError: it is damaged.
+            UserError: the store is damaged.
         """
         # A run that was killed may have left a folder without a manifest, but not one with shards.
         begun = (self.folder / MANIFEST).exists() or shard_folders(self.folder)
@@ -120,20 +120,14 @@ class Reading:
         """
         return [shard for shard, _ in self._parts_missing()]
 
-    def sizes_missing(self) -> dict[int, int]:
-        """Bytes that are still to be written, by shard.
+    def bytes_missing(self) -> int:
+        """Bytes that are still to be written.
 
         Raises:
             UserError: the store is damaged.
         """
-        return {
-            shard.number: self.collector.only(parts).bytes_of(shard, self.model)
-            for shard, parts in self._parts_missing()
-        }
-
-    def bytes_missing(self) -> int:
-        """The sum of `sizes_missing`."""
-        return sum(self.sizes_missing().values())
+        missing = self._parts_missing()
+        return sum(self.collector.only(x).bytes_of(shard, self.model) for shard, x in missing)
 
     def _parts_missing(self) -> Iterator[tuple[Shard, Sequence[str]]]:
         """The shards that lack a part, each with the parts that it lacks."""
@@ -156,9 +150,9 @@ def word_vectors(
     corpus: str = "",
     sites: Sequence[Sublayer | None] = (None,),
 ) -> Reading:
-    """The reading that gives the vectors of words: in fp16, unless one was beyond its range."""
+    """The reading that gives word vectors, stored in fp16 unless one was beyond its range."""
     collector = WordVectors(layers, pooling, sites=sites)
-    return _narrow(Reading(cache, model, dtype, view, collector, corpus))
+    return _in_range(Reading(cache, model, dtype, view, collector, corpus))
 
 
 def text_vectors(
@@ -170,26 +164,25 @@ def text_vectors(
     poolings: Iterable[TextPooling],
     corpus: str = "",
 ) -> Reading:
-    """The reading that gives the vectors of whole texts; stored as those of words."""
+    """The reading that gives vectors of whole texts, stored like word vectors."""
     kept = list(product(layers, poolings))
-    return _narrow(Reading(cache, model, dtype, view, TextVectors(kept), corpus))
+    return _in_range(Reading(cache, model, dtype, view, TextVectors(kept), corpus))
 
 
-def _narrow(reading: Reading) -> Reading:
-    """The reading, in fp32 if its store was given up."""
+def _in_range(reading: Reading) -> Reading:
+    """The reading, in fp32 if the store in fp16 was given up."""
     return _in_float32(reading) if replacement(reading.folder) else reading
 
 
 def as_given(reading: Reading, content: str) -> Reading:
-    """The reading of vectors that were given: stored in fp32, under a key with their digest."""
+    """The reading of given vectors: stored in fp32, under a key with their digest."""
     return replace(_in_float32(reading), source=content)
 
 
 def _in_float32(reading: Reading) -> Reading:
-    """The same reading of vectors, stored in fp32."""
-    its = reading.collector
-    assert isinstance(its, (WordVectors, TextVectors))
-    return replace(reading, collector=its.in_float32())
+    """A copy of a reading of vectors that stores them in fp32."""
+    assert isinstance(reading.collector, (WordVectors, TextVectors))
+    return replace(reading, collector=reading.collector.in_float32())
 
 
 def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Vectors:
@@ -214,7 +207,7 @@ def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = No
 
 
 def collected(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Store:
-    """What a collector keeps of a view: from the store, or collected now and stored.
+    """The store of a reading; what is missing is collected now.
 
     Raises:
         UserError: see `collect`.
@@ -224,13 +217,13 @@ def collected(reading: Reading, encoder: Encoder, batch_tokens: int | None = Non
 
 
 Arrays = Mapping[str, torch.Tensor]
-"""What a collector found of a shard, by part."""
+"""Arrays that a collector made of a shard, by part."""
 
 
 def read(
     view: View, collector: Collector, encoder: Encoder, batch_tokens: int | None = None
 ) -> Iterator[tuple[Shard, Arrays]]:
-    """What a collector finds in each shard of a view; nothing is stored.
+    """Arrays that a collector makes of each shard of a view; nothing is stored.
 
     Args:
         batch_tokens: see `collect`.
@@ -252,7 +245,7 @@ def _shard_numbers(
 ) -> list[int]:
     """The shard of each text of a view.
 
-    Of the model's layers all are counted, whichever are asked for: others may be added to a store.
+    All layers of the model are counted, since layers may be added to a store.
     """
     every, model = whole(view), encoder.info
     n_bytes = collector.bytes_of(every, model) // max(1, every.n_rows)
@@ -268,12 +261,12 @@ def read_changed(
     changes: Sequence[Sequence[Intervention]],
     batch_tokens: int | None = None,
 ) -> Iterator[tuple[int, Arrays]]:
-    """What a collector finds in a view under interventions, in one shard; nothing is stored.
+    """Arrays that a collector makes of a view under interventions; nothing is stored.
 
     Blocks below all that is changed are computed once, unless the collector sees inside blocks.
 
     Args:
-        changes: what is changed in each of several readings, which are numbered from 0.
+        changes: the interventions of each of several readings, which are numbered from 0.
         batch_tokens: see `collect`.
 
     Raises:
@@ -294,18 +287,12 @@ def read_changed(
 
 
 @exact_products()
-def collect(
-    reading: Reading,
-    encoder: Encoder,
-    batch_tokens: int | None = None,
-    only: int | None = None,
-) -> None:
+def collect(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> None:
     """Make the shards that are missing, and wait for those that other processes are making.
 
     Args:
         batch_tokens: tokens of a batch; None for the device's default. A store that was begun with
             another number keeps that one.
-        only: make this shard alone, unless another process is making it.
 
     Raises:
         UserError: the disk is full, the folder cannot be written, a vector is not finite, the
@@ -317,8 +304,8 @@ def collect(
         return
     if encoder.reads_text and active.get(encoder.model):
         raise UserError("What a model reads while it is changed is not stored; use read().")
-    store = begun(reading, encoder, batch_tokens, alone=only is None)
-    todo = [shard for shard in reading.missing() if only in (None, shard.number)]
+    store = begun(reading, encoder, batch_tokens)
+    todo = reading.missing()
     what = f"encoding {encoder.info.name} · {reading.view.name}"
     total = sum(len(shard.texts) for shard in todo)
     with progress.bar(what, total=total, unit="text"):
@@ -330,8 +317,6 @@ def collect(
             except OutOfRangeError as error:
                 _give_up(store, str(error))
                 raise
-            if only is not None:
-                return
             if busy and len(busy) == len(todo):
                 waiting = "for another process to encode the same text"
                 with locked(shard_lock(store.folder, busy[0].number), waiting=waiting):
@@ -340,14 +325,11 @@ def collect(
             todo = [x for x in busy if store.missing(x.number, reading.collector.parts)]
 
 
-def begun(
-    reading: Reading, encoder: Encoder, batch_tokens: int | None = None, *, alone: bool = False
-) -> Store:
+def begun(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Store:
     """The store, which is begun if there is none.
 
     Args:
         batch_tokens: see `collect`.
-        alone: whether no other process is known to make its shards.
 
     Raises:
         UserError: it cannot be written, or a word yields no subword.
@@ -376,8 +358,7 @@ def begun(
     there = sum(not store.missing(number, reading.collector.parts) for number in every)
     used = store.manifest["batch_tokens"]
     if 0 < there < store.n_shards or used != batch_tokens:
-        show = progress.say if alone else progress.detail
-        show(
+        progress.say(
             f"encoding goes on: {there} of {store.n_shards} shards are there, made with {used} "
             "tokens per batch",
             "resumed",
@@ -386,7 +367,7 @@ def begun(
 
 
 def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Encoder) -> list[Shard]:
-    """Make the shards that nobody else is making; returns the others."""
+    """Make the shards that no other process is making; return the others."""
     busy = []
     with ShardWriter() as writer:
         for shard in shards:
@@ -409,8 +390,8 @@ def _make(reading: Reading, store: Store, shards: Sequence[Shard], encoder: Enco
 def _encoded(
     reading: Reading, store: Store, shard: Shard, parts: Sequence[str], encoder: Encoder
 ) -> tuple[dict[str, torch.Tensor], dict[str, int], list[int]]:
-    """Some parts of a shard, what was counted, and its texts that take several windows."""
-    its, batch_tokens = reading.collector.only(parts), store.manifest["batch_tokens"]
+    """Some parts of a shard, counts of subwords, and the texts that take several windows."""
+    collector, batch_tokens = reading.collector.only(parts), store.manifest["batch_tokens"]
     progress.detail(
         f"encode  {reading.view.name} view · shard {shard.number + 1} of {store.n_shards} · "
         f"{len(shard.texts):,} texts in batches of up to {batch_tokens} tokens",
@@ -421,13 +402,13 @@ def _encoded(
     )
     pieces = encoder.split(shard.texts)
     try:
-        arrays = encoder.encode(shard, pieces, batch_tokens, its)
+        arrays = encoder.encode(shard, pieces, batch_tokens, collector)
     except NotFiniteError as error:
         error.args = (_explained(error, shard),)
         raise
     if set(arrays) != set(parts):
         raise CollectorError(
-            f"The collector {its.name!r} returned {listed(sorted(arrays))} where "
+            f"The collector {collector.name!r} returned {listed(sorted(arrays))} where "
             f"{listed(parts)} was asked for; correct its finish()."
         )
     counts = {
@@ -439,21 +420,17 @@ def _encoded(
 
 
 def _explained(error: NotFiniteError, shard: Shard) -> str:
-    """Which layer and word, with the words around it."""
+    """Message that names the layer and the word, with the words around it."""
     place = int((shard.starts <= error.row).sum()) - 1
     text = shard.texts[place]
-    if text.written:
-        return (
-            f"layer {error.layer} gives a vector that is not finite (NaN or infinite) for the text "
-            f"{text.words[0][:60]!r}; the model is broken, or --dtype is too narrow for it (try "
-            "--dtype float32)."
-        )
-    word = text.keep[0] + error.row - int(shard.starts[place])
-    context = " ".join(text.words[max(0, word - 5) : word + 6])
+    where = f"the text {text.words[0][:60]!r}"
+    if not text.written:
+        word = text.keep[0] + error.row - int(shard.starts[place])
+        context = " ".join(text.words[max(0, word - 5) : word + 6])
+        where = f"{text.words[word]!r}, word {word + 1} of {len(text.words)} in '… {context} …'"
     return (
-        f"layer {error.layer} gives a vector that is not finite (NaN or infinite) for "
-        f"{text.words[word]!r}, word {word + 1} of {len(text.words)} in '… {context} …'; the model "
-        "is broken, or --dtype is too narrow for it (try --dtype float32)."
+        f"layer {error.layer} gives a vector that is not finite (NaN or infinite) for {where}; the "
+        "model is broken, or --dtype is too narrow for it (try --dtype float32)."
     )
 
 
@@ -467,10 +444,10 @@ def _give_up(store: Store, why: str) -> None:
 
 
 def require_space(readings: Sequence[Reading]) -> None:
-    """Check that what is to be encoded fits on the disk, before any of it is.
+    """Check that what is missing fits on the disk, before any of it is encoded.
 
     Raises:
-        UserError: it does not.
+        UserError: there is too little room.
     """
     if readings:
         require_room(readings[0].cache, sum(reading.bytes_missing() for reading in readings))

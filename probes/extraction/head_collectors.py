@@ -12,9 +12,10 @@ from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces
 from probes.extraction.collectors import Collector
 from probes.extraction.inspection import base_model
+from probes.extraction.module_calls import Change
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
-from probes.extraction.sites import Change, Site, changed, sites_of
+from probes.extraction.sites import Site, changed, sites_of
 from probes.extraction.token_scores import LossOfWords
 from probes.extraction.views import Text
 from probes.extraction.windows import Pooling

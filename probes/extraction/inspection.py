@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 from probes.common.errors import UserError, out_of_memory
 from probes.compute.devices import MAP, pick_device
+from probes.extraction.collectors import layer_states
 from probes.extraction.model_files import READ_ANEW
 
 DEFAULT_WINDOW = 512
@@ -233,3 +234,18 @@ def digest_of_loaded(model: Any, tokenizer: Any) -> str:
         plain = tensor.detach().cpu().contiguous()
         digest.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def short_states(base: Any) -> list[torch.Tensor]:
+    """States of all layers of a model without its head, for one short text."""
+    return layer_states(base(**short_text(base), output_hidden_states=True))
+
+
+def short_text(base: Any) -> dict[str, Any]:
+    """Arguments of a forward pass over one short text."""
+    table = base.get_input_embeddings().weight
+    rows = getattr(base.config.get_text_config(), "max_position_embeddings", None) or 0
+    # The RoBERTa family has two rows for no position, and XLNet has a limit of -1.
+    ids = torch.arange(min(8, rows - 2) if rows > 2 else 8, device=table.device)[None]
+    ids = (ids + len(table) // 2) % len(table)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), **accepted_arguments(base)}

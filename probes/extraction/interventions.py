@@ -17,8 +17,9 @@ import torch
 from probes.common.errors import UserError
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import base_model
+from probes.extraction.module_calls import Change
 from probes.extraction.prefixes import Prefixes
-from probes.extraction.sites import Change, Site, changed, sites_of
+from probes.extraction.sites import Site, changed, sites_of
 
 How = Literal["uniform", "zero", "mean"]
 """`uniform`: attention becomes 1/n over the n visible tokens (Kovaleva et al. 2019). `zero` and

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from probes.common.errors import NoHeadError, UserError
-from probes.extraction.inspection import base_model
-from probes.extraction.sites import Site, short_text, sites_of
+from probes.extraction.inspection import base_model, short_text
+from probes.extraction.sites import Site, sites_of
 
 
 def has_lm_head(model: Any, base: Any) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from probes.extraction.attention_maps import observed
-from probes.extraction.inspection import base_model
-from probes.extraction.sites import Sites, short_states, sites_of
+from probes.extraction.inspection import base_model, short_states
+from probes.extraction.sites import Sites, sites_of
 
 
 class Prefixes:

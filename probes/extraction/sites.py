@@ -6,8 +6,7 @@ the check, is refused when it is requested.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -17,17 +16,21 @@ import torch
 
 from probes.common.errors import UserError, out_of_memory
 from probes.extraction.attention_maps import Way, maps_changed, way_to_read
-from probes.extraction.collectors import layer_states
-from probes.extraction.inspection import TRANSFORMERS_ERRORS, accepted_arguments, one_line
-from probes.tasks.task import Sublayer
+from probes.extraction.inspection import TRANSFORMERS_ERRORS, one_line, short_states
+from probes.extraction.module_calls import Call, Change, Event, hooks, traced
 
 Tensor = torch.Tensor
 
 Kind = Literal["layer", "block", "attention", "mlp", "heads", "maps"]
 
-Change = Callable[[Tensor, Tensor], Tensor]
-"""Function from the tensor at a site and a second one to the replacement. The second is the input
-of a block, or for maps, True where a token may attend to another."""
+_NO_READER = "the outputs of its heads cannot be changed (no linear map reads them side by side)"
+_REFUSALS: dict[Kind, str] = {
+    "maps": "its attention cannot be changed head by head (it is computed in its own way)",
+    "heads": _NO_READER,
+    "attention": _NO_READER,
+    "mlp": "the output of its MLP cannot be changed (no linear map gives it)",
+}
+"""Reasons for missing kinds of sites. Without maps, a block has none of the others."""
 
 
 class Site(NamedTuple):
@@ -47,17 +50,6 @@ class Site(NamedTuple):
     head: int | None = None
 
 
-class Call(NamedTuple):
-    """A call of a module in a pass. ALBERT calls one block L times.
-
-    Attributes:
-        number: number of earlier calls of the module.
-    """
-
-    module: Any
-    number: int
-
-
 @dataclass(frozen=True, eq=False)
 class Sites:
     """The sites of a model without its head.
@@ -67,22 +59,25 @@ class Sites:
         blocks: the calls of blocks.
         layers: the calls that return layers 0 to L. None for layer 0 means to change the input of
             block 1; None for another layer means that its call is unknown.
-        transposed: whether states are (length, texts, hidden size) between blocks.
         way: how attention maps are read; None if they cannot be read.
+        n_heads: number of heads per block; 0 if maps cannot be changed.
         calls: for each kind of site inside blocks, one call per block: linear maps, or the dropouts
             of maps. Maps have none where our own attention can replace the model's.
-        refused: reason for each missing kind of site.
-        n_heads: number of heads per block.
     """
 
     architecture: str
     blocks: tuple[Call, ...]
     layers: tuple[Call | None, ...]
-    transposed: bool
     way: Way | None = None
-    calls: Mapping[Kind, tuple[Call, ...]] = field(default_factory=dict)
-    refused: Mapping[Kind, str] = field(default_factory=dict)
     n_heads: int = 0
+    calls: Mapping[Kind, tuple[Call, ...]] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> dict[Kind, str]:
+        """Reason for each missing kind of site."""
+        if not self.n_heads:
+            return dict.fromkeys(_REFUSALS, _REFUSALS["maps"])
+        return {k: why for k, why in _REFUSALS.items() if k not in self.calls and k != "maps"}
 
     def require(self, site: Site) -> None:
         """Check that a site exists.
@@ -108,82 +103,16 @@ class Sites:
         return None if last is None or last == self.blocks[-1] else last.module
 
 
-class Hooks:
-    """Hooks that act only during passes of a model, and are removed together.
-
-    Args:
-        model: the model without its head.
-        transposed: see `Sites`; changes always get (texts, length, hidden size).
-        first: whether hooks run before existing ones, such as those with which transformers keeps
-            the states of layers; otherwise after them.
-    """
-
-    def __init__(self, model: Any, transposed: bool = False, *, first: bool = True) -> None:
-        self.transposed, self.first, self._running = transposed, first, False
-        self._seen: Counter[int] = Counter()
-        self._handles = [
-            model.register_forward_pre_hook(self._begin, prepend=True),
-            model.register_forward_hook(self._end, always_call=True),
-        ]
-
-    def __enter__(self) -> Hooks:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def _begin(self, *_: Any) -> None:
-        self._running = True
-        self._seen.clear()
-
-    def _end(self, *_: Any) -> None:
-        self._running = False
-
-    def _due(self, hook: int, call: Call) -> bool:
-        """Whether a hook has reached its call."""
-        self._seen[hook] += 1
-        return self._running and self._seen[hook] == call.number + 1
-
-    def _turned(self, states: Tensor) -> Tensor:
-        return states.transpose(0, 1) if self.transposed and states.ndim == 3 else states
-
-    def after(self, call: Call, change: Change) -> None:
-        """Replace the output of a call by `change(output, input)`."""
-        number = len(self._handles)
-
-        def hook(_: Any, args: Any, kwargs: Any, output: Any) -> Any:
-            if not self._due(number, call):
-                return None
-            given = self._turned(_tensors(args, kwargs)[0])
-            whole = isinstance(output, Tensor)
-            states = self._turned(change(self._turned(output if whole else output[0]), given))
-            return states if whole else (states, *output[1:])
-
-        hooked = call.module.register_forward_hook(hook, prepend=self.first, with_kwargs=True)
-        self._handles.append(hooked)
-
-    def before(self, call: Call, change: Callable[[Tensor], Tensor]) -> None:
-        """Replace the input of a call, its first tensor, by `change(input)`."""
-        number = len(self._handles)
-
-        def hook(_: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-            if not self._due(number, call):
-                return None
-            given = _tensors(args, kwargs)[0]
-            states = self._turned(change(self._turned(given)))
-            named = {name: states if x is given else x for name, x in kwargs.items()}
-            return tuple(states if x is given else x for x in args), named
-
-        hooked = call.module.register_forward_pre_hook(hook, prepend=True, with_kwargs=True)
-        self._handles.append(hooked)
-
-
 @contextmanager
-def changed(model: Any, sites: Sites, changes: Sequence[tuple[Site, Change]]) -> Iterator[None]:
+def changed(
+    model: Any, sites: Sites, changes: Sequence[tuple[Site, Change]], *, first: bool = True
+) -> Iterator[None]:
     """Make changes in every pass of `model`; those at one site act in the given order.
 
     To change maps, our own attention replaces the model's where possible.
+
+    Args:
+        first: whether to act before changes that are already active at a site; otherwise after.
 
     Raises:
         UserError: a site is missing.
@@ -200,75 +129,28 @@ def changed(model: Any, sites: Sites, changes: Sequence[tuple[Site, Change]]) ->
         return maps
 
     with ExitStack() as stack:
-        hooks = stack.enter_context(Hooks(model, sites.transposed))
+        add = stack.enter_context(hooks(model))
         if of_maps and sites.way == "in the model":
             stack.enter_context(maps_changed(model, change_maps))
             for number, call in enumerate(sites.blocks, start=1):
 
-                def begin(states: Tensor, number: int = number) -> Tensor:
+                def begin(states: Tensor, _: Tensor, number: int = number) -> Tensor:
                     nonlocal block
                     block = number
                     return states
 
-                hooks.before(call, begin)
-        for site, change in reversed(changes):
-            _hook(hooks, sites, site, change)
+                add(call, begin, reads=True)
+        for (kind, layer, head), change in reversed(changes):
+            if kind == "layer":
+                returns = sites.layers[layer]
+                add(returns or sites.blocks[0], change, reads=returns is None, first=first)
+            elif kind == "block":
+                add(sites.blocks[layer - 1], change, first=first)
+            elif calls := sites.calls.get(kind):
+                one = _of_head(head, 2 if kind == "heads" else 1, change)
+                whole = _of_module(kind, sites.n_heads, one)
+                add(calls[layer - 1], whole, reads=kind == "heads", first=first)
         yield
-
-
-@contextmanager
-def outputs_seen(
-    model: Any,
-    sites: Sites,
-    parts: Sequence[tuple[int, Sublayer]],
-    see: Callable[[int, Sublayer, Tensor], None],
-) -> Iterator[None]:
-    """Hand outputs inside blocks to `see` in every pass of `model`, after any changes.
-
-    Args:
-        parts: block numbers and parts.
-
-    Raises:
-        UserError: a site is missing.
-    """
-
-    def handing_on(block: int, part: Sublayer) -> Change:
-        def hand_on(states: Tensor, _: Tensor) -> Tensor:
-            see(block, part, states)
-            return states
-
-        return hand_on
-
-    for block, part in parts:
-        sites.require(Site(part, block))
-    with Hooks(model, sites.transposed, first=False) as hooks:
-        for block, part in parts:
-            _hook(hooks, sites, Site(part, block), handing_on(block, part))
-        yield
-
-
-def _hook(hooks: Hooks, sites: Sites, site: Site, change: Change) -> None:
-    kind, layer, head = site
-
-    def change_heads(states: Tensor) -> Tensor:
-        heads = states.unflatten(-1, (sites.n_heads, -1))
-        return _of_head(head, 2, change)(heads, heads).flatten(-2)
-
-    def change_dropped(maps: Tensor, _: Tensor) -> Tensor:
-        # Maps are positive where a token is visible, unless they underflow.
-        return _of_head(head, 1, change)(maps, (maps > 0).any(1))
-
-    if kind == "layer" and (call := sites.layers[layer]):
-        hooks.after(call, change)
-    elif kind == "layer":
-        hooks.before(sites.blocks[0], lambda states: change(states, states))
-    elif kind == "block":
-        hooks.after(sites.blocks[layer - 1], change)
-    elif calls := sites.calls.get(kind):
-        if kind == "heads":
-            hooks.before(calls[layer - 1], change_heads)
-        else:
-            hooks.after(calls[layer - 1], change_dropped if kind == "maps" else change)
 
 
 def _of_head(head: int | None, axis: int, change: Change) -> Change:
@@ -283,6 +165,19 @@ def _of_head(head: int | None, axis: int, change: Change) -> Change:
         return states
 
     return change_one
+
+
+def _of_module(kind: Kind, n_heads: int, change: Change) -> Change:
+    """Apply a change of heads or maps to what a linear map reads, or a dropout returns."""
+
+    def change_states(states: Tensor, other: Tensor) -> Tensor:
+        if kind == "heads":
+            heads = states.unflatten(-1, (n_heads, -1))
+            return change(heads, heads).flatten(-2)
+        # Maps are positive where a token is visible, unless they underflow.
+        return change(states, (states > 0).any(1) if kind == "maps" else other)
+
+    return change_states
 
 
 _SITES: WeakKeyDictionary[Any, tuple[list[int], Sites]] = WeakKeyDictionary()
@@ -300,7 +195,7 @@ def sites_of(base: Any) -> Sites:
         try:
             base.eval()
             with torch.no_grad():
-                _SITES[base] = tree, _Finder(base).sites()
+                _SITES[base] = tree, _find(base)
         except TRANSFORMERS_ERRORS as error:
             if out_of_memory(error):
                 raise
@@ -311,233 +206,142 @@ def sites_of(base: Any) -> Sites:
     return _SITES[base][1]
 
 
-def short_states(base: Any) -> list[Tensor]:
-    """States of all layers of a model without its head, for one short text."""
-    return layer_states(base(**short_text(base), output_hidden_states=True))
+def _find(model: Any) -> Sites:
+    """Find the sites of a model.
 
-
-def short_text(base: Any) -> dict[str, Any]:
-    """Arguments of a forward pass over one short text."""
-    table = base.get_input_embeddings().weight
-    rows = getattr(base.config.get_text_config(), "max_position_embeddings", None) or 0
-    # The RoBERTa family has two rows for no position, and XLNet has a limit of -1.
-    ids = torch.arange(min(8, rows - 2) if rows > 2 else 8, device=table.device)[None]
-    ids = (ids + len(table) // 2) % len(table)
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), **accepted_arguments(base)}
-
-
-@dataclass
-class _Event:
-    """A call; `place` and `end` enclose the events that begin while it runs."""
-
-    call: Call
-    given: list[Tensor]
-    place: int
-    output: Tensor | None = None
-    end: int = 0
-
-
-class _Block(NamedTuple):
-    given: Tensor
-    output: Tensor
-
-
-_InBlock = tuple[Kind, int | None, Change]
-
-
-class _Missing(Exception):  # noqa: N818
-    """Attention has an unexpected form."""
-
-
-class _Finder:
-    """Finds the sites of a model."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def sites(self) -> Sites:
-        with _traced(self.model) as events:
-            states = short_states(self.model)
-        sites = self._trunk(events, states)
-        try:
-            way = way_to_read(self.model, lambda: short_states(self.model)[-1], len(sites.blocks))
-            sites = self._with_mlps(self._with_heads(replace(sites, way=way), events))
-        except (UserError, _Missing):
-            why = "its attention cannot be changed head by head (it is computed in its own way)"
-            kinds: tuple[Kind, ...] = ("maps", "heads", "attention", "mlp")
-            sites = replace(sites, refused=dict.fromkeys(kinds, why))
-        return sites
-
-    def _trunk(self, events: Sequence[_Event], states: Sequence[Tensor]) -> Sites:
-        """Find the blocks, which read layers 0 to L − 1, and the calls that return layers 1 to L.
-
-        Raises:
-            UserError: they are not found.
-        """
-        n, name = len(states) - 1, type(self.model).__name__
-        of_call = {event.call: event for event in events}
-        lists = [list(x) for x in self.model.modules() if isinstance(x, torch.nn.ModuleList)]
-        shared = [[x] * n for x in self.model.modules() if Call(x, n - 1) in of_call]
-        # Inner modules first: transformers keeps the states of ALBERT's layers, not of groups.
-        for modules in reversed((*shared, *lists)):
-            calls = [Call(x, modules[:i].count(x)) for i, x in enumerate(modules)]
-            seen = [of_call[call] for call in calls if call in of_call]
-            if len(calls) != n or len(seen) != n:
-                continue
-            if all(x.given and _is(x.given[0], y) for x, y in zip(seen, states, strict=False)):
-                ends = [*(event.place for event in seen[1:]), len(events)]
-                layers = [
-                    _giving(event, events[event.end : end], state)
-                    for event, end, state in zip(seen, ends, states[1:], strict=True)
-                ]
-                if None not in layers[:-1]:
-                    turned = seen[0].given[0].shape != states[0].shape
-                    sites = Sites(name, tuple(calls), (None, *layers), turned)
-                    return self._shown(sites, events[: seen[0].place], states[0])
-        raise UserError(f"{name}: its blocks are not found; it cannot be changed layer by layer.")
-
-    def _shown(self, sites: Sites, before: Sequence[_Event], embedded: Tensor) -> Sites:
-        """Drop layers whose change does not show in the model's `hidden_states`."""
-        layers = [k for k, call in enumerate(sites.layers) if call or not k]
-        with changed(self.model, sites, [(Site("layer", k), _zero) for k in layers]):
-            shown = [not state.any() for state in short_states(self.model)]
-        first = None
-        if not shown[0]:  # try the output of the embeddings
-            first = next((x.call for x in before if _is(x.output, embedded)), None)
-        rest = [x if ok else None for x, ok in zip(sites.layers[1:], shown[1:], strict=True)]
-        return replace(sites, layers=(first, *rest))
-
-    def _pass(
-        self, sites: Sites, changes: Sequence[_InBlock], plain: Sequence[_Block] = ()
-    ) -> tuple[list[_Block], list[_Event]]:
-        """Run a pass with changes inside each block; return the blocks and all calls.
-
-        Args:
-            plain: the blocks of a pass without changes; each block gets its input from there.
-        """
-        found: list[_Block] = []
-
-        def keep(states: Tensor, given: Tensor) -> Tensor:
-            found.append(_Block(given, states))
-            return plain[len(found) - 1].output if plain else states
-
-        every = range(1, len(sites.blocks) + 1)
-        where = [(Site(kind, k, head), how) for kind, head, how in changes for k in every]
-        with (
-            changed(self.model, sites, where),
-            Hooks(self.model, sites.transposed) as hooks,
-            _traced(self.model) as events,
-        ):
-            for block in sites.blocks:
-                hooks.after(block, keep)
-            short_states(self.model)
-        return found, events
-
-    def _with_heads(self, sites: Sites, events: Sequence[_Event]) -> Sites:
-        """Add the calls that change maps, and the linear maps that read the heads.
-
-        Raises:
-            _Missing: changed maps do not change the states.
-        """
-        if sites.way == "returned by the model":
-            drops = [x.call for k in sites.blocks for x in _inside(events, k) if _takes_maps(x)]
-            sites = replace(sites, calls={"maps": tuple(drops)})
-        heads: list[int] = []
-
-        def count(maps: Tensor, _: Tensor) -> Tensor:
-            heads.append(maps.shape[1])
-            return maps
-
-        plain, before = self._pass(sites, [("maps", None, count)])
-        if len(heads) != len(plain) or len(set(heads)) > 1:
-            raise _Missing
-        sites = replace(sites, n_heads=heads[0])
-        without, after = self._pass(sites, [("maps", 1, _zero)], plain)
-        if _any_equal(plain, without):
-            raise _Missing
-        readers = [_reader_of_heads(before, after, block, heads[0]) for block in sites.blocks]
-        calls = tuple(x for x in readers if x)
-        known = replace(sites, calls={**sites.calls, "heads": calls, "attention": calls})
-        if len(calls) == len(plain):
-            same, _ = self._pass(known, [("maps", None, count), ("heads", 1, _zero)], plain)
-            if all(torch.allclose(x.output, y.output) for x, y in zip(same, without, strict=True)):
-                return known
-        why = "the outputs of its heads cannot be changed (no linear map reads them side by side)"
-        return replace(sites, refused={"heads": why, "attention": why})
-
-    def _with_mlps(self, sites: Sites) -> Sites:
-        """Add the last linear map after attention in each block."""
-        plain, events = self._pass(sites, [])
-        width = plain[0].output.shape[-1]
-        place = {event.call: event.place for event in events}
-        starts = [place[call] for call in sites.calls.get("heads", sites.calls.get("maps", ()))]
-
-        def last(start: int, block: Call) -> Call | None:
-            wide = (x for x in _inside(events, block) if _linear(x.call.module) and x.place > start)
-            found = [x.call for x in wide if x.output is not None and x.output.shape[-1] == width]
-            return found[-1] if found else None
-
-        calls = tuple(x for x in map(last, starts, sites.blocks) if x)
-        more = replace(sites, calls={**sites.calls, "mlp": calls})
-        none = len(calls) < len(plain)
-        if none or _any_equal(plain, self._pass(more, [("mlp", None, _zero)], plain)[0]):
-            why = "the output of its MLP cannot be changed (no linear map gives it)"
-            return replace(sites, refused={**sites.refused, "mlp": why})
-        return more
-
-
-@contextmanager
-def _traced(model: Any) -> Iterator[list[_Event]]:
-    """Record all calls of modules inside `model`, in the order in which they begin."""
-    events: list[_Event] = []
-    running: list[_Event] = []
-    numbers: Counter[Any] = Counter()
-
-    def begin(module: Any, args: Any, kwargs: Any) -> None:
-        call = Call(module, numbers[module])
-        running.append(_Event(call, _tensors(args, kwargs), len(events)))
-        events.append(running[-1])
-        numbers[module] += 1
-
-    def end(module: Any, args: Any, output: Any) -> None:
-        event = running.pop()
-        first = output[0] if isinstance(output, (tuple, list)) and output else output
-        event.output = first if isinstance(first, Tensor) else None
-        event.end = len(events)
-
-    inner = [module for module in model.modules() if module is not model]
-    handles = [x.register_forward_pre_hook(begin, with_kwargs=True) for x in inner]
-    handles += [x.register_forward_hook(end) for x in inner]
+    Raises:
+        UserError: the blocks are not found.
+    """
+    with traced(model) as events:
+        states = short_states(model)
+    sites = _trunk(model, events, states)
+    # Drop layers whose change does not show in the model's `hidden_states`.
+    layers = [k for k, call in enumerate(sites.layers) if call or not k]
+    with changed(model, sites, [(Site("layer", k), _zero) for k in layers]):
+        shown = [not state.any() for state in short_states(model)]
+    kept = [call if ok else None for call, ok in zip(sites.layers, shown, strict=True)]
+    if not shown[0]:  # try the output of the embeddings
+        kept[0] = next((x.call for x in events if _equal(x.output, states[0])), None)
+    sites = replace(sites, layers=tuple(kept))
     try:
-        yield events
-    finally:
-        for handle in handles:
-            handle.remove()
+        way = way_to_read(model, lambda: short_states(model)[-1], len(sites.blocks))
+    except UserError:
+        return sites
+    return _with_mlps(model, _with_heads(model, replace(sites, way=way), events))
 
 
-def _tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
-    return [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+def _trunk(model: Any, events: Sequence[Event], states: Sequence[Tensor]) -> Sites:
+    """Find the blocks, which read layers 0 to L − 1, and the calls that return layers 1 to L.
+
+    Raises:
+        UserError: they are not found.
+    """
+    n, name = len(states) - 1, type(model).__name__
+    event_of = {event.call: event for event in events}
+    lists = [list(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
+    shared = [[x] * n for x in model.modules() if Call(x, n - 1) in event_of]
+    # Inner modules first: transformers keeps the states of ALBERT's layers, not of groups.
+    for modules in reversed((*shared, *lists)):
+        calls = [Call(x, modules[:i].count(x)) for i, x in enumerate(modules)]
+        blocks = [event_of[call] for call in calls if call in event_of]
+        if not len(calls) == len(blocks) == n:
+            continue
+        if all(x.given and _equal(x.given[0], y) for x, y in zip(blocks, states, strict=False)):
+            ends = [*(event.place for event in blocks[1:]), len(events)]
+            layers = [
+                _giving(block, events[block.end : end], state)
+                for block, end, state in zip(blocks, ends, states[1:], strict=True)
+            ]
+            if None not in layers[:-1]:
+                return Sites(name, tuple(calls), (None, *layers))
+    raise UserError(f"{name}: its blocks are not found; it cannot be changed layer by layer.")
 
 
-def _is(found: Tensor | None, state: Tensor) -> bool:
-    """Whether a tensor equals a state, perhaps with the first two axes swapped."""
-    if found is None or found.ndim != 3:
-        return False
-    found = found.to(state.device)
-    return torch.equal(found, state) or torch.equal(found.transpose(0, 1), state)
-
-
-def _giving(block: _Event, then: Sequence[_Event], state: Tensor) -> Call | None:
+def _giving(block: Event, then: Sequence[Event], state: Tensor) -> Call | None:
     """The call that returns a layer: the block, or one that reads the block's output."""
-    if _is(block.output, state):
-        return block.call
-    for event in then:
-        if any(_is(block.output, x) for x in event.given) and _is(event.output, state):
-            return event.call
-    return None
+    readers = (x for x in then if any(_equal(block.output, given) for given in x.given))
+    return next((x.call for x in (block, *readers) if _equal(x.output, state)), None)
 
 
-def _inside(events: Sequence[_Event], block: Call) -> Sequence[_Event]:
+def _run(
+    model: Any,
+    sites: Sites,
+    *changes: tuple[Kind, int | None, Change],
+    inputs: Sequence[Tensor] = (),
+) -> tuple[list[Tensor], list[Event]]:
+    """Run a pass with changes inside each block; return the outputs of blocks and all calls.
+
+    Args:
+        inputs: outputs of a pass without changes; each block then reads from there.
+    """
+    outputs: list[Tensor] = []
+
+    def keep(states: Tensor, _: Tensor) -> Tensor:
+        outputs.append(states)
+        return inputs[len(outputs) - 1] if inputs else states
+
+    every = range(1, len(sites.blocks) + 1)
+    where = [(Site(kind, k, head), how) for kind, head, how in changes for k in every]
+    with changed(model, sites, where), hooks(model) as add, traced(model) as events:
+        for block in sites.blocks:
+            add(block, keep)
+        short_states(model)
+    return outputs, events
+
+
+def _with_heads(model: Any, sites: Sites, events: Sequence[Event]) -> Sites:
+    """Add maps, if changing them changes blocks, and the linear maps that read the heads."""
+    drops: list[Call] = []
+    if sites.way == "returned by the model":
+        drops = [x.call for block in sites.blocks for x in _inside(events, block) if _takes_maps(x)]
+    heads: list[int] = []
+
+    def count(maps: Tensor, _: Tensor) -> Tensor:
+        heads.append(maps.shape[1])
+        return maps
+
+    given = replace(sites, n_heads=1, calls={"maps": tuple(drops)} if drops else {})
+    plain, before = _run(model, given, ("maps", None, count))
+    if len(heads) != len(plain) or len(set(heads)) > 1:
+        return sites
+    found = replace(given, n_heads=heads[0])
+    without, after = _run(model, found, ("maps", 1, _zero), inputs=plain)
+    if any(map(torch.equal, plain, without)):
+        return sites
+    readers = [_reader_of_heads(before, after, block, heads[0]) for block in sites.blocks]
+    calls = tuple(x for x in readers if x)
+    if len(calls) < len(plain):
+        return found
+    more = replace(found, calls={**found.calls, "heads": calls, "attention": calls})
+    same, _ = _run(model, more, ("maps", None, count), ("heads", 1, _zero), inputs=plain)
+    return more if all(map(torch.allclose, same, without)) else found
+
+
+def _with_mlps(model: Any, sites: Sites) -> Sites:
+    """Add the last linear map after attention in each block, if it changes the block."""
+    plain, events = _run(model, sites)
+    place = {event.call: event.place for event in events}
+    width = plain[0].shape[-1]
+    starts = [place[call] for call in sites.calls.get("heads", sites.calls.get("maps", ()))]
+    calls: list[Call] = []
+    for start, block in zip(starts, sites.blocks, strict=False):
+        later = [x for x in _inside(events, block) if x.place > start and _linear(x.call.module)]
+        wide = [x.call for x in later if x.output is not None and x.output.shape[-1] == width]
+        calls += wide[-1:]
+    if len(calls) < len(plain):
+        return sites
+    more = replace(sites, calls={**sites.calls, "mlp": tuple(calls)})
+    without, _ = _run(model, more, ("mlp", None, _zero), inputs=plain)
+    return sites if any(map(torch.equal, plain, without)) else more
+
+
+def _equal(found: Tensor | None, state: Tensor) -> bool:
+    if found is None or found.shape != state.shape:
+        return False
+    return torch.equal(found.to(state.device), state)
+
+
+def _inside(events: Sequence[Event], block: Call) -> Sequence[Event]:
     whole = next(event for event in events if event.call == block)
     return events[whole.place + 1 : whole.end]
 
@@ -546,7 +350,7 @@ def _linear(module: Any) -> bool:
     return isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D"
 
 
-def _takes_maps(event: _Event) -> bool:
+def _takes_maps(event: Event) -> bool:
     """Whether an event is a dropout of square maps whose rows sum to 1."""
     if "dropout" not in type(event.call.module).__name__.lower() or not event.given:
         return False
@@ -556,7 +360,7 @@ def _takes_maps(event: _Event) -> bool:
 
 
 def _reader_of_heads(
-    before: Sequence[_Event], after: Sequence[_Event], block: Call, n_heads: int
+    before: Sequence[Event], after: Sequence[Event], block: Call, n_heads: int
 ) -> Call | None:
     """The first linear map whose input differs, if only the first head's slice does."""
     for event, then in zip(_inside(before, block), _inside(after, block), strict=True):
@@ -569,7 +373,3 @@ def _reader_of_heads(
 
 def _zero(states: Tensor, _: Tensor) -> Tensor:
     return torch.zeros_like(states)
-
-
-def _any_equal(some: Sequence[_Block], others: Sequence[_Block]) -> bool:
-    return any(torch.equal(x.output, y.output) for x, y in zip(some, others, strict=True))

@@ -53,12 +53,18 @@ class Sharded:
         return self.arrays[0].dtype
 
     def __getitem__(self, rows: Ints) -> NDArray[Any]:
-        """Copies of some rows, in the order given. Shape (n, hidden size)."""
+        """Copies of some rows, in the given order. Shape (n, hidden size).
+
+        Raises:
+            ValueError: there is no such row.
+        """
         found = np.empty((len(rows), self.shape[1]), self.dtype)
         shard = np.searchsorted(self.bounds, rows, side="right") - 1
-        for number in np.unique(shard):
-            here = shard == number
-            found[here] = self.arrays[number][rows[here] - self.bounds[number]]
+        in_order = np.argsort(shard, kind="stable")
+        counts = np.bincount(shard, minlength=len(self.arrays))
+        parts = np.split(in_order, np.cumsum(counts)[:-1])
+        for array, first, places in zip(self.arrays, self.bounds[:-1], parts, strict=True):
+            found[places] = array[rows[places] - first]
         return found
 
 
@@ -85,7 +91,7 @@ class Vectors(Store):
         self._derived: dict[str, Any] = {}
 
     def of(self, which: TextPooling | Sublayer | None) -> Vectors:
-        """The same with vectors of whole texts pooled in one way, or of words at one site."""
+        """A copy with vectors of whole texts pooled in one way, or of words at one site."""
         found = copy(self)
         found._which = which
         return found

@@ -115,7 +115,7 @@ def span_means(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:
     """
     import torch
 
-    from probes.training.streamed import SpanRows
+    from probes.training.standardisation import SpanRows
 
     own = vectors.cpu()
     return torch.cat([SpanRows.of(rows).means(own) for rows in spans.swapaxes(0, 1)], dim=1)

@@ -24,8 +24,7 @@ from probes.training.families import family_of
 from probes.training.features import Concatenated, Features, held
 from probes.training.kept import Kept, Memory
 from probes.training.memory_plan import Work, group_layers
-from probes.training.standardisation import Standardisation, standardise
-from probes.training.streamed import Mapped, SpanRows
+from probes.training.standardisation import SpanRows, Standardisation, standardise
 from probes.training.trainer import fits_at_once
 
 Array = NDArray[Any]
@@ -125,7 +124,7 @@ class ProbingData:
 
         Not of train, whose examples have another order here.
         """
-        vectors = Mapped(self._vectors.layer(layer))
+        vectors = self._vectors.layer(layer)
         spans = [SpanRows.of(rows[part]).means(vectors) for rows in self._rows[split]]
         return torch.cat(spans, dim=1)
 

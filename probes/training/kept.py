@@ -23,7 +23,7 @@ from torch import Tensor
 from probes.common.files import writing
 from probes.training.batches import READERS, blocks
 from probes.training.features import Features
-from probes.training.streamed import mapped_tensor
+from probes.training.standardisation import mapped_tensor
 
 
 class Memory:

@@ -29,8 +29,7 @@ from probes.training.dataset import class_weights, training_order, unit_of
 from probes.training.features import Held
 from probes.training.fit import Draw, fit
 from probes.training.fitted import named
-from probes.training.standardisation import Standardisation
-from probes.training.streamed import mapped_tensor, standard_scale
+from probes.training.standardisation import Standardisation, mapped_tensor, standard_scale
 
 Array = NDArray[Any]
 

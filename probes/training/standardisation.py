@@ -1,20 +1,28 @@
-"""From stored vectors to standardised features, and how the ones follow from the others."""
+"""Standardised features, computed from stored vectors when they are read.
+
+Memory grows with the number of spans only: the vectors stay in mapped files.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from probes.common.arrays import Ints
-from probes.extraction.vectors import Vectors
+from probes.compute.memory import host_empty, to_device
+from probes.extraction.vectors import Sharded, Vectors
 from probes.training.batches import READERS, blocks
-from probes.training.features import Features
-from probes.training.streamed import Mapped, Streamed, standard_scale
+from probes.training.features import CACHED_ROWS, Features
 
 
 class Standardisation(NamedTuple):
@@ -52,13 +60,12 @@ def standardise(
     """
     with ThreadPoolExecutor(READERS) as pool:
         stored = list(pool.map(vectors.layer, layers))
-        mapped = list(map(Mapped, stored))
         resolution = float(np.finfo(stored[0].dtype).eps) / 2
         train = spans["train"]
-        scales = list(pool.map(lambda x: standard_scale(x, train, resolution), mapped))
+        scales = list(pool.map(lambda x: standard_scale(x, train, resolution), stored))
     mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
     features = {
-        split: Streamed(mapped, of_split, mean, scale, device) for split, of_split in spans.items()
+        split: Streamed(stored, of_split, mean, scale, device) for split, of_split in spans.items()
     }
     if project is None:
         return Standardisation(features, mean, scale)
@@ -117,3 +124,149 @@ def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[
     # The mean is still 0.
     scale = (square / n_examples).clamp_min(1e-30).rsqrt().float().to(train.device)
     return {split: Projected(whole, matrix, spans, scale) for split, whole in features.items()}
+
+
+class Streamed(Features):
+    """Features computed from mapped vectors each time a block is read.
+
+    Args:
+        layers: the vectors of each layer. Each (rows, hidden size).
+        spans: first and end row of each example's span, once per span. Each (N, 2).
+        mean, scale: subtracted from each feature, which is then multiplied. Each (L, H).
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Rows],
+        spans: Sequence[Ints],
+        mean: Tensor,
+        scale: Tensor,
+        device: torch.device,
+    ) -> None:
+        self._layers, self._spans, self._mean, self._scale = layers, spans, mean, scale
+        self.device = device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """See `Features`."""
+        return len(self._layers), len(self._spans[0]), self._mean.shape[1]
+
+    def block(self, part: slice) -> Tensor:
+        """See `Features`."""
+        n_layers, n_examples, n_features = self.shape
+        start, stop, _ = part.indices(n_examples)
+        shape = n_layers, stop - start, n_features
+        out = host_empty(*shape, dtype=torch.float32, device=self.device)
+        rows = torch.empty(min(stop - start, CACHED_ROWS), n_features)
+        for first in range(start, stop, CACHED_ROWS):
+            last = min(first + CACHED_ROWS, stop)
+            here, there = rows[: last - first], out[:, first - start : last - start]
+            wanted = [SpanRows.of(span[first:last]) for span in self._spans]
+            for layer, vectors in enumerate(self._layers):
+                gather(vectors, wanted, here)
+                there[layer] = here.sub_(self._mean[layer]).mul_(self._scale[layer])
+        return to_device(out, self.device)
+
+
+def mapped_tensor(array: NDArray[Any]) -> Tensor:
+    """A tensor over a read-only mapped array, which must not be written to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+Rows = Tensor | Sharded
+"""Vectors, of which some rows at a time are read."""
+
+
+@dataclass(frozen=True)
+class SpanRows:
+    """The rows of some spans, the same for every layer.
+
+    Attributes:
+        rows: the rows of each span, span after span.
+        offsets: where the rows of each span begin; None if every span is a single row.
+    """
+
+    rows: Tensor
+    offsets: Tensor | None
+
+    @classmethod
+    def of(cls, span: Ints) -> SpanRows:
+        """The rows of spans given by first and end row. Shape (n, 2)."""
+        lengths = span[:, 1] - span[:, 0]
+        if (lengths == 1).all():
+            return cls(torch.from_numpy(np.ascontiguousarray(span[:, 0])), None)
+        offsets = np.cumsum(lengths) - lengths
+        rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
+        return cls(torch.from_numpy(rows), torch.from_numpy(offsets))
+
+    def means(self, vectors: Rows) -> Tensor:
+        """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size)."""
+        if self.offsets is None:
+            return _rows(vectors, self.rows)
+        # However long spans are, about as many rows are in memory at once as for single words.
+        n_at_once = max(1, CACHED_ROWS * len(self.offsets) // len(self.rows))
+        bounds = [*self.offsets[::n_at_once].tolist(), len(self.rows)]
+        found = []
+        for (first, last), offsets in zip(
+            pairwise(bounds), self.offsets.split(n_at_once), strict=True
+        ):
+            values = _rows(vectors, self.rows[first:last]).float()
+            each = torch.arange(last - first)
+            found.append(embedding_bag(each, values, offsets - first, mode="mean"))
+        return torch.cat(found)
+
+
+def _rows(vectors: Rows, rows: Tensor) -> Tensor:
+    if isinstance(vectors, Tensor):
+        return vectors.index_select(0, rows)
+    return torch.from_numpy(vectors[rows.numpy()])
+
+
+def gather(vectors: Rows, spans: Sequence[SpanRows], out: Tensor) -> None:
+    """Features of examples at one layer: the mean vectors of their spans, concatenated.
+
+    Args:
+        vectors: shape (rows, hidden size).
+        out: receives the features, float32. Shape (n, hidden size × spans).
+    """
+    hidden = vectors.shape[1]
+    for index, span in enumerate(spans):
+        out[:, index * hidden : (index + 1) * hidden] = span.means(vectors)
+
+
+def standard_scale(
+    vectors: Rows, spans: Sequence[Ints], resolution: float
+) -> tuple[Tensor, Tensor]:
+    """Mean of each feature, and the factor that scales it to variance 1. Each (H,).
+
+    The factor is 0 for a constant feature, one that varies by less than the storage format
+    resolves. The last bit of a stored value depends on the batch it was computed in, and
+    must not be scaled up to variance 1.
+
+    Args:
+        vectors: shape (rows, hidden size).
+        spans: first and end row of each example's span, once per span. Each (n, 2).
+        resolution: half the machine epsilon of the storage format.
+    """
+    n_examples, n_features = len(spans[0]), vectors.shape[1] * len(spans)
+    total = torch.zeros(2, n_features, dtype=torch.float64)
+    pivot = torch.zeros(0)
+    for first in range(0, n_examples, CACHED_ROWS):
+        part = slice(first, min(first + CACHED_ROWS, n_examples))
+        block = torch.empty(part.stop - part.start, n_features)
+        gather(vectors, [SpanRows.of(span[part]) for span in spans], block)
+        if not len(pivot):
+            # Subtracting a value near the mean keeps sums of squares from losing precision.
+            pivot = block.mean(0)
+        block.sub_(pivot)
+        # A matrix product is many times faster than a sum over the first dimension.
+        ones = torch.ones(1, len(block))
+        total += torch.cat([ones @ block, ones @ block.square_()])
+    shifted, square = total / n_examples
+    mean = pivot + shifted
+    deviation = (square - shifted**2).clamp_min(0).sqrt()
+    constant = deviation <= resolution * mean.abs()
+    scale = torch.where(constant, 0.0, 1 / deviation.clamp_min(1e-30))
+    return mean.float(), scale.float()

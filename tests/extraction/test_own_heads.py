@@ -14,8 +14,9 @@ from transformers import GPT2LMHeadModel
 from probes.common.errors import UserError
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import read
+from probes.extraction.inspection import short_states, short_text
 from probes.extraction.lm_head import Lens
-from probes.extraction.sites import Site, changed, short_states, short_text, sites_of
+from probes.extraction.sites import Site, changed, sites_of
 from probes.extraction.token_scores import TokenScores
 from probes.extraction.views import Text, View
 

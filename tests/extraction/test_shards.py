@@ -83,3 +83,6 @@ def test_rows_in_several_arrays_are_those_of_a_concatenation() -> None:
     ):
         assert np.array_equal(found[rows], together[rows])
         assert found[rows].dtype == np.float16
+    for row in (-1, 14):
+        with pytest.raises(ValueError, match=r"longer|negative"):
+            found[np.array([3, row])]

@@ -12,19 +12,16 @@ from probes.common.errors import UserError
 from probes.extraction.sites import Site, changed, sites_of
 
 OWN = "its attention cannot be changed head by head (it is computed in its own way)"
-NO_READER = "the outputs of its heads cannot be changed (no linear map reads them side by side)"
 NO_MLP = "the output of its MLP cannot be changed (no linear map gives it)"
 NO_BLOCKS = "its blocks are not found; it cannot be changed layer by layer"
 REFUSED = {
-    ("XLNet", "heads"): NO_READER,
-    ("XLNet", "attention"): NO_READER,
     ("Mixtral", "mlp"): NO_MLP,
     **{
         (name, kind): OWN
         for name in ("Falcon", "Mpt", "Longformer", "BigBird")
         for kind in ("maps", "heads", "attention", "mlp")
     },
-    **{(name, "layer"): NO_BLOCKS for name in ("XLM", "Mamba")},
+    **{(name, "layer"): NO_BLOCKS for name in ("XLM", "XLNet", "Mamba")},
 }
 
 

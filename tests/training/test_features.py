@@ -5,11 +5,9 @@ import pytest
 import torch
 from sklearn.preprocessing import StandardScaler
 
-from probes.extraction.vectors import Sharded
 from probes.training.family import shared_input
 from probes.training.features import Chosen, Concatenated, Held
-from probes.training.streamed import (
-    Mapped,
+from probes.training.standardisation import (
     SpanRows,
     Streamed,
     gather,
@@ -49,25 +47,6 @@ def standardised(vectors, spans, train_spans):
     return Streamed([layer], spans, mean[None], scale[None], torch.device("cpu"))
 
 
-def test_vectors_in_several_files_are_those_of_a_concatenation(vectors, tmp_path):
-    arrays = []
-    for number, part in enumerate(np.split(vectors, [20, 21, 43])):
-        np.save(tmp_path / f"{number}.npy", part)
-        arrays.append(np.load(tmp_path / f"{number}.npy", mmap_mode="r"))
-    mapped = Mapped(Sharded(arrays))
-    assert (mapped.shape, mapped.dtype) == ((50, 6), torch.float16)
-    random = np.random.default_rng(1)
-    for rows in (np.arange(50), random.integers(0, 50, 200), np.array([49, 20, 20]), np.array([7])):
-        found = mapped.index_select(0, torch.from_numpy(rows))
-        assert np.array_equal(found.numpy(), vectors[rows])
-    spans = [np.array([[0, 50], [19, 22], [42, 44], [5, 6]])]
-    of_files, of_one = (standard_scale(x, spans, FP16) for x in (mapped, torch.tensor(vectors)))
-    for one, other in zip(of_files, of_one, strict=True):
-        assert torch.equal(one, other)
-    with pytest.raises(IndexError):
-        mapped.index_select(0, torch.tensor([3, 50]))
-
-
 def words(first, last):
     return [np.stack([np.arange(first, last), np.arange(first, last) + 1], axis=1)]
 
@@ -75,7 +54,7 @@ def words(first, last):
 def test_features_do_not_depend_on_the_size_of_blocks(vectors, monkeypatch):
     spans = [np.array([[i, j] for i in range(0, 50, 3) for j in range(i + 1, 51, 4)])]
     whole = standardised(vectors, spans, spans).block(slice(None))
-    monkeypatch.setattr("probes.training.streamed.CACHED_ROWS", 5)
+    monkeypatch.setattr("probes.training.standardisation.CACHED_ROWS", 5)
     parts = standardised(vectors, spans, spans)
     n = parts.shape[1]
     blocks = [parts.block(slice(i, i + 13)) for i in range(0, n, 13)]
@@ -133,7 +112,7 @@ def test_rotated_weights_have_the_same_outputs_for_rotated_features():
 
 
 def test_standardised_features_are_those_of_scikit_learn(monkeypatch):
-    monkeypatch.setattr("probes.training.streamed.CACHED_ROWS", 7)
+    monkeypatch.setattr("probes.training.standardisation.CACHED_ROWS", 7)
     vectors = torch.randn(110, 4) * torch.tensor([1.0, 5.0, 0.1, 100.0]) + 20
     scaler = StandardScaler().fit(vectors[:100].double())
     for spans in (words(0, 100), words(100, 110)):

@@ -237,9 +237,9 @@ def _moments(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) 
     """
     import torch
 
-    from probes.training.streamed import Mapped, SpanRows, gather
+    from probes.training.standardisation import SpanRows, gather
 
-    vectors = Mapped(context.vectors.layer(layer))
+    vectors = context.vectors.layer(layer)
     examples, n = context.examples, len(targets[0])
     spans = examples.rows("train", context.view, context.vectors)
 
@@ -348,9 +348,9 @@ class Refitted:
     @cached_property
     def _dtype(self) -> Any:
         """The stored type; its rounding hides tiny differences that probes would scale up."""
-        from probes.training.streamed import Mapped
+        import torch
 
-        return Mapped(self._test.context.vectors.layer(self._test.layers[0])).dtype
+        return getattr(torch, self._test.context.vectors.layer(self._test.layers[0]).dtype.name)
 
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
         """Fit and predict; see `ProbedSample.take`."""
