@@ -172,8 +172,8 @@ def test_only_regular_members_are_read_and_what_is_stored_has_the_same_bytes(tmp
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no archive", "damaged archive"),
-        (b"", "content of its 0 files"),
+        (b"no archive", "content of its 0 files"),
+        (b"", "damaged archive"),
         (tarred()[:-60], "damaged archive"),
         (
             tarred(members={"b.txt": b"two"}),
