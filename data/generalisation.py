@@ -20,8 +20,6 @@ import random
 from probes.data.sentence import ROOT, Corpus, Sentence
 from probes.data.sources import Source
 
-TASKS = ("main-auxiliary", "subject-noun")
-
 SENTENCES = {"train": 1000, "dev": 200, "test": 500}
 """Number of sentences of each part, by split; all are different."""
 

@@ -172,9 +172,9 @@ def read_once(read: Callable[[Source], Corpus], folder: Path, source: Source) ->
     """Read a corpus and keep it in the cache; from then on, read it from there.
 
     A file of the cache has a line of counts, a line of JSON for each sentence, and the digest of
-    both. Its name has a digest of the corpus's files and of the readers. With a limit, no more is
-    read than necessary; this is not kept. A new file replaces those of other versions. Notes of the reader are about whole files, so a limited
-    corpus has none.
+    both. Its name has a digest of the corpus's files and of the readers. A new file replaces those
+    of other versions. With a limit, no more is read than necessary; this is not kept. Notes of the
+    reader are about whole files, so a limited corpus has none.
 
     Args:
         folder: folder of the kept files.
@@ -224,7 +224,7 @@ def _kept(path: Path, source: Source) -> Corpus | None:
     """The corpus in a file; None if there is no such file, or if it is damaged."""
     try:
         content, _, last = path.read_bytes().rpartition(b"\n")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     if last != _digest(content):
         progress.say(f"{path}: damaged; the files of {source.name} are read again")
