@@ -18,7 +18,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("short_schedule")
 
 
 @pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), RuntimeError("broken"), torch.OutOfMemoryError("out of memory")]
+    "error",
+    [
+        KeyboardInterrupt(),
+        pytest.param(RuntimeError("broken"), marks=pytest.mark.slow),
+        pytest.param(torch.OutOfMemoryError("out of memory"), marks=pytest.mark.slow),
+    ],
 )
 def test_a_stopped_encoding_continues_with_the_same_batches(
     error, tiny_bert, tmp_path, capsys, monkeypatch

@@ -121,7 +121,11 @@ def asleep_on_ray(model, corpus, folder, write):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "send"),
-    [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill), (signal.SIGTERM, os.killpg)],
+    [
+        (signal.SIGINT, os.killpg),
+        (signal.SIGTERM, os.kill),
+        pytest.param(signal.SIGTERM, os.killpg, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
     number, send, tiny_bert, corpus, tmp_path, write

@@ -37,6 +37,7 @@ def flags(model, corpus, folder, *more):
     return ["--model", str(model), "--corpus", str(corpus), *line.split(), *places, *more]
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_finds_the_same(tiny_bert, corpus, tmp_path, write, capsys):
     task = write(TASK)
     norms = write(measurement_file("norms", "corpus"), "norms.py")

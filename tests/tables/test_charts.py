@@ -55,6 +55,7 @@ def findings(records, scores):
     return [x for x in views if not isinstance(x[1], Pivot) and x[2].records]
 
 
+@pytest.mark.slow
 def test_every_view_draws_all_its_numbers(findings):
     drawn = set()
     for its, view, found in findings:
