@@ -249,7 +249,7 @@ class Encoder:
         return self.words(texts)
 
     def batches(self, pieces: Sequence[Pieces], batch_tokens: int) -> list[list[int]]:
-        """Which texts share a batch; see `probes.extraction.padding.plan_batches`."""
+        """Batches of texts, from `probes.extraction.padding.plan_batches`."""
         return plan_batches(pieces, batch_tokens, capacity=self.capacity, specials=self.specials)
 
     def encode(

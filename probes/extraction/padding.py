@@ -1,4 +1,4 @@
-"""Which texts share a forward pass, and their windows, padded to one length."""
+"""Batches of texts, and their windows, padded to one length."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PaddedWindows:
 
     @property
     def pieces(self) -> torch.Tensor:
-        """Which tokens are pieces of words. Shape (windows, length)."""
+        """True for tokens that are pieces of words. Shape (windows, length)."""
         place = torch.arange(self.inputs["input_ids"].shape[1])
         second = self.second[:, None]
         middle = (second > 0) & (place >= second - self.n_middle) & (place < second)

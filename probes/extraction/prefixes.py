@@ -16,11 +16,11 @@ from probes.extraction.sites import Sites, sites_of
 
 
 class Prefixes:
-    """What the blocks of a model returned in each pass, such as those over the texts of a shard.
+    """Outputs of a model's blocks, remembered for each pass, such as those over a shard's texts.
 
-    A pass is known by what it reads, by how attention is computed and by other interventions; one
-    that is not known is computed, bit for bit the same. What is kept stays on its device: for each
-    block, as much as a layer's states.
+    A pass is known by its input, by how attention is computed and by other interventions. Any other
+    pass is computed, with the same bits. Outputs stay on their device and take the memory of one
+    layer's states per block.
 
     Args:
         model: of transformers.

@@ -1,4 +1,4 @@
-"""Shards: the parts of a view that are encoded and stored each by itself. No torch here.
+"""Shards: the parts of a view, each encoded and stored by itself. No torch here.
 
 The whole view is cut into batches first, and a shard is some of these: batches are as full as if
 everything were one shard. Which texts a shard has is written into the store when it is begun, and
@@ -18,10 +18,10 @@ from probes.common.arrays import Ints
 from probes.extraction.views import Text, View
 
 _MOST_BYTES = {"cpu": 1 << 27, "mps": 1 << 29, "cuda": 1 << 31}
-"""By kind of device: what is made of a shard, which is in memory while it is made."""
+"""Bytes of a shard by kind of device; a shard is in memory while it is made."""
 
 _MOST_BATCHES = 16
-"""Batches that are enough: more would only make processes that share the work wait longer."""
+"""Maximum number of batches; with more, processes that share the work would wait longer."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Shard:
     """Some texts of a view.
 
     Attributes:
-        number: its place among the view's shards.
-        index: the indices of its texts in the view, ascending. Shape (texts,).
-        texts: the texts themselves.
+        number: position among the view's shards.
+        index: indices of the texts in the view, ascending. Shape (texts,).
+        texts: the texts.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Shard:
 
     @cached_property
     def n_rows(self) -> int:
-        """How many words are kept."""
+        """Number of kept words."""
         return int(kept_words(self.texts).sum())
 
 
@@ -60,7 +60,7 @@ def shard_numbers(
 
     Args:
         batches: which texts share a forward pass, the longest texts first.
-        bytes_per_word: of what is made of each kept word.
+        bytes_per_word: bytes that are stored for each kept word.
         device: "cpu", "mps" or "cuda".
 
     Returns:
@@ -98,7 +98,7 @@ def row_of_each_text(shards: Sequence[Shard], n_rows: Ints) -> Ints:
     """The first row of each text of a view, rows counted over all shards. Shape (texts,).
 
     Args:
-        n_rows: how many rows each text has. Shape (texts,).
+        n_rows: number of rows of each text. Shape (texts,).
     """
     order = np.concatenate([shard.index for shard in shards])
     starts = np.empty(len(n_rows), dtype=np.int64)
@@ -107,5 +107,5 @@ def row_of_each_text(shards: Sequence[Shard], n_rows: Ints) -> Ints:
 
 
 def kept_words(texts: Sequence[Text]) -> Ints:
-    """How many words of each text are kept. Shape (texts,)."""
+    """Number of kept words of each text. Shape (texts,)."""
     return np.array([text.keep[1] - text.keep[0] for text in texts], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What collectors kept of a model's reading of a view, in shards on disk. No torch here.
+"""Arrays that collectors kept of a model's reading of a view, in shards on disk. No torch here.
 
 The store of a key is a folder `<cache>/vectors/<key>/` of
 
@@ -86,18 +86,18 @@ def store_folder(cache: Path, key: StoreKey) -> Path:
 
 
 class Store:
-    """What is stored of a key, as far as it is there.
+    """The stored arrays of a key, of which shards may be missing.
 
     Args:
         cache: the folder of all stores.
-        key: that of the store.
+        key: key of the store.
 
     Attributes:
-        folder: where it is.
+        folder: folder of the store.
         manifest: the content of ``manifest.json``.
 
     Raises:
-        UserError: there is none, it is damaged, or it is that of another key.
+        UserError: there is no store, it is damaged, or it belongs to another key.
     """
 
     def __init__(self, cache: Path, key: StoreKey) -> None:
@@ -117,7 +117,7 @@ class Store:
 
     @property
     def n_shards(self) -> int:
-        """How many shards the view has."""
+        """Number of shards of the view."""
         return int(self.manifest["shards"])
 
     def shards(self, view: View) -> list[Shard]:
@@ -170,7 +170,7 @@ class Store:
 
     @property
     def encoding(self) -> EncodingRecord:
-        """How it was computed, for records."""
+        """Provenance of the stored arrays, for records."""
         return EncodingRecord(
             storage=self.manifest["key"]["settings"].get("storage", ""),
             unknown_words=self.count("unknown_words"),
@@ -192,8 +192,8 @@ class ShardFile:
     """An array of a shard.
 
     Attributes:
-        path: where it is.
-        n_bytes, crc32: the size and checksum that it should have.
+        path: path of the file.
+        n_bytes, crc32: expected size and checksum.
     """
 
     path: Path
@@ -202,7 +202,7 @@ class ShardFile:
 
     @property
     def damage(self) -> str:
-        """What is wrong with it; empty if nothing is."""
+        """Damage to the file; empty if there is none."""
         if not self.path.is_file() or self.path.stat().st_size != self.n_bytes:
             return "missing or of the wrong size"
         if checksum(self.path) != self.crc32:
@@ -214,10 +214,10 @@ class StoredShard(NamedTuple):
     """A folder of a shard.
 
     Attributes:
-        number: of the shard.
-        counts: what was counted while it was made.
-        long: places of the texts that took several windows.
-        files: its arrays.
+        number: number of the shard.
+        counts: counts of subwords and unknown words.
+        long: positions of the texts that took several windows.
+        files: arrays by part.
     """
 
     number: int
@@ -279,10 +279,10 @@ def replacement(folder: Path) -> str:
 
 
 def require_room(folder: Path, n_bytes: int) -> None:
-    """Check that vectors of so many bytes fit on the disk of a folder.
+    """Check that the disk of a folder has room for vectors.
 
     Raises:
-        UserError: they do not.
+        UserError: it does not.
     """
     free = shutil.disk_usage(_existing(folder)).free
     if n_bytes > free:
@@ -317,7 +317,7 @@ STORE_FIELDS = {
     "shard_of": list,
     "batch_tokens": int,
 }
-"""What is read of a store's manifest."""
+"""Fields of a store's manifest that are read."""
 
 SHARD_FIELDS = {
     "shard": int,
@@ -327,14 +327,14 @@ SHARD_FIELDS = {
     "long_texts": list,
     "files": dict,
 }
-"""What is read of a shard's manifest."""
+"""Fields of a shard's manifest that are read."""
 
 
 def read_manifest(path: Path, fields: Mapping[str, type]) -> dict[str, Any]:
     """The manifest of a store or of a shard.
 
     Args:
-        fields: what it has to have, with the type of each.
+        fields: required fields with their types.
 
     Raises:
         UserError: it cannot be read, or has another format.

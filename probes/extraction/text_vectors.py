@@ -46,29 +46,29 @@ class TextVectors(Collector):
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """See `Collector`. Poolings are parts, so that one may be added to a store."""
+        """Dtype of storage. Poolings are parts, so that one may be added to a store."""
         return {"storage": self.storage}
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """See `Collector`."""
+        """One part for each layer and pooling."""
         return tuple(layer_part(*each) for each in self.kept)
 
     def only(self, parts: Sequence[str]) -> TextVectors:
-        """See `Collector`."""
+        """A collector of some layers and poolings."""
         return TextVectors([x for x in self.kept if layer_part(*x) in parts], self.storage)
 
     def in_float32(self) -> TextVectors:
-        """The same collector, storing fp32."""
+        """A copy of the collector with float32 storage."""
         return TextVectors(self.kept, "float32")
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """See `Collector`."""
+        """Bytes of the vectors of a shard."""
         item: int = getattr(torch, self.storage).itemsize
         return len(self.kept) * len(shard.texts) * model.hidden_size * item
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """See `Collector`."""
+        """Begin a shard without vectors."""
         assert all(text.written for text in shard.texts)
         self._n_texts, self._vectors = len(shard.texts), {}
         self._n_pieces = torch.tensor([len(each.ids) for each in pieces])
@@ -108,7 +108,7 @@ class TextVectors(Collector):
 def _pooled(
     state: Tensor, pooling: TextPooling, windows: PaddedWindows, n_pieces: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Which texts have something to be pooled in these windows (n,), and its vectors (n, H).
+    """Texts with something to pool in these windows (n,), and the pooled vectors (n, H).
 
     Args:
         state: of one layer. Shape (windows, length, H).

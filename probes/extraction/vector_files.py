@@ -47,10 +47,10 @@ Layers = dict[int, NDArray[Any]]
 
 
 def find_vectors(name: str) -> ModelSource:
-    """The file of vectors that a name with the prefix ``vectors:`` stands for.
+    """The file of vectors behind a name with the prefix ``vectors:``.
 
     Raises:
-        UserError: there is none, or it is of another kind.
+        UserError: there is no such file, or its format is unknown.
     """
     path = Path(name.removeprefix(VECTORS)).expanduser()
     known = ", ".join((*_ARRAYS, *_STATIC))
@@ -100,7 +100,7 @@ def _distinct(
 ) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
     """The distinct texts, and the rows of their words; a text that occurs again is read once.
 
-    Those that have other vectors then are counted.
+    Repetitions with other vectors are counted.
     """
     first: dict[tuple[str, ...], int] = {}
     rows, start, differing = [], 0, 0
@@ -253,15 +253,15 @@ Words = tuple[str, ...]
 
 
 class GivenVectors:
-    """What an `Encoder` is for word vectors, without a model: it looks them up by their text.
+    """Word vectors in the place of an `Encoder`: they are looked up by their text.
 
     Args:
-        name: what tables call their model.
+        name: name of the model in tables.
         layers: the vectors of each layer. Each (words, dimensions), text by text.
         texts: the words of each text, all distinct.
         revision: see `ModelRecord`.
-        digest: of their files; `content` if empty.
-        notes: what records say of them.
+        digest: digest of the files; `content` if empty.
+        notes: remarks for records.
 
     Attributes:
         content: digest of the vectors, text by text.
@@ -318,7 +318,7 @@ class GivenVectors:
         )
 
     def require(self, site: Sublayer) -> None:
-        """See `Encoder.require`.
+        """Refuse a site, since given vectors are of layers.
 
         Raises:
             UserError: always.
@@ -326,7 +326,7 @@ class GivenVectors:
         raise UserError(f"--sites {site}: {self.info.name} is given vectors, which are of layers.")
 
     def split(self, texts: Sequence[Text]) -> list[Pieces]:
-        """Texts without subwords, of which nothing is known."""
+        """Texts without subwords, since none are known."""
         none = np.empty(0, dtype=np.int64)
         return [Pieces(none, np.zeros(len(text.words) + 1, dtype=np.int64), 0) for text in texts]
 

@@ -92,8 +92,8 @@ def neighbouring(sentences: Sequence[Sentence]) -> list[tuple[Sentence, Sentence
     """
     found: list[tuple[Sentence, Sentence]] = []
     for document, group in groupby(sentences, key=lambda sentence: sentence.document):
-        its = list(group) if document else []
-        found += zip(its[::2], its[1::2], strict=False)
+        inside = list(group) if document else []
+        found += zip(inside[::2], inside[1::2], strict=False)
     return found
 
 

@@ -56,7 +56,7 @@ class Window:
     second: int = 0
 
     def part(self, kept: NDArray[np.bool_]) -> Window:
-        """The same window, of which only some pieces are used. Shape of `kept`: (pieces,)."""
+        """A copy that uses only some of the pieces. Shape of `kept`: (pieces,)."""
         place, owner, share = self.place[kept], self.owner[kept], self.share[kept]
         return replace(self, place=place, owner=owner, share=share)
 
@@ -108,7 +108,7 @@ def windows_of_text(
 
 
 def in_segments(window: Window, first: int, between: Sequence[int]) -> Window:
-    """The same window with special tokens before the second segment.
+    """A copy of a window with special tokens before the second segment.
 
     Args:
         first: the place of the second segment's first piece without them.

@@ -46,7 +46,7 @@ class Batches:
     partition: Partition | None = None
 
     def of_cells(self, cells: slice | list[int]) -> Batches:
-        """The same examples with the labels and weights of some cells."""
+        """A copy with the labels and weights of some cells."""
         chosen = cells if isinstance(cells, slice) else torch.tensor(cells)
 
         def some(values: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class Batches:
         return replace(self, labels=some(self.labels), weights=some(self.weights))
 
     def drawn(self) -> Batches:
-        """The same batches without the examples whose weight is 0 in every cell."""
+        """A copy without the examples whose weight is 0 in every cell."""
         weighs = (self.weights != 0).any(0)
         if weighs.all():
             return self
@@ -109,12 +109,12 @@ def batch_bounds(sentences: Tensor, size: int = BATCH) -> list[int]:
 
 
 def rebatched(train: Batches, size: int) -> Batches:
-    """The same examples in batches of about `size`."""
+    """Cut the examples into batches of about `size`."""
     return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
 
 
 def bootstrap_weights(clusters: Tensor, sample: int) -> Tensor:
-    """How often each example's cluster occurs in a bootstrap sample of clusters. Shape (N,).
+    """Number of times that each example's cluster is in a bootstrap sample of clusters. (N,).
 
     Sample 0 has every cluster once. Clusters are drawn in the order of their numbers, so that
     the sample does not depend on the order of examples.
@@ -128,7 +128,7 @@ def bootstrap_weights(clusters: Tensor, sample: int) -> Tensor:
 
 
 def resampled(train: Batches, samples: Sequence[int]) -> Batches:
-    """The same examples, weighted for each cell by how often its bootstrap sample has them.
+    """Weight examples for each cell by their number in the cell's bootstrap sample.
 
     Args:
         samples: of each of K cells, as of `bootstrap_weights`.

@@ -87,7 +87,7 @@ class ProbingData:
     def group_layers(
         self, memory: int, spec: ProbeSpec, n_cells: int, n_concatenated: int = 1
     ) -> tuple[int, int]:
-        """See `probes.training.memory_plan.group_layers`, and `work_of` for the last arguments."""
+        """`probes.training.memory_plan.group_layers` for this task; arguments as of `work_of`."""
         data = self.examples, self._hidden, self._project
         work = work_of(*data, spec, self.device, n_cells, n_concatenated)
         return group_layers(memory, self.device, work)
@@ -113,7 +113,7 @@ class ProbingData:
         return self._derived("features", layers, kept) if room else kept(layers)
 
     def _place(self, room: int) -> Memory | Path:
-        """Where features are kept on a CPU."""
+        """Place where features are kept on a CPU."""
         if not room:
             return self._vectors.folder.parent
         _MEMORY.room = room
@@ -129,11 +129,11 @@ class ProbingData:
         return torch.cat(spans, dim=1)
 
     def standardisation(self, layers: Sequence[int]) -> Standardisation:
-        """How the features of some layers are computed from vectors; see `features`."""
+        """Standardised features of some layers, with the parameters that standardise them."""
         return self._derived("standardisation", layers, self._standardise)
 
     def _derived(self, what: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
-        """What is made of some layers, for all tasks with the same spans."""
+        """Result of `make` for some layers, shared by all tasks with the same spans."""
         about = what, list(layers), self._project, self.device, self._spans_digest
         return self._vectors.derived(repr(about), lambda: make(layers))
 
@@ -259,7 +259,7 @@ def work_of(
     n_cells: int,
     n_concatenated: int = 1,
 ) -> Work:
-    """What determines the memory of training on a task; reads no vectors.
+    """Sizes that determine the memory of training on a task; reads no vectors.
 
     Args:
         hidden: size of the model's vectors.
@@ -283,7 +283,7 @@ def work_of(
 
 
 def _widths(examples: Examples, hidden: int, project: int | None) -> tuple[int, int]:
-    """See `ProbingData.width` and `ProbingData.width_read`."""
+    """`ProbingData.width` and `ProbingData.width_read`."""
     # A block is in memory both before and after its projection.
     read = hidden if project is None else project + hidden
     return (project or hidden) * examples.n_spans, read * examples.n_spans

@@ -53,13 +53,13 @@ class Features(ABC):
 
     @cached_property
     def in_principal_axes(self) -> InAxes:
-        """The same examples, each layer in the principal axes of its features."""
+        """Features with each layer in the principal axes of its own features."""
         axes = principal_axes(self)
         return InAxes(self.rotated(axes), axes)
 
     @cached_property
     def in_common_axes(self) -> InAxes:
-        """The same examples, each layer in the principal axes of all layers' features together.
+        """Features with all layers in the principal axes of their features together.
 
         A mix of rotated layers is then the rotated mix.
         """
@@ -67,7 +67,7 @@ class Features(ABC):
         return InAxes(self.rotated(axes), axes)
 
     def rotated(self, axes: Tensor) -> Features:
-        """The same examples in other axes.
+        """Features in other axes.
 
         Args:
             axes: orthonormal columns. Shape (L, H, H), or (1, H, H) for the same at every layer.
@@ -108,11 +108,11 @@ class Rotated(Features):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Features`."""
+        """L layers, N examples, H features."""
         return self._whole.shape
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """Consecutive examples, float32. Shape (L, n, H)."""
         return self._whole.block(part) @ self._axes
 
 
@@ -144,16 +144,16 @@ class Held(Features):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Features`."""
+        """L layers, N examples, H features."""
         n_layers, n_examples, n_features = self.values.shape
         return n_layers, n_examples, n_features
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """Consecutive examples, float32. Shape (L, n, H)."""
         return self.values[:, part]
 
     def rotated(self, axes: Tensor) -> Features:
-        """See `Features`; in memory too."""
+        """Features in other axes, in memory too."""
         return Held(self.values @ axes)
 
 
@@ -175,21 +175,21 @@ class Part(Features):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Features`."""
+        """L layers, N examples, H features."""
         n_layers, _, n_features = self._whole.shape
         return n_layers, self._stop - self._start, n_features
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """Consecutive examples, float32. Shape (L, n, H)."""
         return self._whole.block(self._of_whole(part))
 
     def kept_block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """`block` for repeated reading."""
         return self._whole.kept_block(self._of_whole(part))
 
     @cached_property
     def in_principal_axes(self) -> InAxes:
-        """See `Features`; the axes are those of the whole."""
+        """Features in the principal axes of the whole."""
         features, axes = self._whole.in_principal_axes
         return InAxes(Part(features, slice(self._start, self._stop)), axes)
 
@@ -212,17 +212,17 @@ class Chosen(Features):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Features`."""
+        """L layers, N examples, H features."""
         n_layers, _, n_features = self._whole.shape
         return n_layers, len(self._index), n_features
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """Consecutive examples, float32. Shape (L, n, H)."""
         spread, rows = self._of_whole(part)
         return self._whole.block(spread).index_select(1, rows)
 
     def kept_block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """`block` for repeated reading."""
         return self._whole.kept_rows(*self._of_whole(part))
 
     def _of_whole(self, part: slice) -> tuple[slice, Tensor]:
@@ -249,6 +249,6 @@ class Concatenated(Features):
         return n_layers - 1, n_examples, 2 * n_features
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`; the layers are pairs here."""
+        """Consecutive examples, float32. Shape (pairs, n, 2 H)."""
         x = self._layers.block(part)
         return torch.cat([x[:1].expand_as(x[1:]), x[1:]], 2)

@@ -19,9 +19,8 @@ from probes.training.batches import Batches, blocks, rebatched, resampled
 from probes.training.families import family_of
 from probes.training.features import Features
 from probes.training.fitted import FittedProbes, in_order, mean_loss
-from probes.training.full_batch import fit_full_batch
+from probes.training.full_batch import fit_full_batch, ridge
 from probes.training.losses import log_loss, loss_for
-from probes.training.ridge import ridge
 from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 FEW = 1 << 14

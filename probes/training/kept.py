@@ -70,19 +70,19 @@ class Kept(Features):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Features`."""
+        """L layers, N examples, H features."""
         return self._whole.shape
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """Consecutive examples, float32. Shape (L, n, H)."""
         return self._whole.block(part)
 
     def kept_block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """`block` for repeated reading."""
         return self.values[:, part]
 
     def kept_rows(self, part: slice, rows: Tensor) -> Tensor:
-        """See `Features`."""
+        """`kept_block` for some examples of `part`."""
         n_layers, n_examples, n_features = self.shape
         first, _, _ = part.indices(n_examples)
         # As rows of one table: along the second dimension torch copies them one by one.
@@ -91,7 +91,7 @@ class Kept(Features):
         return found.view(n_layers, -1, n_features)
 
     def rotated(self, axes: Tensor) -> Features:
-        """See `Features`; kept too."""
+        """Features in other axes, kept too."""
         return Kept(self._whole.rotated(axes), self._place)
 
     @property

@@ -1,4 +1,4 @@
-"""How many layers can be trained at once within a memory budget."""
+"""The number of layers that can be trained at once within a memory budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEP = 2 * BATCH + EVALUATION
 
 @dataclass(frozen=True)
 class Work:
-    """What determines the memory that training takes.
+    """Sizes that determine the memory that training takes.
 
     Attributes:
         n_features: features of an example.
@@ -76,7 +76,7 @@ def _layer_bytes(work: Work) -> int:
 
 
 def group_layers(memory: int, device: torch.device, work: Work) -> tuple[int, int]:
-    """How many layers to fit at once within `memory` bytes, and how many are for their features.
+    """Number of layers to fit at once within `memory` bytes, and bytes for their features.
 
     Features are held if those of one layer leave room for its fit. Otherwise no bytes are for them:
     they are read from files, a batch at a time.

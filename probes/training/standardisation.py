@@ -95,12 +95,12 @@ class Projected(Features):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Features`."""
+        """L layers, N examples, H features."""
         n_layers, n_examples, _ = self._whole.shape
         return n_layers, n_examples, self._spans * self.matrix.shape[1]
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """Consecutive examples, float32. Shape (L, n, H)."""
         vectors = self._whole.block(part).unflatten(2, (self._spans, -1))
         values: Tensor = (vectors @ self.matrix).flatten(2)
         return values if self.scale is None else values * self.scale[:, None]
@@ -148,11 +148,11 @@ class Streamed(Features):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Features`."""
+        """L layers, N examples, H features."""
         return len(self._layers), len(self._spans[0]), self._mean.shape[1]
 
     def block(self, part: slice) -> Tensor:
-        """See `Features`."""
+        """Consecutive examples, float32. Shape (L, n, H)."""
         n_layers, n_examples, n_features = self.shape
         start, stop, _ = part.indices(n_examples)
         shape = n_layers, stop - start, n_features
