@@ -108,6 +108,7 @@ def test_nodes_that_cannot_be_used_are_named_with_the_reason(
         raise ModuleNotFoundError("No module named 'probes'")
 
     # A cluster that this process is connected with is used without an address, too, and left to it.
+    ray.init(cluster.address, logging_level="ERROR")
     monkeypatch.setattr("probes.run.cluster.look", look)
     assert main(flags([tiny_bert], corpus, tmp_path, "--engine", "ray")) == 2
     why = r"the node \S+ cannot run the suite \(ModuleNotFoundError: No module named 'probes'\)"
