@@ -89,9 +89,11 @@ def check_here() -> None:
     from probes.cli.main import main as run
 
     assert Path(probes.__file__).is_relative_to(Path.cwd())
-    for module in pkgutil.walk_packages(probes.__path__, "probes."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
+    for folder in ("probes", "common", "data", "tasks"):
+        prefix = "probes." if folder == "probes" else f"probes.{folder}."
+        for module in pkgutil.walk_packages([str(Path.cwd() / folder)], prefix):
+            if not module.name.endswith("__main__"):
+                import_module(module.name)
     for name in COMMANDS:
         _require(main, [name, "--help"])
     for given in SHOWN:
