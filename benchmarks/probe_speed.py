@@ -41,7 +41,7 @@ from probes.data.find import find_corpus
 from probes.data.sentence import Corpus
 from probes.examples.examples import Examples, collect_examples
 from probes.extraction.store import StoreKey
-from probes.extraction.vectors import Sharded, Vectors, layer_part
+from probes.extraction.vectors import Sharded, StoredVectors, layer_part
 from probes.extraction.views import View
 from probes.measurements.context import TaskContext
 from probes.measurements.measurement import NoOptions, as_found
@@ -99,7 +99,7 @@ def scores_of(
     corpus: Corpus,
     examples: Examples,
     view: View,
-    vectors: Vectors,
+    vectors: StoredVectors,
     spec: ProbeSpec,
     layers: Sequence[int],
 ) -> dict[int, float]:
@@ -123,7 +123,7 @@ def scores_of(
     return {layer: row.value or 0.0 for layer in layers if (row := found.at("accuracy", layer))}
 
 
-def verified(options: argparse.Namespace, view: View) -> Vectors:
+def verified(options: argparse.Namespace, view: View) -> StoredVectors:
     """The stored vectors; neither side's time includes checksums."""
     vectors = stored_vectors(options.cache_dir, options.model, view)
     for layer in range(vectors.n_layers):
@@ -131,12 +131,12 @@ def verified(options: argparse.Namespace, view: View) -> Vectors:
     return vectors
 
 
-def stored_vectors(cache: Path, model: str, view: View) -> Vectors:
+def stored_vectors(cache: Path, model: str, view: View) -> StoredVectors:
     """The vectors of a view at all layers of the model."""
     for path in sorted((cache / "vectors").glob("*/manifest.json")):
         manifest = json.loads(path.read_text())
         if manifest["model"]["name"] == model and manifest["key"]["view"] == view.digest:
-            vectors = Vectors(cache, StoreKey(**manifest["key"]), view)
+            vectors = StoredVectors(cache, StoreKey(**manifest["key"]), view)
             if vectors.is_complete([layer_part(n) for n in range(vectors.n_layers)]):
                 return vectors
     sys.exit(f"{cache}: no vectors of {model}; run run_probes.py with the same folders first.")

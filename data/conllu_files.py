@@ -199,7 +199,7 @@ def _mentions(tokens: conllu.TokenList, names: tuple[str, ...]) -> tuple[Mention
 
 
 def _written(tokens: conllu.TokenList) -> tuple[str, ...]:
-    """See `Sentence.written`."""
+    """`Sentence.written` of a parsed sentence."""
     found: list[str] = []
     space, within = "", 0
     for token in tokens:
@@ -348,7 +348,7 @@ def read_mentions(marked: Iterable[tuple[Span, str]], names: Sequence[str]) -> t
 
 
 def _mention(text: str, names: Sequence[str], span: Span) -> tuple[str, Mention]:
-    """What an opening bracket says: its name in the closing one, and a mention.
+    """The name that closes an opening bracket, and the mention that it opens.
 
     The closing bracket repeats the entity or, where only types are annotated, the type.
     """

@@ -343,7 +343,7 @@ def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | 
 
 
 def _difference(path: Path, remote: Remote) -> str:
-    """How a file differs from the registered one; empty if it does not."""
+    """Difference of a file from the registered one, in words; empty if there is none."""
     found = sha256(path)
     if found == remote.sha256:
         return ""

@@ -17,7 +17,7 @@ from probes.common.files import read_text
 from probes.common.wording import counted
 from probes.data.chunk_schemes import scheme_of
 from probes.data.sentence import LARGEST_LABEL, Label, Sentence, bare, interned
-from probes.data.sources import Column
+from probes.data.sources import LabelColumn
 from probes.data.treebank import UNKNOWN_LANGUAGE
 
 IGNORED = -100
@@ -148,7 +148,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def infer_column(rows: Sequence[TableRows], name: str) -> Column:
+def infer_column(rows: Sequence[TableRows], name: str) -> LabelColumn:
     """Infer from all rows what a label column contains.
 
     Raises:
@@ -177,11 +177,11 @@ def infer_column(rows: Sequence[TableRows], name: str) -> Column:
             if not abs(float(label)) <= LARGEST_LABEL:
                 limit = f"out of range; rescale it to at most {LARGEST_LABEL:g}."
                 raise part.error(row, f"{name} is {_short(label)}, which is {limit}")
-        return Column(name, shape, "regression")
+        return LabelColumn(name, shape, "regression")
     scheme = scheme_of({str(label) for _, _, label in labels}) if words else None
     counts = Counter(str(label) for _, _, label in labels)
     uneven = texts and max(counts.values()) > UNEVEN * len(labels) / len(counts)
-    return Column(name, shape, "classification", scheme, uneven)
+    return LabelColumn(name, shape, "classification", scheme, uneven)
 
 
 def classes_of_floats(rows: Sequence[TableRows], name: str) -> list[TableRows]:
@@ -309,7 +309,7 @@ def document_of(value: object) -> str:
 
 
 def read_rows(
-    rows: Sequence[TableRows], columns: Mapping[str, Column]
+    rows: Sequence[TableRows], columns: Mapping[str, LabelColumn]
 ) -> tuple[dict[str, list[Sentence]], dict[str, int]]:
     """The sentences of every split, and counts of what was left out or changed.
 
@@ -349,7 +349,7 @@ def read_rows(
 
 
 def require_shared_labels(
-    splits: Mapping[str, Sequence[Sentence]], columns: Iterable[Column], what: str
+    splits: Mapping[str, Sequence[Sentence]], columns: Iterable[LabelColumn], what: str
 ) -> None:
     """Check that no class of texts occurs in one split alone, to be learnt or tested but not both.
 
@@ -376,6 +376,6 @@ def require_shared_labels(
             )
 
 
-def _labels(raw: Sequence[Any], column: Column) -> tuple[Label, ...]:
+def _labels(raw: Sequence[Any], column: LabelColumn) -> tuple[Label, ...]:
     convert = float if column.kind == "regression" else str
     return tuple(None if label is None else convert(label) for label in raw)

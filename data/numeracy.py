@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable, Mapping
 
 from probes.data.sentence import Corpus, Label, Sentence
-from probes.data.sources import Column, Source
+from probes.data.sources import LabelColumn, Source
 
-VALUE = Column("value", "word", "regression")
-LARGEST = Column("largest", "word", "classification", uneven=True)
+VALUE = LabelColumn("value", "word", "regression")
+LARGEST = LabelColumn("largest", "word", "classification", uneven=True)
 COLUMNS = {column.name: column for column in (VALUE, LARGEST)}
 """Value of a number, and whether it is the largest in the sentence."""
 

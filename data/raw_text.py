@@ -75,13 +75,13 @@ def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
 
 
 def _tree_scheme(folder: Path) -> Literal["none", "UD", "other"]:
-    """Whether the relations that a pipeline's parser predicts are those of UD."""
+    """Scheme of the relations that a pipeline's parser predicts."""
     try:
         labels = json.loads(read_text(folder / "meta.json")).get("labels", {})
-        trees = [set(map(str.lower, its)) for its in labels.values() if "ROOT" in its]
+        trees = [set(map(str.lower, names)) for names in labels.values() if "ROOT" in names]
     except (ValueError, TypeError, AttributeError) as error:
         raise UserError(f"{folder / 'meta.json'}: damaged ({error}); restore it.") from error
-    relations = {label.partition(":")[0] for its in trees for label in its}
+    relations = {label.partition(":")[0] for names in trees for label in names}
     return "none" if not trees else "UD" if relations <= set(_UD.split()) else "other"
 
 

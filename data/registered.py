@@ -24,7 +24,7 @@ from probes.data.ewt import read_ewt
 from probes.data.items import KINDS
 from probes.data.minimal_pairs import LANGUAGES, read_blimp, read_clams, read_suites
 from probes.data.sentence import LAYERS, SPLITS, Corpus, Sentence
-from probes.data.sources import Column, CorpusRequest, Source, read_checked
+from probes.data.sources import CorpusRequest, LabelColumn, Source, read_checked
 from probes.data.treebank import read_english, read_gum, write_gum_train
 
 
@@ -53,7 +53,7 @@ class Registered:
     silver: frozenset[str] = frozenset()
     citation: str = ""
     genre: Callable[[str], str] | None = None
-    columns: Mapping[str, Column] = field(default_factory=dict)
+    columns: Mapping[str, LabelColumn] = field(default_factory=dict)
     further: Mapping[str, Card] = field(default_factory=dict)
     tasks: tuple[str, ...] = ()
     fingerprint: str = ""

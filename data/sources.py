@@ -83,7 +83,7 @@ class CorpusRequest:
 
 
 @dataclass(frozen=True)
-class Column:
+class LabelColumn:
     """A label column of the user's own data, from which a task is made.
 
     Attributes:
@@ -141,7 +141,7 @@ class Source:
     silver: frozenset[str] = frozenset()
     citation: str = ""
     own: bool = False
-    columns: Mapping[str, Column] = field(default_factory=dict)
+    columns: Mapping[str, LabelColumn] = field(default_factory=dict)
     further: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
     tasks: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Which layer of a transformer knows what: layer-wise probing in one command.
+"""Layer-wise probing of transformers: which layer knows what, in one command.
 
 From Python::
 

@@ -4,10 +4,10 @@
 from .cli.api import run_probes as run_probes
 from .cli.api import surprisal as surprisal
 from .cli.fitted_probes import read_probe as read_probe
+from .cli.own_vectors import Vectors as Vectors
+from .cli.own_vectors import probe as probe
 from .cli.results import Results as Results
 from .cli.results import load_results as load_results
-from .cli.vectors import Vectors as Vectors
-from .cli.vectors import probe as probe
 from .common.errors import UserError as UserError
 from .data.downloads import Remote as Remote
 from .data.registered import Registered as Registered
@@ -33,8 +33,6 @@ from .extraction.sites import Site as Site
 from .measurements.chart_views import Cells as Cells
 from .measurements.chart_views import Lines as Lines
 from .measurements.chart_views import Maps as Maps
-from .measurements.choosing import BestOnDev as BestOnDev
-from .measurements.choosing import PlacesOf as PlacesOf
 from .measurements.context import ModelContext as ModelContext
 from .measurements.context import PairContext as PairContext
 from .measurements.context import TaskContext as TaskContext
@@ -47,6 +45,8 @@ from .measurements.measurement import measurement as measurement
 from .measurements.pivots import Pivot as Pivot
 from .measurements.pivots import Section as Section
 from .measurements.plugins import load_file as load_file
+from .measurements.row_filters import BestOnDev as BestOnDev
+from .measurements.row_filters import PlacesOf as PlacesOf
 from .records.parameters import read_parameters as read_parameters
 from .records.probe_spec import ProbeSpec as ProbeSpec
 from .records.record import Record as Record

@@ -7,7 +7,7 @@ from functools import partial
 
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
-from probes.data.sources import Column
+from probes.data.sources import LabelColumn
 from probes.tasks.task import Example, Excluded, Task, TextPooling, tasks
 
 VERSION = 1
@@ -19,7 +19,7 @@ def text_task(label: str, pooling: str) -> str:
     return f"{label}@{pooling}"
 
 
-def task_of(column: Column, pooling: TextPooling | None = None) -> Task:
+def task_of(column: LabelColumn, pooling: TextPooling | None = None) -> Task:
     """Make the task that predicts a label column.
 
     Chunk tags of any scheme are scored as chunks, other classes by accuracy, uneven classes of

@@ -21,7 +21,7 @@ import probes
 from probes.__main__ import COMMANDS
 from probes.__main__ import main as command
 from probes.boards.leaderboard_csv import LONG_COLUMNS
-from probes.cli.figures import figure_names
+from probes.cli.chart_files import figure_names
 from probes.cli.main import main as run
 from probes.measurements.catalogue import family_modules, registered_commands
 from probes.statistics.metrics import metrics

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from probes.measurements.cells import (
+from probes.measurements.measurement import probe_measurements
+from probes.measurements.table_cells import (
     group_cell,
     group_metric_title,
     interval_note,
@@ -14,7 +15,6 @@ from probes.measurements.cells import (
     starred,
     task_head,
 )
-from probes.measurements.measurement import probe_measurements
 from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
 from probes.tables.table import Cell, Table, TableRow

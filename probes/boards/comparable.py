@@ -2,8 +2,8 @@
 
 Two scores can be compared if the same question was put to the same text and was answered by the
 same probe; then what differs between them is the model. Every purpose below is a list of columns
-of the frame (`probes.measurements.columns`); boards, charts and claims group records by them. What
-is the same measurement is a narrower question, and keys answer it: see
+of the frame (`probes.measurements.header_columns`). Boards, charts and claims group records by
+them. Whether two records are of the same measurement is a narrower question: keys answer it, see
 `probes.measurements.frame.IDENTITY`.
 """
 
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from probes.extraction.model_names import is_twin_name
-from probes.measurements.columns import values
-from probes.measurements.validation import validated
-from probes.records.files import read_record, read_records
+from probes.measurements.header_columns import values
+from probes.measurements.record_validation import validated
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
+from probes.records.record_files import read_record, read_records
 
 K = TypeVar("K")
 R = TypeVar("R", bound=Record)

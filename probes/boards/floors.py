@@ -18,7 +18,7 @@ from probes.common.arrays import Floats
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.resampled import resampled, rule_replicates
-from probes.records.files import if_readable
+from probes.records.record_files import if_readable
 from probes.records.result import FloorTest, Result
 from probes.statistics.replicates import Replicates, drawn
 from probes.statistics.significance import Errors, above_all

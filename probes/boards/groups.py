@@ -25,10 +25,10 @@ from probes.boards.floors import with_floor
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.extraction.model_names import pretrained_name
-from probes.measurements.cells import metric_name, n_of
-from probes.measurements.columns import values
+from probes.measurements.header_columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements
 from probes.measurements.plugin_keys import in_words, is_current
+from probes.measurements.table_cells import metric_name, n_of
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
 from probes.tasks.builtin import table_order

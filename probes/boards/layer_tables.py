@@ -14,13 +14,13 @@ from probes.boards.floors import with_floor
 from probes.boards.overview import layer_lines
 from probes.common.terminal import progress
 from probes.common.wording import listed
-from probes.measurements.cells import (
+from probes.measurements.plugin_keys import is_current
+from probes.measurements.table_cells import (
     interval_note,
     metric_name,
     n_of,
     score_cell,
 )
-from probes.measurements.plugin_keys import is_current
 from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.values import ends, span_of

@@ -17,10 +17,10 @@ import pandas as pd
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
 from probes.measurements.catalogue import family_modules
-from probes.measurements.frame import VERSION, Frame, axes_of, frame_of, load, numbered
+from probes.measurements.frame import VERSION, RecordFrame, axes_of, frame_of, load, numbered
 from probes.measurements.measurement import EVIDENCE
-from probes.records.files import file_state, read_record, record_paths
 from probes.records.record import Record
+from probes.records.record_files import file_state, read_record, record_paths
 from probes.records.result import SCORES, Result
 from probes.tables.table import csv_cell, csv_line
 
@@ -118,7 +118,7 @@ def _state(output: Path, paths: Iterable[Path]) -> str:
     return hashlib.sha256(repr((VERSION, files)).encode(errors="surrogateescape")).hexdigest()
 
 
-def leaderboard(frame: Frame) -> pd.DataFrame:
+def leaderboard(frame: RecordFrame) -> pd.DataFrame:
     """One line per record of scores and layer, with the columns `COLUMNS`."""
     of_scores = frame.headers["measurement"] == SCORES
     rows = frame.long(of_scores, ["task_metric"])
@@ -159,7 +159,7 @@ def _scores_of_rule(rows: pd.DataFrame, rule: str) -> pd.Series:
     return pd.concat(found).drop_duplicates("path", keep="last").set_index("path")["value"]
 
 
-def _with_evidence(lines: pd.DataFrame, frame: Frame) -> pd.DataFrame:
+def _with_evidence(lines: pd.DataFrame, frame: RecordFrame) -> pd.DataFrame:
     """The lines with the columns of the evidence that belongs to their scores."""
     headers = frame.headers[frame.headers["measurement"].isin(EVIDENCE)]
     headers = headers.sort_values(["n_measured", "n_fits"], kind="stable")
@@ -180,7 +180,7 @@ def _with_evidence(lines: pd.DataFrame, frame: Frame) -> pd.DataFrame:
     return lines
 
 
-def other_measurements(frame: Frame) -> pd.DataFrame:
+def other_measurements(frame: RecordFrame) -> pd.DataFrame:
     """One line per number of what has no columns in `leaderboard.csv`."""
     others = ~frame.headers["measurement"].isin((SCORES, *EVIDENCE))
     rows = frame.long(others, [name for name in LONG_COLUMNS if name in frame.headers])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.measurements.cells import layer_marks, task_head
+from probes.measurements.table_cells import layer_marks, task_head
 from probes.records.result import Result
 from probes.records.values import Interval
 from probes.statistics.metrics import is_percent, label_of, shown

@@ -17,10 +17,10 @@ import numpy as np
 from probes.boards.comparable import SAME_PAIR, differing, named
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.measurements.cells import n_of, p_cell, score_cell, task_head
 from probes.measurements.resampled import resampled
-from probes.records.files import if_readable
+from probes.measurements.table_cells import n_of, p_cell, score_cell, task_head
 from probes.records.record import limit_mark, model_title
+from probes.records.record_files import if_readable
 from probes.records.result import Result
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval

@@ -13,7 +13,7 @@ import pandas as pd
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
 from probes.boards.rankings import Candidate, Ranking
 from probes.common.arrays import Floats
-from probes.measurements.cells import metric_name, n_of, score_cell
+from probes.measurements.table_cells import metric_name, n_of, score_cell
 from probes.records.result import Result
 from probes.records.values import Interval
 from probes.statistics.metrics import label_of

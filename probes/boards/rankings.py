@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, sifted
 from probes.boards.floors import with_floor
-from probes.measurements.columns import values
+from probes.measurements.header_columns import values
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title

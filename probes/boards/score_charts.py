@@ -15,8 +15,8 @@ import pandas as pd
 from probes.boards.groups import Group
 from probes.boards.overview import layer_lines
 from probes.common.errors import UserError
-from probes.measurements.cells import metric_name
 from probes.measurements.measurement import LOCALISATION, get_measurement
+from probes.measurements.table_cells import metric_name
 from probes.records.record import limit_mark, model_title
 from probes.records.result import Result
 from probes.records.values import ends

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from probes.boards.claims.claim_reports import CAVEAT, make_reports
-from probes.boards.claims.table import all_claims
+from probes.boards.claims.score_claims import all_claims
 from probes.boards.paired import (
     Difference,
     paired_differences,
@@ -13,8 +13,8 @@ from probes.boards.paired import (
     tested_note,
 )
 from probes.boards.rankings import Candidate, Ranking
-from probes.measurements.cells import counted_head, estimate_cell, score_cell
 from probes.measurements.measurement import LOCALISATION
+from probes.measurements.table_cells import counted_head, estimate_cell, score_cell
 from probes.statistics.significance import all_pairs
 from probes.tables.table import BARS, Table, TableRow
 

@@ -19,15 +19,15 @@ from probes.common.files import sha256
 from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
-from probes.measurements.columns import values
 from probes.measurements.frame import IDENTITY, load
+from probes.measurements.header_columns import values
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
-from probes.measurements.validation import require_sound, validated
-from probes.records.files import name_of, read_record, record_paths
+from probes.measurements.record_validation import require_sound, validated
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, record_key
+from probes.records.record_files import name_of, read_record, record_paths
 from probes.records.result import Result
 
 MOST_BYTES = 20 * 10**6

@@ -9,13 +9,13 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
-from probes.measurements.measurement import Request, Scored
+from probes.measurements.measurement import Request, ScoresBehind
 from probes.records.probe_spec import PROBES
 from probes.records.record import Extent
 from probes.run.jobs import Job, layers_of
+from probes.run.loaded_model import LoadedModel, Place
 from probes.run.model_run import ModelRun
 from probes.run.plan import Stage, stages_of
-from probes.run.reader import Place, Reader
 from probes.tables.printing import printer
 from probes.tables.table import Table, TableRow
 from probes.tasks.validation import TaskError
@@ -67,7 +67,7 @@ class _ModelPlan:
         self._run, self._encoder = run, run.model.encoder
         info = self._encoder.info
         self.parameters = info.parameters
-        self._reader = Reader(run)
+        self._reader = LoadedModel(run)
         self._reader.need(layers_of(run.config, info.n_layers, info.name))
         self._examples: dict[str, Examples] = {}
         self._remaining: set[str] = set()
@@ -122,6 +122,6 @@ class _ModelPlan:
             return {}
         typed = has_types(self._examples[job.task])
         layers, config = self._reader.layers, self._run.config
-        scored = Scored(PROBES[job.family], layers, layers[len(layers) // 2], typed)
+        scored = ScoresBehind(PROBES[job.family], layers, layers[len(layers) // 2], typed)
         request = Request(layers, self._run.n_layers, config.seeds, config.level, scored)
         return job.definition.extent(request)

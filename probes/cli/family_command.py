@@ -11,7 +11,7 @@ from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.measurements.catalogue import Command
-from probes.records.files import or_published
+from probes.records.record_files import or_published
 from probes.tables.printing import printer
 
 

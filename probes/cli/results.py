@@ -16,7 +16,7 @@ from probes.boards.floors import with_floor
 from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
-from probes.cli.figures import figure
+from probes.cli.chart_files import figure
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
@@ -26,8 +26,8 @@ from probes.measurements.joined_results import joined, marked
 from probes.measurements.long_frame import long_frame
 from probes.measurements.measurement import get_measurement, probe_measurements
 from probes.measurements.measurement import measurements as known_measurements
-from probes.records.files import or_published
 from probes.records.record import Record
+from probes.records.record_files import or_published
 from probes.records.result import SCORES, Result
 from probes.tables.table import Table
 from probes.tasks.builtin import table_order

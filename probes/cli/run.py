@@ -27,7 +27,7 @@ from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import get_measurement
 from probes.measurements.scores import SUMS, read_predictions
 from probes.pages.layers_md import numbers_path, write_numbers, write_tables
-from probes.records.files import has_arrays
+from probes.records.record_files import has_arrays
 from probes.records.result import Result
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyModel

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS, Corpus
-from probes.extraction.vectors import Vectors
+from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import (
     Text,
     View,
@@ -232,7 +232,7 @@ class Examples:
         hidden = self.view in ("masked", "cut")
         return 2 if self.task.shape in ("pair", "span pair") and not hidden else 1
 
-    def rows(self, split: str, view: View, vectors: Vectors) -> list[Ints]:
+    def rows(self, split: str, view: View, vectors: StoredVectors) -> list[Ints]:
         """First and end row of each example's span, then of its second span. Each (n, 2)."""
         part = self.splits[split]
         texts, number = part.text_numbers

@@ -27,7 +27,7 @@ Storage = Literal["float16", "float32"]
 _FP16_MAX = torch.finfo(torch.float16).max
 
 
-class Reader(NamedTuple):
+class ModelProperties(NamedTuple):
     """Properties of the model that a collector may use.
 
     Attributes:
@@ -108,7 +108,7 @@ class Collector(ABC):
             pieces: the shard's texts as subwords.
         """
 
-    def copies(self, windows: Sequence[Window], reader: Reader) -> Sequence[Window]:
+    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> Sequence[Window]:
         """Windows for the model to read: those given, or changed copies, text by text."""
         return windows
 

@@ -18,7 +18,7 @@ from probes.common.terminal import progress
 from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces, WordTokenizer
 from probes.extraction.attention_maps import AttentionCollector, Way, maps_taken, way_to_read
-from probes.extraction.collectors import Collector, Reader, WordVectors, layer_states
+from probes.extraction.collectors import Collector, ModelProperties, WordVectors, layer_states
 from probes.extraction.inspection import (
     accepted_arguments,
     base_model,
@@ -380,9 +380,9 @@ class Encoder:
         needs_start = collector.after_start and self.info.causal and not self.words.prefix
         return start if needs_start else self.words.prefix
 
-    def _reader(self, collector: Collector) -> Reader:
+    def _reader(self, collector: Collector) -> ModelProperties:
         n_prefix, n_suffix = len(self._prefix(collector)), len(self.words.suffix)
-        return Reader(self.info.causal, self.words.mask_id, n_prefix, n_suffix, self.split)
+        return ModelProperties(self.info.causal, self.words.mask_id, n_prefix, n_suffix, self.split)
 
     def _read_less_at_once(self, n_tokens: int) -> None:
         """Halve the tokens of a pass after one of `n_tokens` did not fit in memory."""

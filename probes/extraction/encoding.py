@@ -48,7 +48,7 @@ from probes.extraction.store import (
     write_manifest,
 )
 from probes.extraction.text_vectors import TextVectors
-from probes.extraction.vectors import Vectors
+from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import View
 from probes.extraction.windows import LEFT_TO_RIGHT_RULE, Pooling
 from probes.records.header import ModelRecord
@@ -185,7 +185,9 @@ def _in_float32(reading: Reading) -> Reading:
     return replace(reading, collector=reading.collector.in_float32())
 
 
-def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Vectors:
+def vectors_of(
+    reading: Reading, encoder: Encoder, batch_tokens: int | None = None
+) -> StoredVectors:
     """The vectors of a view's words or texts: from the store, or encoded now and stored.
 
     Args:
@@ -203,7 +205,7 @@ def vectors_of(reading: Reading, encoder: Encoder, batch_tokens: int | None = No
     if given_up:  # not in the handler, where the error would keep tensors alive
         reading = _in_float32(reading)
         collect(reading, encoder, batch_tokens)
-    return Vectors(reading.cache, reading.key, reading.view)
+    return StoredVectors(reading.cache, reading.key, reading.view)
 
 
 def collected(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -> Store:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from probes.common.arrays import Floats, Ints
 from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
-from probes.extraction.collectors import Collector, Reader
+from probes.extraction.collectors import Collector, ModelProperties
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard, kept_words, row_of_each_text
 from probes.extraction.store import Store
@@ -84,7 +84,7 @@ class TokenScores(Collector):
         self._rank = torch.full((2 * n,), -1.0)
         self._behind = 0
 
-    def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
+    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
         """One window for all pieces, or one for each masked piece.
 
         Raises:
@@ -107,7 +107,9 @@ class TokenScores(Collector):
                 found += self._masked(window, piece, row, reader)
         return found
 
-    def _masked(self, window: Window, piece: Ints, row: Ints, reader: Reader) -> Iterator[Window]:
+    def _masked(
+        self, window: Window, piece: Ints, row: Ints, reader: ModelProperties
+    ) -> Iterator[Window]:
         """Copies of a window with one piece masked, alone or with the later pieces of the word.
 
         Args:
@@ -187,12 +189,14 @@ class LossOfWords(TokenScores):
         kept = [np.isin(np.arange(*text.keep), self._words[text]) for text in shard.texts]
         self._kept = np.concatenate(kept)
 
-    def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
+    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
         """One copy of each window with pieces of these words. See `TokenScores` for errors."""
         some = [x.part(self._kept[x.owner]) for x in windows]
         return super().copies([x for x in some if len(x.place)], reader)
 
-    def _masked(self, window: Window, piece: Ints, row: Ints, reader: Reader) -> Iterator[Window]:
+    def _masked(
+        self, window: Window, piece: Ints, row: Ints, reader: ModelProperties
+    ) -> Iterator[Window]:
         assert reader.mask_id is not None
         ids = window.ids.copy()
         ids[window.place] = reader.mask_id
@@ -200,7 +204,7 @@ class LossOfWords(TokenScores):
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredStretches:
     """Scores of all kept stretches of a view's texts, in order.
 
     Attributes:
@@ -240,7 +244,7 @@ class Scored:
 
 def scored(
     view: View, shards: Sequence[Shard], parts: Sequence[Mapping[str, NDArray[Any]]]
-) -> Scored:
+) -> ScoredStretches:
     """Join the results of `TokenScores` for the shards of a view, in the order of texts.
 
     Args:
@@ -263,10 +267,12 @@ def scored(
     rank: Floats = np.full(len(counts), -1.0)
     rank[stretch] = whole["rank"]
     rank[(counts != 1) | (n_scored != 1)] = -1
-    return Scored(view, n_scored[order], summed("log_p"), summed("within_word"), rank[order])
+    return ScoredStretches(
+        view, n_scored[order], summed("log_p"), summed("within_word"), rank[order]
+    )
 
 
-def stored_scores(view: View, stored: Store) -> Scored:
+def stored_scores(view: View, stored: Store) -> ScoredStretches:
     """Read the scores of a view from a store."""
     shards = stored.shards(view)
     arrays = {name: stored.arrays(name) for name in TokenScores().parts}

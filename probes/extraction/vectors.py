@@ -68,7 +68,7 @@ class Sharded:
         return found
 
 
-class Vectors(Store):
+class StoredVectors(Store):
     """The vectors of a view: one per kept word, and so one per whole text.
 
     Args:
@@ -90,7 +90,7 @@ class Vectors(Store):
         self.starts = row_of_each_text(self.shards(view), kept_words(view.texts))
         self._derived: dict[str, Any] = {}
 
-    def of(self, which: TextPooling | Sublayer | None) -> Vectors:
+    def of(self, which: TextPooling | Sublayer | None) -> StoredVectors:
         """A copy with vectors of whole texts pooled in one way, or of words at one site."""
         found = copy(self)
         found._which = which

@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """What a family registers: the value of `FAMILY` in its `__init__.py`.
+    """Registrations of a family: the value of `FAMILY` in its `__init__.py`.
 
     A module is named without the family's folder, and imported when it is used.
 

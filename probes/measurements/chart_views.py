@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probes.measurements.choosing import (
+from probes.measurements.row_filters import (
     Where,
     chosen,
     interval_of,

@@ -22,7 +22,7 @@ from probes.extraction.interventions import Intervention
 from probes.extraction.shards import Shard, kept_words, row_of_each_text
 from probes.extraction.sites import Sites
 from probes.extraction.store import Store
-from probes.extraction.vectors import Vectors
+from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import View, plain_text
 from probes.measurements.probing import Fits, Labels, Probing, joined
 from probes.measurements.stored_probes import Trained
@@ -89,13 +89,13 @@ class ModelContext:
     # The corpus and the parts read from it.
 
     @property
-    def vectors(self) -> Vectors:
+    def vectors(self) -> StoredVectors:
         """The vectors of all words.
 
         Raises:
             TypeError: the measurement has its own collector.
         """
-        if not isinstance(self.stored, Vectors):
+        if not isinstance(self.stored, StoredVectors):
             raise TypeError("no word vectors: this measurement has its own collector")
         return self.stored
 

@@ -2,7 +2,7 @@
 finds the records below folders of results.
 
 A frame is two tables: a line per record with the columns of its header, which
-`probes.measurements.columns` declares, and a line per number.
+`probes.measurements.header_columns` declares, and a line per number.
 
 A run keeps both as Parquet files in the folder of results. A record is read again only when its
 file has another size or time of change.
@@ -28,11 +28,12 @@ from probes.common.errors import UserError
 from probes.common.files import published
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.measurements.columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
+from probes.measurements.header_columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
 from probes.measurements.measurement import measurements as loaded_measurements
 from probes.measurements.plugin_keys import is_current
-from probes.measurements.validation import validated
-from probes.records.files import (
+from probes.measurements.record_validation import validated
+from probes.records.record import SCHEMA_VERSION, Record
+from probes.records.record_files import (
     content_of,
     file_state,
     is_complete,
@@ -41,7 +42,6 @@ from probes.records.files import (
     read_records,
     record_paths,
 )
-from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.row import Place, Row
 
 ROW_KINDS = {
@@ -85,7 +85,7 @@ ReadRecord = Callable[[Path], Record]
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class RecordFrame:
     """Any number of records as two tables, which together are one long frame.
 
     Attributes:
@@ -106,7 +106,7 @@ class Frame:
         return self.get_rows()
 
     @property
-    def trimmed(self) -> Frame:
+    def trimmed(self) -> RecordFrame:
         """A copy with the rows of these records alone."""
         own = self.rows["path"].isin(self.headers["path"])
         return replace(self, get_rows=partial(_same, self.rows[own]))
@@ -118,7 +118,7 @@ class Frame:
         names = self.headers.get("file", self.headers["path"])
         return [Path(unquote(x, errors="surrogateescape")) for x in names]
 
-    def only(self, chosen: Any) -> Frame:
+    def only(self, chosen: Any) -> RecordFrame:
         """The chosen records."""
         return replace(self, headers=self.headers[chosen].reset_index(drop=True))
 
@@ -141,7 +141,7 @@ def load(
     read: ReadRecord = read_record,
     cached: bool = True,
     write: bool = False,
-) -> Frame:
+) -> RecordFrame:
     """All records below the folders as one frame, without duplicates.
 
     Of duplicates, the one in the folder named first is kept, and within a folder the most complete
@@ -189,7 +189,7 @@ def load(
             found.append(own)
         return pd.concat(found)
 
-    frame = Frame(headers, rows, sound)
+    frame = RecordFrame(headers, rows, sound)
     if measurements is not None:
         frame = frame.only(headers["measurement"].isin([*measurements]))
     frame = _unique(frame)
@@ -203,7 +203,7 @@ def _are_shipped(paths: Sequence[Path]) -> list[bool]:
     return [is_published(resolved[path.parent] / path.name) for path in paths]
 
 
-def _unique(frame: Frame) -> Frame:
+def _unique(frame: RecordFrame) -> RecordFrame:
     """The most complete record of every measurement; of equal ones the first.
 
     Those with another content than the one that is kept are counted in a message; -v names them.
@@ -234,7 +234,7 @@ def _unique(frame: Frame) -> Frame:
     return frame.only(is_kept)
 
 
-def _older(frame: Frame) -> pd.Series:
+def _older(frame: RecordFrame) -> pd.Series:
     """True for records with a newer definition of their task, probing or measurement.
 
     What this version with its plug-ins would compute counts, then the highest version, then what
@@ -271,7 +271,7 @@ def _written(record: Record, path: Path) -> str:
 
 def _of_folder(
     folder: Path, read: ReadRecord, *, cached: bool, write: bool
-) -> tuple[Frame, dict[Path, Record]]:
+) -> tuple[RecordFrame, dict[Path, Record]]:
     """All records below a folder, in the order of their paths, and those that were read."""
     stored = _stored(folder) if cached else frame_of({})
     files = {(_name(path, folder), *file_state(path)): path for path in record_paths(folder)}
@@ -298,7 +298,7 @@ def _same(rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _joined(kept: Frame, new: Frame) -> Frame:
+def _joined(kept: RecordFrame, new: RecordFrame) -> RecordFrame:
     """The records of both, in the order of their paths."""
     headers = pd.concat([kept.headers, new.headers], ignore_index=True)
     paths = [unquote(path, errors="surrogateescape") for path in headers["path"]]
@@ -309,10 +309,10 @@ def _joined(kept: Frame, new: Frame) -> Frame:
         parts = [x.rows for x in (kept, new) if len(x.headers)] or [new.rows]
         return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
-    return Frame(headers.take(order).reset_index(drop=True), rows)
+    return RecordFrame(headers.take(order).reset_index(drop=True), rows)
 
 
-def _stored(folder: Path) -> Frame:
+def _stored(folder: Path) -> RecordFrame:
     """The cache; empty if there is none, if it is damaged, or of another version."""
     import pyarrow.parquet as parquet
 
@@ -323,7 +323,7 @@ def _stored(folder: Path) -> Frame:
         of_rows = json.loads(parquet.read_schema(folder / ROWS).metadata[b"PANDAS_ATTRS"])["stamp"]
         alike = headers.dtypes.equals(empty.headers.dtypes)
         usable = stamp == of_rows and stamp.startswith(f"{VERSION} ") and alike
-        return Frame(headers, partial(_stored_rows, folder)) if usable else empty
+        return RecordFrame(headers, partial(_stored_rows, folder)) if usable else empty
     # pyarrow's own errors are of these kinds.
     except (OSError, ValueError, LookupError, TypeError, RuntimeError):
         return empty
@@ -336,7 +336,7 @@ def _stored_rows(folder: Path) -> pd.DataFrame:
         raise UserError(f"{folder / ROWS}: damaged ({error}); delete it and run again.") from error
 
 
-def _write(folder: Path, frame: Frame) -> None:
+def _write(folder: Path, frame: RecordFrame) -> None:
     """Write the cache. Both files have the same stamp, so that no two of different runs are used.
 
     Rows come first: a process that ends between the two leaves a cache that is not used.
@@ -367,7 +367,7 @@ def numbered(records: Iterable[Record]) -> dict[File, Record]:
 def frame_of(
     records: Mapping[File, Record],
     header: Collection[str] = HEADER_KINDS.keys(),
-) -> Frame:
+) -> RecordFrame:
     """The frame of records that were `validated`.
 
     Args:
@@ -378,7 +378,7 @@ def frame_of(
     names = (*FILE_KINDS, *header)
     by_column = [*zip(*lines, strict=True)] or [()] * len(names)
     headers = _typed(dict(zip(names, map(list, by_column), strict=True)))
-    return Frame(headers, lambda: _rows_of({file[0]: x for file, x in records.items()}))
+    return RecordFrame(headers, lambda: _rows_of({file[0]: x for file, x in records.items()}))
 
 
 def _rows_of(records: Mapping[str, Record]) -> pd.DataFrame:

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probes.common.errors import UserError
-from probes.measurements.columns import subject
+from probes.measurements.header_columns import subject
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.plugin_keys import is_current
-from probes.measurements.validation import as_result
-from probes.records.files import read_record
+from probes.measurements.record_validation import as_result
 from probes.records.record import Record, fullness
+from probes.records.record_files import read_record
 from probes.records.result import SCORES, Result
 
 # Pandas is slow to import.
 if TYPE_CHECKING:
-    from probes.measurements.frame import Frame, ReadRecord
+    from probes.measurements.frame import ReadRecord, RecordFrame
 
 
 def joined(records: Mapping[Path, Record]) -> dict[Path, Result]:
@@ -55,7 +55,7 @@ def _ranked(records: Sequence[Record]) -> list[Record]:
     return sorted(records, key=rank)
 
 
-def marked(frame: Frame) -> dict[Path, Record]:
+def marked(frame: RecordFrame) -> dict[Path, Record]:
     """The records of a frame; those of older definitions, or of another version, are marked."""
     older = dict(zip(frame.paths, frame.headers["older"], strict=True))
     return {

@@ -13,8 +13,8 @@ import pandas as pd
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.measurements.frame import axes_of, frame_of, numbered
-from probes.records.files import Arrays, read_arrays
 from probes.records.record import Record
+from probes.records.record_files import Arrays, read_arrays
 from probes.records.row import HEADER
 
 

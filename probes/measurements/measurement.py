@@ -72,8 +72,8 @@ class Found:
     examples: ExampleCounts | None = None
 
 
-class Scored(NamedTuple):
-    """What is known of the scores that evidence is to stand behind.
+class ScoresBehind(NamedTuple):
+    """Scores that evidence stands behind: their fit, layers and headline.
 
     Attributes:
         probe: how the probes were fitted.
@@ -110,11 +110,11 @@ class Request(NamedTuple):
     n_layers: int
     seeds: int = 1
     level: Level = "standard"
-    scored: Scored | None = None
+    scored: ScoresBehind | None = None
 
     @property
-    def scores(self) -> Scored:
-        """What is known of the scores that evidence is to stand behind."""
+    def scores(self) -> ScoresBehind:
+        """The scores that the evidence stands behind; only in requests for evidence."""
         assert self.scored is not None
         return self.scored
 
@@ -249,10 +249,11 @@ class Measurement:
         return same and covers(record.extent, self.extent(request))
 
     def united(self, stored: Extent, wanted: Extent) -> Extent:
-        """What is measured where a record has less than is wanted: nothing of it is lost.
+        """Extent to measure if a stored record has less than is wanted, so that nothing is lost.
 
-        All layers of both, each as often: the predictions of scores make up one array. Of evidence
-        it is what is wanted, since what is found depends on all that is asked for.
+        All layers of both, each as often as the most: the predictions of scores make up one array.
+        Evidence is recomputed for exactly the wanted layers, because it depends on the whole
+        request.
         """
         from probes.records.record import united
 
@@ -443,7 +444,7 @@ def corpus_measurements() -> list[Measurement]:
 
 
 def as_found(found: Found | Iterable[Row]) -> Found:
-    """What a measurement has returned; rows that it yields are computed here."""
+    """`Found` of a measurement's return value; rows that it yields are computed here."""
     return found if isinstance(found, Found) else Found(tuple(found))
 
 

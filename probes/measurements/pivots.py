@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from probes.measurements.cells import score_cell
-from probes.measurements.choosing import (
+from probes.measurements.row_filters import (
     Marks,
     Where,
     axes_of,
@@ -24,6 +23,7 @@ from probes.measurements.choosing import (
     unit_of,
     worded,
 )
+from probes.measurements.table_cells import score_cell
 from probes.statistics.metrics import (
     axis_of,
     is_percent,

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from probes.measurements.stored_probes import Trained
-from probes.records.files import Arrays
 from probes.records.parameters import Parameters
 from probes.records.probe_spec import ProbeSpec
+from probes.records.record_files import Arrays
 from probes.records.result import Result
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData

@@ -22,8 +22,8 @@ from probes.measurements.localisation import localisation, rows_of_gains, rows_o
 from probes.measurements.plugin_keys import has_current_numerics
 from probes.measurements.resampled import resampled, stored_mix_sums, stored_sums, unlike
 from probes.measurements.training_variance import deviation, pooled_deviations, training_variance
-from probes.records.files import name_of
 from probes.records.record import Record
+from probes.records.record_files import name_of
 from probes.records.result import SCORES, Result
 from probes.records.row import Row, Rows
 from probes.statistics.bootstrap import resample, resampled_sums

@@ -19,8 +19,8 @@ from probes.measurements.joined_results import joined
 from probes.measurements.measurement import LOCALISATION, get_measurement, measurements
 from probes.measurements.scores import RULE_SAMPLES, RULES, SUMS, gold_of, read_predictions
 from probes.measurements.training_variance import training_spread
-from probes.records.files import Arrays, has_arrays, name_of, read_arrays
 from probes.records.record import Record
+from probes.records.record_files import Arrays, has_arrays, name_of, read_arrays
 from probes.records.result import SCORES, Result
 from probes.statistics.bootstrap import cluster_sums
 from probes.statistics.gold import Gold, Predictions

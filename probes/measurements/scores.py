@@ -18,8 +18,8 @@ from probes.examples.scoring import (
     rule_scores,
 )
 from probes.measurements.measurement import Found, Request, measurement
-from probes.records.files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.record import Extent
+from probes.records.record_files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
 from probes.records.values import Interval, Scores, ends

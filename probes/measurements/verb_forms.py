@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.common.arrays import Floats, Ints
-    from probes.extraction.token_scores import Scored
+    from probes.extraction.token_scores import ScoredStretches
     from probes.extraction.views import Text
 
 NUMBERS = "Sing", "Plur"
@@ -32,7 +32,7 @@ class Question(NamedTuple):
     wrong: Text
 
 
-class Answers(NamedTuple):
+class VerbAnswers(NamedTuple):
     """A model's answers to questions.
 
     Attributes:
@@ -60,12 +60,12 @@ class Answers(NamedTuple):
         return alike & self.n_tokens.all(axis=1)
 
 
-def answered(found: Scored, questions: Sequence[Question]) -> Answers:
+def answered(found: ScoredStretches, questions: Sequence[Question]) -> VerbAnswers:
     """The answers to questions, from the scores of a view with all their texts."""
     places = [[found.place(text) for text in each] for each in questions]
     at = np.array(places, dtype=np.int64).reshape(-1, 2)
     right, wrong = found.within_word[at].T
-    return Answers(right - wrong, found.pieces[at])
+    return VerbAnswers(right - wrong, found.pieces[at])
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
 from probes.extraction.model_names import is_twin_name
 from probes.pages.page import templates, write_page
-from probes.records.files import place_of
 from probes.records.record import SCHEMA_VERSION
+from probes.records.record_files import place_of
 from probes.tables.figures import printable_spec
 from probes.tables.table import Table, TableRow
 

@@ -19,8 +19,8 @@ from probes.boards.transferability import all_ranks, correlation_table, mean_ran
 from probes.common.errors import printable_lines
 from probes.common.files import published
 from probes.common.terminal import progress
-from probes.measurements.cells import group_cell, group_metric_title, interval_note, task_head
 from probes.measurements.measurement import CSV_FIELDS, get_measurement
+from probes.measurements.table_cells import group_cell, group_metric_title, interval_note, task_head
 from probes.records.record import Record, corpus_title, limit_of, model_title, short_digest
 from probes.records.result import Result
 from probes.statistics.metrics import shown

@@ -133,7 +133,7 @@ def _measured(
     corpora: Sequence[CorpusGroup],
     scored: Mapping[str, Group],
     models: Sequence[str],
-    show: Callable[[sections.Section], Markup],
+    show: Callable[[sections.PageSection], Markup],
 ) -> Iterator[tuple[str, str, Markup]]:
     """A part for each measurement; that of a plug-in that fails is left out with a message."""
     for name, given in groupby(corpora, key=lambda group: group.measurement.name):

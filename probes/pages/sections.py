@@ -16,10 +16,10 @@ from probes.boards.groups import CorpusGroup, Group, TaskResults
 from probes.boards.layer_tables import score_tables
 from probes.boards.overview import sentence
 from probes.boards.ranking_tables import size_cells
-from probes.measurements.cells import group_cell, group_metric_title, score_cell
 from probes.measurements.chart_views import findings_of
-from probes.measurements.columns import values
+from probes.measurements.header_columns import values
 from probes.measurements.measurement import probe_measurements
+from probes.measurements.table_cells import group_cell, group_metric_title, score_cell
 from probes.pages.page_charts import (
     HALF,
     PageChart,
@@ -48,7 +48,7 @@ MOST_OPENED = 3
 
 
 @dataclass
-class Section:
+class PageSection:
     """A part of the page.
 
     Attributes:
@@ -64,7 +64,7 @@ class Section:
     points: Sequence[str] = ()
     charts: Sequence[PageChart] = ()
     tables: Sequence[Table] = ()
-    sections: Sequence[Section] = ()
+    sections: Sequence[PageSection] = ()
     missing: Sequence[str] = ()
     model: str | None = None
     groups: str | None = None
@@ -72,7 +72,7 @@ class Section:
     folded: bool | None = None
 
 
-def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Section:
+def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> PageSection:
     """Findings: for each model sentences and the table of layers; the curves of all."""
     trained = [label for label, model in models.items() if not model.random]
     half = replace(HALF, models=tuple(models))
@@ -95,20 +95,22 @@ def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Se
             if all(x.model.random_seed is None for x in unit.results.values())
         ]
         missing = [f"No random twin among the results on {', '.join(alone)}."] if alone else []
-        found.append(Section(group.title, charts=charts, missing=missing, sections=own, groups=id))
-    return Section(sections=found)
+        found.append(
+            PageSection(group.title, charts=charts, missing=missing, sections=own, groups=id)
+        )
+    return PageSection(sections=found)
 
 
-def _layers(group: Group, label: str, opened: Sequence[str]) -> Section:
+def _layers(group: Group, label: str, opened: Sequence[str]) -> PageSection:
     results = [unit.floored[label] for unit in group.units if label in unit.results]
     # A model that was never trained is a floor of others.
     points = [sentence(x) for x in results if x.model.random_seed is None]
     tables = list(score_tables(results))
     folded = label not in opened
-    return Section(label, points=points, tables=tables, model=label, folded=folded)
+    return PageSection(label, points=points, tables=tables, model=label, folded=folded)
 
 
-def leaderboard(groups: Mapping[str, Group]) -> Section:
+def leaderboard(groups: Mapping[str, Group]) -> PageSection:
     """Each model's best layer by task."""
     said = [
         "Each model at its best layer, by task. Click a column heading to sort by it; models "
@@ -116,8 +118,8 @@ def leaderboard(groups: Mapping[str, Group]) -> Section:
         "python -m probes compare tests pairs. Separate tables are for different texts or probes "
         "and cannot be compared with each other."
     ]
-    every = [Section(tables=[_best_layers(group)], groups=id) for id, group in groups.items()]
-    return Section(said=said, sections=every)
+    every = [PageSection(tables=[_best_layers(group)], groups=id) for id, group in groups.items()]
+    return PageSection(said=said, sections=every)
 
 
 def _best_layers(group: Group) -> Table:
@@ -147,7 +149,7 @@ def _best(unit: TaskResults, model: str) -> Cell:
     return score_cell(result.score(best), result.interval(best), metric, note=note, floored=floored)
 
 
-def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> Section:
+def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> PageSection:
     """Charts of the evidence behind scores by task, and tables of each model."""
     whole, half = (replace(look, models=tuple(models)) for look in (PAGE, HALF))
     sections = []
@@ -162,10 +164,10 @@ def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> Section:
         if own or any(chart.spec for chart in charts):
             missing = not_measured(charts)
             sections.append(
-                Section(group.title, charts=charts, missing=missing, sections=own, groups=id)
+                PageSection(group.title, charts=charts, missing=missing, sections=own, groups=id)
             )
     said = ["What stands behind the scores. Bands are 95 % intervals."]
-    return Section(said=said, sections=sections)
+    return PageSection(said=said, sections=sections)
 
 
 def _evidence(group: Group, look: Look) -> Iterator[PageChart]:
@@ -178,21 +180,21 @@ def _evidence(group: Group, look: Look) -> Iterator[PageChart]:
                     yield replace(chart, title=f"{chart.title} · {unit.name}")
 
 
-def _tables(label: str, tables: Iterable[Table]) -> Section:
-    return Section(f"{label}: tables", tables=list(tables), model=label, folded=True)
+def _tables(label: str, tables: Iterable[Table]) -> PageSection:
+    return PageSection(f"{label}: tables", tables=list(tables), model=label, folded=True)
 
 
-def breakdowns(groups: Mapping[str, Group]) -> Section:
+def breakdowns(groups: Mapping[str, Group]) -> PageSection:
     """Scores by group of examples at each model's best layer."""
     said = [
         "Test scores within groups of examples, at each model's best layer. python -m probes show "
         "gives them for every layer and label."
     ]
     every = [
-        Section(
+        PageSection(
             group.title,
             sections=[
-                Section(tables=[_by_group(unit)], task=unit.name)
+                PageSection(tables=[_by_group(unit)], task=unit.name)
                 for unit in group.units
                 if any(unit.first.examples.groups.values())
             ],
@@ -200,7 +202,7 @@ def breakdowns(groups: Mapping[str, Group]) -> Section:
         )
         for id, group in groups.items()
     ]
-    return Section(said=said, sections=[each for each in every if each.sections])
+    return PageSection(said=said, sections=[each for each in every if each.sections])
 
 
 def _by_group(unit: TaskResults) -> Table:
@@ -217,7 +219,7 @@ def _by_group(unit: TaskResults) -> Table:
 
 def of_measurement(
     given: Sequence[CorpusGroup], scored: Mapping[str, Group], models: Sequence[str]
-) -> Section:
+) -> PageSection:
     """The charts and tables of one measurement of a corpus.
 
     Args:
@@ -233,7 +235,7 @@ def of_measurement(
         charts = [of_view(view, found, look, wide=True) for view in each.measurement.charts]
         tables = each.measurement.tables
         sections.append(
-            Section(
+            PageSection(
                 each.title,
                 charts=charts,
                 sections=[_tables(label, tables([own])) for label, own in each.records.items()],
@@ -243,19 +245,19 @@ def of_measurement(
         )
     summary = given[0].measurement.summary
     said = [f"{summary[:1].upper()}{summary[1:]}. Bands are 95 % intervals."]
-    return Section(said=said, sections=sections)
+    return PageSection(said=said, sections=sections)
 
 
 def claims(
     groups: Mapping[str, Group], found: Mapping[Path, Result], others: Mapping[Path, Record]
-) -> Section:
+) -> PageSection:
     """Claims of two papers, tested on each model; or why there are none."""
     said = [
         "Claims of two papers (Rogers et al. 2020; Kovaleva et al. 2019), tested on these results. "
         + NOTE
     ]
     sections = [
-        Section(
+        PageSection(
             group.title,
             sections=[
                 _claims(label, paths, group, others, folded=place > 0)
@@ -269,8 +271,8 @@ def claims(
     alone = {path: x for path, x in others.items() if values(x, SAME_VECTORS) not in subjects}
     if reports := make_reports({}, "", alone):
         tables = [_verdicts(report, "") for report in reports]
-        sections.append(Section("Without scores", tables=tables))
-    return Section(said=said, sections=sections)
+        sections.append(PageSection("Without scores", tables=tables))
+    return PageSection(said=said, sections=sections)
 
 
 def _claims(
@@ -280,7 +282,7 @@ def _claims(
     others: Mapping[Path, Record],
     *,
     folded: bool,
-) -> Section:
+) -> PageSection:
     first = next(iter(paths.values()))
     every = {path: result for found in group.paths.values() for path, result in found.items()}
     twins = twins_of(first, every)
@@ -292,9 +294,9 @@ def _claims(
             counts = Counter(outcome.verdict for outcome in report.outcomes.values())
             title = f"{label}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
             tables = [_verdicts(report, group.probe)]
-            return Section(title, tables=tables, model=label, folded=folded)
+            return PageSection(title, tables=tables, model=label, folded=folded)
     why = f"{label}: no claim was tested (made by another version of its tasks or probe)."
-    return Section(missing=[why], model=label)
+    return PageSection(missing=[why], model=label)
 
 
 def _verdicts(report: Report, probe: str) -> Table:
@@ -303,19 +305,21 @@ def _verdicts(report: Report, probe: str) -> Table:
     return replace(table, notes=table.notes[:-1])
 
 
-def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> Section:
+def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageSection:
     """Corpora with licence and citation, models, runs and records behind the page's numbers."""
     corpora = {record.corpus.digest: record.corpus for record in records}
     runs: dict[tuple[tuple[str, str], ...], list[Record]] = {}
     for record in records:
         said = record.provenance.items() - {("written", record.provenance.get("written"))}
         runs.setdefault(tuple(sorted(said)), []).append(record)
-    return Section(
+    return PageSection(
         sections=[
-            Section("Corpora: licence and citation", sections=list(map(_corpus, corpora.values()))),
-            Section("Models", tables=[_models(models)]),
-            Section("Runs", sections=[_run(facts, made) for facts, made in runs.items()]),
-            Section(f"Records: {len(records)}", tables=[_made(records)], folded=True),
+            PageSection(
+                "Corpora: licence and citation", sections=list(map(_corpus, corpora.values()))
+            ),
+            PageSection("Models", tables=[_models(models)]),
+            PageSection("Runs", sections=[_run(facts, made) for facts, made in runs.items()]),
+            PageSection(f"Records: {len(records)}", tables=[_made(records)], folded=True),
         ],
         said=[
             "Charts by Vega, Vega-Lite and Vega-Embed (BSD licence, © University of Washington "
@@ -329,7 +333,7 @@ def _facts(facts: Mapping[str, str]) -> Table:
     return Table("", ("what", "value"), rows, left=2)
 
 
-def _corpus(corpus: CorpusRecord) -> Section:
+def _corpus(corpus: CorpusRecord) -> PageSection:
     def counts(given: Mapping[str, int]) -> str:
         return " · ".join(f"{name} {n:,}" for name, n in given.items()) or "not recorded"
 
@@ -343,7 +347,7 @@ def _corpus(corpus: CorpusRecord) -> Section:
         "fingerprint": corpus.fingerprint,
     }
     citation = corpus.citation or "Not to be cited, or your own text."
-    return Section(f"{corpus.name} {corpus.version}{limit}", [citation], tables=[_facts(facts)])
+    return PageSection(f"{corpus.name} {corpus.version}{limit}", [citation], tables=[_facts(facts)])
 
 
 def _models(models: Mapping[str, PageModel]) -> Table:
@@ -358,10 +362,10 @@ def _models(models: Mapping[str, PageModel]) -> Table:
     return Table("", (*heads, "layers", "hidden size", "parameters"), tuple(rows), left=6)
 
 
-def _run(facts: Sequence[tuple[str, str]], made: Sequence[Record]) -> Section:
+def _run(facts: Sequence[tuple[str, str]], made: Sequence[Record]) -> PageSection:
     names = ", ".join(dict.fromkeys(record.model.name for record in made))
     known = dict(facts) or {"provenance": "not recorded"}
-    return Section(f"{len(made)} of {names}", tables=[_facts(known)], folded=True)
+    return PageSection(f"{len(made)} of {names}", tables=[_facts(known)], folded=True)
 
 
 def _made(records: Sequence[Record]) -> Table:

@@ -11,7 +11,7 @@ from probes.common.wording import counted
 from probes.compute.devices import DType
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource
-from probes.measurements.validation import as_result
+from probes.measurements.record_validation import as_result
 from probes.records.header import ModelRecord
 from probes.records.record import Record
 from probes.records.result import SCORES
@@ -20,7 +20,7 @@ from probes.statistics.partition import FEWEST
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
     from probes.extraction.encoder import Encoder
-    from probes.extraction.vectors import Vectors
+    from probes.extraction.vectors import StoredVectors
     from probes.extraction.views import View
 
 MANY_LABELS = 1000
@@ -129,7 +129,7 @@ def announce_task(examples: Examples) -> None:
 
 
 def announce_vectors(
-    model: str, view: View, vectors: Vectors, n_layers: int, seconds: float, *, given: bool
+    model: str, view: View, vectors: StoredVectors, n_layers: int, seconds: float, *, given: bool
 ) -> None:
     """Describe the vectors of a view's words or texts, read from the store or just encoded.
 

@@ -14,8 +14,8 @@ from probes.measurements.measurement import (
     get_measurement,
 )
 from probes.measurements.stored_probes import Trained
-from probes.records.files import Arrays
 from probes.records.record import Extent
+from probes.records.record_files import Arrays
 from probes.records.result import SCORES, Result
 from probes.run.config import RunConfig
 

@@ -18,18 +18,18 @@ from probes.measurements.measurement import (
     TRANSFER,
     Measurement,
     Request,
-    Scored,
+    ScoresBehind,
     corpus_measurements,
     get_measurement,
 )
 from probes.measurements.plugin_keys import digests, plug_ins_of, plugin_failure, source_of
+from probes.measurements.record_validation import as_result, validated
 from probes.measurements.scores import read_predictions
 from probes.measurements.stored_probes import Trained
-from probes.measurements.validation import as_result, validated
-from probes.records.files import Index, is_complete
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES
 from probes.records.record import Extent, Inputs, Record, record_key, record_name
+from probes.records.record_files import Index, is_complete
 from probes.records.result import SCORES, Result
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus, LazyModel
@@ -305,7 +305,7 @@ class ModelRun:
             return None
         # Evidence stands behind all scores there are, not only those that this run asks for.
         layers = tuple(scores.extent)
-        scored = Scored(
+        scored = ScoresBehind(
             scores.probe, layers, scores.best_layer, scores.examples.typed, scores.headline
         )
         return Request(layers, n_layers, self.config.seeds, self.config.level, scored)

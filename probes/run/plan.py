@@ -15,7 +15,7 @@ from probes.extraction.model_files import stored_layers
 from probes.measurements.measurement import (
     get_measurement,
 )
-from probes.records.files import Index
+from probes.records.record_files import Index
 from probes.records.result import SCORES
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus, LazyModel, for_language

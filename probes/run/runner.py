@@ -21,15 +21,15 @@ from probes.measurements.chart_views import require_drawable
 from probes.measurements.context import ModelContext, PairContext, TaskContext
 from probes.measurements.measurement import Found, as_found, measurements
 from probes.measurements.probing import Probing
-from probes.records.files import Arrays, write_record
 from probes.records.parameters import Parameters, note_cache, write_parameters
 from probes.records.probe_spec import PROBES
 from probes.records.record import Record
+from probes.records.record_files import Arrays, write_record
 from probes.records.result import SCORES
+from probes.run.job_record import record_of
 from probes.run.jobs import Behind, Job, layers_of
+from probes.run.loaded_model import LoadedModel
 from probes.run.model_run import ModelRun
-from probes.run.reader import Reader
-from probes.run.recording import record_of
 from probes.run.settings import options_of
 
 
@@ -71,7 +71,7 @@ class Runner:
 
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         self._runs = {run.name: run for run in runs}
-        self._readers: dict[str, Reader] = {}
+        self._readers: dict[str, LoadedModel] = {}
         config = runs[0].config
         if config.threads_per_process is not None:
             torch.set_num_threads(config.threads_per_process)
@@ -100,7 +100,7 @@ class Runner:
             reader.forget_features()
             raise left_out from error
 
-    def _made(self, reader: Reader, job: Job, behind: Behind) -> Made:
+    def _made(self, reader: LoadedModel, job: Job, behind: Behind) -> Made:
         scores = behind.scores.get(job.of)
         reader.need({*self._layers(reader), *job.extent, *(scores.layers if scores else ())})
         context, clock = self._context(reader, job, behind), time.perf_counter()
@@ -113,14 +113,14 @@ class Runner:
         classes = context.examples.classes if isinstance(context, TaskContext) else ()
         return Made(record, found.arrays, found.parameters, classes)
 
-    def _reader(self, name: str) -> Reader:
+    def _reader(self, name: str) -> LoadedModel:
         """The reader of a model; the other models are released."""
         for other, reader in self._readers.items():
             if other != name:
                 reader.release()
-        return self._readers.setdefault(name, Reader(self._runs[name]))
+        return self._readers.setdefault(name, LoadedModel(self._runs[name]))
 
-    def _layers(self, reader: Reader) -> tuple[int, ...]:
+    def _layers(self, reader: LoadedModel) -> tuple[int, ...]:
         """The layers that are asked for, after checking that the model serves the settings."""
         run, info = reader.run, reader.info
         if info.n_layers != run.n_layers:
@@ -143,12 +143,12 @@ class Runner:
 
     # What measurements are given.
 
-    def _context(self, reader: Reader, job: Job, behind: Behind) -> ModelContext:
+    def _context(self, reader: LoadedModel, job: Job, behind: Behind) -> ModelContext:
         if job.task:
             return self._task_context(reader, job, behind)
         about, run = _of_model(reader, job), reader.run
         if job.definition.of == "pair" and run.base is not None:
-            base = self._readers.setdefault(run.base.name, Reader(run.base))
+            base = self._readers.setdefault(run.base.name, LoadedModel(run.base))
             return PairContext(**about, base=_base_context(base, job))
         tasks = [
             self._task_context(reader, replace(each, extent=dict.fromkeys(known.layers, 1)), behind)
@@ -157,7 +157,7 @@ class Runner:
         ]
         return ModelContext(**about, tasks=tuple(tasks))
 
-    def _task_context(self, reader: Reader, job: Job, behind: Behind) -> TaskContext:
+    def _task_context(self, reader: LoadedModel, job: Job, behind: Behind) -> TaskContext:
         config, task = reader.run.config, reader.run.task(job.task)
         assert task is not None
         data = reader.data(task)
@@ -173,7 +173,7 @@ class Runner:
         return TaskContext(**_of_model(reader, job), probing=probing)
 
 
-def _of_model(reader: Reader, job: Job) -> dict[str, Any]:
+def _of_model(reader: LoadedModel, job: Job) -> dict[str, Any]:
     """The attributes that all contexts have."""
     place = reader.place(job)
     return {
@@ -191,7 +191,7 @@ def _of_model(reader: Reader, job: Job) -> dict[str, Any]:
     }
 
 
-def _base_context(base: Reader, job: Job) -> ModelContext:
+def _base_context(base: LoadedModel, job: Job) -> ModelContext:
     """The context of a base: the layers of its own that are asked for, and those of the extent."""
     n_layers = base.info.n_layers
     asked = layers_of(base.run.config, n_layers, base.run.name)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from probes.data.sentence import SPLITS
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
-from probes.extraction.vectors import Vectors
+from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
@@ -56,7 +56,7 @@ class ProbingData:
         self,
         examples: Examples,
         view: View,
-        vectors: Vectors,
+        vectors: StoredVectors,
         device: torch.device,
         *,
         project: int | None,

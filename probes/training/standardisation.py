@@ -20,7 +20,7 @@ from torch.nn.functional import embedding_bag
 
 from probes.common.arrays import Ints
 from probes.compute.memory import host_empty, to_device
-from probes.extraction.vectors import Sharded, Vectors
+from probes.extraction.vectors import Sharded, StoredVectors
 from probes.training.batches import READERS, blocks
 from probes.training.features import CACHED_ROWS, Features
 
@@ -46,7 +46,7 @@ class Standardisation(NamedTuple):
 
 
 def standardise(
-    vectors: Vectors,
+    vectors: StoredVectors,
     layers: Sequence[int],
     spans: Mapping[str, Sequence[Ints]],
     project: int | None,

@@ -26,7 +26,7 @@ from probes.boards.claims.rules import (
     peak_in,
     somewhere,
 )
-from probes.boards.claims.table import all_claims
+from probes.boards.claims.score_claims import all_claims
 from probes.cli.results import records_below
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Row

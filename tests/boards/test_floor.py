@@ -13,7 +13,7 @@ from probes.boards.layer_tables import model_tables, score_table
 from probes.measurements.joined_results import find_results, read_result
 from probes.measurements.scores import RULES
 from probes.pages.layers_md import layers_md
-from probes.records.files import read_arrays, write_record
+from probes.records.record_files import read_arrays, write_record
 from probes.records.row import Rows
 
 

@@ -16,7 +16,7 @@ from results_by_hand import variance_rows, with_seeds
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
 from probes.measurements.joined_results import read_result
-from probes.records.files import write_record
+from probes.records.record_files import write_record
 from probes.records.row import Row, Rows
 from probes.tables.table import ESCAPE, csv_line, escaped
 

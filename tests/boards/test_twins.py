@@ -4,7 +4,7 @@ import pytest
 from results_by_hand import changed, make_result
 
 from probes.boards.comparable import twins_of
-from probes.records.files import content_of
+from probes.records.record_files import content_of
 
 
 def model(name, configuration="", random_seed=None, **more):

@@ -11,7 +11,7 @@ from heads_by_hand import attention, choice, numbers
 from tiny_runs import run
 
 from probes.__main__ import main
-from probes.records.files import read_record, write_record
+from probes.records.record_files import read_record, write_record
 
 
 def changed(path, change):

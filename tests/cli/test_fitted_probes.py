@@ -18,9 +18,9 @@ import probes.run.runner as runner
 from probes.__main__ import main
 from probes.cli.main import main as run_main
 from probes.data.find import find_corpus
-from probes.records.files import read_arrays
 from probes.records.parameters import CACHE
 from probes.records.probe_spec import PROBES
+from probes.records.record_files import read_arrays
 
 TASKS = ("pos", "depth", "srl", "roles", "agreement")
 LAYER = 2

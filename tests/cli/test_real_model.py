@@ -10,7 +10,7 @@ from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer
 from probes.extraction.encoding import word_vectors
-from probes.extraction.vectors import Vectors
+from probes.extraction.vectors import StoredVectors
 from probes.tasks.builtin import tasks
 
 pytestmark = pytest.mark.integration
@@ -67,7 +67,7 @@ def test_linear_probes_on_a_slice_of_ewt_are_those_of_scikit_learn(real_data, tm
         view = examples.view_of(corpus)
         cache, layers = settings["cache_dir"], result.layers
         reading = word_vectors(cache, result.model, result.dtype, view, layers, result.pooling)
-        vectors = Vectors(cache, reading.key, view)
+        vectors = StoredVectors(cache, reading.key, view)
         rows = {split: examples.rows(split, view, vectors) for split in examples.splits}
         for layer in result.layers:
             features = spans(vectors.layer(layer), rows)

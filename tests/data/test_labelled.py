@@ -10,7 +10,7 @@ import probes
 from probes.common.errors import UserError
 from probes.data.chunk_schemes import Scheme
 from probes.data.find import find_corpus
-from probes.data.sources import Column
+from probes.data.sources import LabelColumn
 from probes.tasks.columns import NO_LABEL, task_of
 
 ROWS = [
@@ -51,7 +51,7 @@ def labels(corpus, column="ner_tags", split="train"):
 def test_the_same_rows_in_every_format(tmp_path, write, ending):
     source = find_corpus(*three(tmp_path, ROWS, write, ending), task_from=("ner_tags",))
     assert source.columns == {
-        "ner_tags": Column("ner_tags", "word", "classification", scheme=Scheme("BIO"))
+        "ner_tags": LabelColumn("ner_tags", "word", "classification", scheme=Scheme("BIO"))
     }
     corpus = source.load()
     assert [list(s.words) for s in corpus.splits["dev"]] == [r["tokens"] for r in ROWS]
@@ -78,7 +78,7 @@ def test_class_numbers_get_the_names_that_the_dataset_gives_them(tmp_path):
         return str(path)
 
     source = find_corpus(*three(tmp_path, rows, write, "parquet"), task_from=("ner_tags", "mood"))
-    assert source.columns["mood"] == Column("mood", "sentence", "classification")
+    assert source.columns["mood"] == LabelColumn("mood", "sentence", "classification")
     corpus = source.load()
     assert labels(corpus) == [row["ner_tags"] for row in ROWS]
     assert labels(corpus, "mood") == [["sad"], ["glad"], ["sad"]]
@@ -88,7 +88,7 @@ def test_text_is_taken_as_it_stands(tmp_path):
     path = tmp_path / "my.CSV"
     path.write_text("\n\ntokens,y\n2020-01-01 NA,01\n10\u00a0000 x,1\nTRUE true,TRUE\n", "utf-8")
     source = find_corpus(str(path), task_from=("y",), split_by="sentence")
-    assert source.columns["y"] == Column("y", "sentence", "classification")
+    assert source.columns["y"] == LabelColumn("y", "sentence", "classification")
     corpus = source.load()
     assert [s.words for s in corpus] == [
         ("2020-01-01", "NA"),
@@ -148,7 +148,7 @@ def test_whole_and_decimal_numbers_in_different_files_are_numbers(tmp_path):
     for split in ("dev", "test"):
         jsonl(tmp_path / f"my-{split}.jsonl", [{"tokens": ["a"], "y": 0.5}])
     source = find_corpus(str(tmp_path), task_from=("y",))
-    assert source.columns["y"] == Column("y", "sentence", "regression")
+    assert source.columns["y"] == LabelColumn("y", "sentence", "regression")
     assert [s.layer("column y") for s in source.load().splits["train"]] == [(0.0,), (1.0,), (2.0,)]
 
 
@@ -427,7 +427,7 @@ def test_tags_that_continue_no_chunk_begin_one_and_are_counted(tmp_path):
 def test_labels_that_only_look_like_chunk_tags_are_classes(tmp_path, tags):
     rows = [{"tokens": ["a", "b", "c", "d"], "y": tags.split()}]
     source = find_corpus(*three(tmp_path, rows), task_from=("y",))
-    assert source.columns["y"] == Column("y", "word", "classification")
+    assert source.columns["y"] == LabelColumn("y", "word", "classification")
     assert labels(source.load(), "y") == [tags.split()]
     assert task_of(source.columns["y"]).reading == "a class per word"
 

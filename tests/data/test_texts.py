@@ -7,7 +7,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.data.sources import Column
+from probes.data.sources import LabelColumn
 from probes.tasks.columns import task_of
 
 ROWS = [
@@ -32,8 +32,8 @@ def columns(source):
 def test_a_row_is_a_text_as_it_was_written(tmp_path):
     source = found(jsonl(tmp_path / "a.jsonl", ROWS), label=("mood", "score"))
     assert columns(source) == [
-        Column("mood", "text", "classification"),
-        Column("score", "text", "regression"),
+        LabelColumn("mood", "text", "classification"),
+        LabelColumn("score", "text", "regression"),
     ]
     corpus = source.load()
     assert [text.words for text in corpus.splits["train"]] == [(r["text"],) for r in ROWS[:8]]

@@ -25,13 +25,13 @@ from probes.extraction.windows import window_spans
 from probes.measurements.long_frame import Findings
 from probes.measurements.measurement import (
     Request,
-    Scored,
+    ScoresBehind,
     get_measurement,
     measurements,
 )
 from probes.measurements.plugins import load_file
-from probes.records.files import read_record
 from probes.records.probe_spec import PROBES
+from probes.records.record_files import read_record
 from probes.tables.charts import PAPER
 
 GUIDE = Guide("adding-a-measurement.md")
@@ -112,7 +112,7 @@ def test_learnt_weights_apply_to_vectors_as_they_are(folder, tiny_bert):
 def test_files_can_be_included_together_and_ask_for_what_the_guide_says(folder):
     for name in ("word_norms.py", "seed_agreement.py", "flips.py", "root_norms.py"):
         load_file(name)
-    scored = Scored(PROBES["linear"], layers=(0, 1, 2, 3, 4), best=3, typed=True)
+    scored = ScoresBehind(PROBES["linear"], layers=(0, 1, 2, 3, 4), best=3, typed=True)
     request = Request((0, 1, 2, 3, 4), 4, scored=scored)
     assert get_measurement("flips").extent(request) == {0: 1, 3: 1, 4: 1}
     full = request._replace(level="full")

@@ -32,7 +32,7 @@ from probes.extraction.encoding import Reading, begun, collect, require_space, v
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.store import REPLACED, StoreKey, store_folder
-from probes.extraction.vectors import Vectors
+from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import Text, View
 
 VIEW = random_view(60)
@@ -120,8 +120,8 @@ def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(
     assert arrays_in(found) == arrays_in(reference)
     reading = reading_of(cache, encoder, VIEW, [2, 0])
     assert reading.missing() == []
-    vectors = Vectors(cache, reading.key, VIEW)
-    other = Vectors(tmp_path / "reference", reading.key, VIEW)
+    vectors = StoredVectors(cache, reading.key, VIEW)
+    other = StoredVectors(tmp_path / "reference", reading.key, VIEW)
     rows = np.arange(vectors.manifest["rows"])
     for layer in LAYERS:
         assert np.array_equal(vectors.layer(layer)[rows], other.layer(layer)[rows])
@@ -298,4 +298,4 @@ def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path:
     other = StoreKey("another model", reading.key.view, "float32", "word vectors v1", {})
     shutil.copytree(reading.folder, store_folder(tmp_path, other))
     with pytest.raises(UserError, match="holds what belongs to another key; delete"):
-        Vectors(tmp_path, other, VIEW)
+        StoredVectors(tmp_path, other, VIEW)

@@ -32,7 +32,7 @@ from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import Reading, collected, read
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.extraction.token_scores import Scored, TokenScores, scored, stored_scores
+from probes.extraction.token_scores import ScoredStretches, TokenScores, scored, stored_scores
 from probes.extraction.views import Text, View
 
 CLASSES = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
@@ -62,7 +62,7 @@ def view_of(texts: Sequence[Text | str]) -> View:
     return View("written", tuple(whole(x) if isinstance(x, str) else x for x in texts))
 
 
-def read_scores(encoder: Encoder, view: View, batch_tokens: int = 1024) -> Scored:
+def read_scores(encoder: Encoder, view: View, batch_tokens: int = 1024) -> ScoredStretches:
     found = list(read(view, TokenScores(), encoder, batch_tokens))
     arrays = [{name: x.numpy() for name, x in parts.items()} for _, parts in found]
     return scored(view, [shard for shard, _ in found], arrays)

@@ -10,9 +10,9 @@ from results_by_hand import evidence_record, make_result, with_intervals
 from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import digests
-from probes.measurements.validation import as_result
-from probes.records.files import read_record, write_record
+from probes.measurements.record_validation import as_result
 from probes.records.record import Inputs, record_key, record_name
+from probes.records.record_files import read_record, write_record
 
 N = 400
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from results_by_hand import make_result
 
 from probes.measurements.measurement import as_found, get_measurement
-from probes.records.files import write_record
 from probes.records.record import Record, record_key, record_name
+from probes.records.record_files import write_record
 from probes.records.row import Row, Rows
 from probes.records.values import Estimate
 

@@ -2,7 +2,7 @@
 
 from results_by_hand import changed, make_result
 
-from probes.measurements.cells import interval_note
+from probes.measurements.table_cells import interval_note
 
 
 def test_the_note_says_what_intervals_are_over_or_that_there_are_none():

@@ -19,8 +19,8 @@ from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
 from probes.measurements.measurement import get_measurement
 from probes.measurements.scores import gold_of
-from probes.records.files import read_arrays
 from probes.records.probe_spec import PROBES
+from probes.records.record_files import read_arrays
 from probes.records.row import Rows
 from probes.run.inputs import find_models
 from probes.tasks.builtin import tasks

@@ -11,8 +11,8 @@ from tiny_runs import run
 import probes.run.runner as runner
 from probes.measurements.context import TaskContext
 from probes.measurements.measurement import get_measurement
-from probes.records.files import read_arrays
 from probes.records.parameters import parameters_path, read_parameters
+from probes.records.record_files import read_arrays
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 

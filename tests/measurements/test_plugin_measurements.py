@@ -26,7 +26,7 @@ from probes.measurements.measurement import (
 )
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import discover, load_file
-from probes.records.files import read_record
+from probes.records.record_files import read_record
 from probes.run.settings import validate
 
 ROOT = Path(__file__).parents[2]

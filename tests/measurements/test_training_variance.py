@@ -9,7 +9,7 @@ from results_by_hand import evidence_record, make_result
 from probes.boards.layer_tables import layer_rows
 from probes.boards.overview import confidence_set
 from probes.examples.examples import collect_examples
-from probes.measurements.measurement import Request, Scored, get_measurement
+from probes.measurements.measurement import Request, ScoresBehind, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
 from probes.statistics.replicates import Spread, pooled
@@ -41,7 +41,7 @@ def tuple_of(spread):
 
 
 def scored(family, headline=None, layers=(0, 1, 2, 3), best=2):
-    return Scored(PROBES[family], layers, best, True, headline or {})
+    return ScoresBehind(PROBES[family], layers, best, True, headline or {})
 
 
 def test_a_record_is_complete_if_all_fits_are_there_and_it_is_about_these_scores():

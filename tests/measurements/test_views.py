@@ -6,10 +6,10 @@ from drawn import column, data_of
 from results_by_hand import make_result
 
 from probes.measurements.chart_views import Cells, Lines, findings_of
-from probes.measurements.choosing import BestOnDev, PlacesOf, chosen
 from probes.measurements.long_frame import Findings, labelled_frame, long_frame
 from probes.measurements.measurement import get_measurement
 from probes.measurements.pivots import Pivot, Section
+from probes.measurements.row_filters import BestOnDev, PlacesOf, chosen
 from probes.records.row import Row, Rows
 from probes.statistics.metrics import axis_of, label_of
 from probes.statistics.quantities import Quantity, quantities

@@ -2,7 +2,7 @@
 
 import pytest
 
-from probes.measurements.measurement import Request, Scored, get_measurement
+from probes.measurements.measurement import Request, ScoresBehind, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.tasks.builtin import tasks
 
@@ -33,13 +33,13 @@ EVERY = (0, 1, 2, 3)
     ],
 )
 def test_the_layers_and_how_often(name, family, level, layers, best, expected):
-    scored = Scored(PROBES[family], layers, best, True)
+    scored = ScoresBehind(PROBES[family], layers, best, True)
     request = Request(layers, 3, level=level, scored=scored)
     assert get_measurement(name).extent(request) == expected
 
 
 def test_without_types_there_are_no_control_tasks():
-    request = Request((0, 1), 1, scored=Scored(PROBES["linear"], (0, 1), 1, False))
+    request = Request((0, 1), 1, scored=ScoresBehind(PROBES["linear"], (0, 1), 1, False))
     assert get_measurement("selectivity").extent(request) == {}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from probes.common.errors import UserError
-from probes.records.files import has_arrays, read_arrays
+from probes.records.record_files import has_arrays, read_arrays
 
 
 def archive(array: bytes) -> bytes:

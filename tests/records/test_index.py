@@ -6,8 +6,8 @@ import pytest
 from tiny_runs import run
 
 from probes.common.errors import UserError
-from probes.records.files import Index, write_record
 from probes.records.record import Record
+from probes.records.record_files import Index, write_record
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import torch
 
-from probes.run.recording import provenance
+from probes.run.job_record import provenance
 
 
 def test_command_versions_machine_and_state_of_the_code():

@@ -10,10 +10,10 @@ from results_by_hand import changed, make_result, variance_rows, with_seeds
 from probes.common.errors import UserError
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined, read_result
-from probes.measurements.measurement import Request, Scored, get_measurement
-from probes.records.files import read_record, write_record
+from probes.measurements.measurement import Request, ScoresBehind, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, covers, record_key, record_name, united
+from probes.records.record_files import read_record, write_record
 from probes.records.row import Row, Rows
 
 
@@ -235,7 +235,7 @@ def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, ca
 
 
 def scored(probe="linear", layers=(0, 1, 2, 3), best=2, typed=True):
-    return Scored(PROBES[probe], layers, best, typed)
+    return ScoresBehind(PROBES[probe], layers, best, typed)
 
 
 def test_dear_evidence_is_gathered_at_the_lowest_the_best_and_the_highest_layer():

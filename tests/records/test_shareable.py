@@ -11,7 +11,7 @@ from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.measurements.joined_results import find_results, read_result
 from probes.measurements.resampled import _named
-from probes.records.files import read_arrays
+from probes.records.record_files import read_arrays
 from probes.statistics.bootstrap import resample
 
 

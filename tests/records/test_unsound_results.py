@@ -10,7 +10,7 @@ from stored_replicates import of_all_layers
 from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.measurements.joined_results import find_results, read_result
-from probes.records.files import read_arrays
+from probes.records.record_files import read_arrays
 
 
 def changed(path, change):

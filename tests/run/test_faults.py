@@ -19,7 +19,7 @@ from probes.extraction.store import Store, StoreKey
 from probes.measurements import probing
 from probes.measurements.joined_results import find_results
 from probes.measurements.scores import read_predictions
-from probes.records.files import read_arrays
+from probes.records.record_files import read_arrays
 
 FLIPS = 400
 

@@ -13,13 +13,13 @@ from drawn import column, data_of, expressions, png_pixels, svg, texts, width_of
 
 from probes.boards.groups import corpus_groups, group, model_labels, of_corpora
 from probes.boards.score_charts import FIGURES, scored, scores_frame
-from probes.cli.figures import FIGURES as NAMES
+from probes.cli.chart_files import FIGURES as NAMES
 from probes.measurements.chart_views import Cells, Lines, Maps, findings_of
-from probes.measurements.choosing import chosen
 from probes.measurements.frame import load
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.pivots import Pivot
+from probes.measurements.row_filters import chosen
 from probes.tables import charts
 from probes.tables.charts import INCH, PAGE, PAPER, Look
 from probes.tables.colours import COLOURS

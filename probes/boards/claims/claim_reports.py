@@ -15,7 +15,7 @@ from probes.boards.claims.rules import (
     beside_twin,
     corrected,
 )
-from probes.boards.claims.table import all_claims
+from probes.boards.claims.score_claims import all_claims
 from probes.boards.comparable import SAME_VECTORS, alike, twins_beside, twins_of
 from probes.boards.groups import of_corpora
 from probes.common.errors import UserError

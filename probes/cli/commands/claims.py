@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Iterator
 
 from probes.boards.claims.claim_reports import Report, claims_table, make_reports
-from probes.boards.claims.table import all_claims
+from probes.boards.claims.score_claims import all_claims
 from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.measurements.joined_results import joined
-from probes.records.files import or_published
+from probes.records.record_files import or_published
 from probes.tables.printing import DataRow, printer
 
 

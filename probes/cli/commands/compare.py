@@ -13,11 +13,11 @@ from probes.cli.results import records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.catalogue import family_modules
-from probes.measurements.columns import values
 from probes.measurements.frame import IDENTITY, load
+from probes.measurements.header_columns import values
 from probes.measurements.joined_results import joined
-from probes.records.files import or_published
 from probes.records.record import Record, model_title
+from probes.records.record_files import or_published
 from probes.records.result import SCORES
 from probes.tables.printing import printer
 from probes.tables.table import Table

@@ -10,10 +10,10 @@ from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.common.wording import counted
+from probes.measurements.record_validation import require_sound
 from probes.measurements.resampled import with_sums
-from probes.measurements.validation import require_sound
-from probes.records.files import place_of, write_record
 from probes.records.record import Record
+from probes.records.record_files import place_of, write_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, add_places, place
-from probes.cli.figures import figure, figure_names
+from probes.cli.chart_files import figure, figure_names
 from probes.cli.results import FORMATS, records_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.measurements.choosing import chosen as rows_where
 from probes.measurements.measurement import CSV_FIELDS
+from probes.measurements.row_filters import chosen as rows_where
 from probes.records.row import Place, Row
 from probes.statistics.significance import ALPHA
 

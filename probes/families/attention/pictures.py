@@ -16,7 +16,7 @@ from probes.families.attention.heads import (
     numbers,
 )
 from probes.measurements.chart_views import Cells, Maps
-from probes.measurements.choosing import chosen
+from probes.measurements.row_filters import chosen
 from probes.records.row import Place, Row
 from probes.statistics.metrics import shown
 

@@ -27,8 +27,8 @@ from probes.families.attention.heads import (
     head_frame,
     masses,
 )
-from probes.measurements.cells import p_cell, score_cell
 from probes.measurements.pivots import notes_of
+from probes.measurements.table_cells import p_cell, score_cell
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.row import Row
 from probes.statistics.partition import FEWEST

@@ -18,7 +18,7 @@ from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
-from probes.measurements.verb_forms import NUMBERS, TASK, Answers, Forms, Question, answered
+from probes.measurements.verb_forms import NUMBERS, TASK, Forms, Question, VerbAnswers, answered
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
@@ -126,7 +126,7 @@ def cloze(context: TaskContext) -> Found:
     if not alike.any():
         raise NotServedError("no verb of test has two forms of as many tokens")
     own[own] = alike
-    kept = Answers(found.log_odds[alike], found.n_tokens[alike])
+    kept = VerbAnswers(found.log_odds[alike], found.n_tokens[alike])
     preferred, one_token = kept.right, (kept.n_tokens == 1).all(axis=1)
     part, sentence = split.partition, split.sentence[own]
 
@@ -184,7 +184,7 @@ def cloze(context: TaskContext) -> Found:
     return Found(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
 
 
-def answers(context: TaskContext, questions: Sequence[Question]) -> Answers:
+def answers(context: TaskContext, questions: Sequence[Question]) -> VerbAnswers:
     """The model's answers to questions."""
     from probes.extraction.token_scores import TokenScores, scored
     from probes.extraction.views import view_over

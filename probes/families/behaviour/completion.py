@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.data.items import Item
-from probes.families.behaviour.items import (
+from probes.families.behaviour.item_scores import (
     LOST,
     OF_ITEMS,
     Column,
@@ -26,7 +26,7 @@ from probes.records.row import Row
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
-    from probes.extraction.token_scores import Scored
+    from probes.extraction.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
 
 DEPTHS = 1, 5, 10
@@ -36,7 +36,7 @@ THRESHOLDS = 0.0, 0.01
 """Differences by which the better word's probability must be greater (Ettinger 2020, section 6)."""
 
 
-def completion_columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
+def completion_columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> list[Column]:
     """Scales of answers, then of comparisons of words."""
     return [*_completions(items, found), *_sensitivities(items, found)]
 
@@ -53,7 +53,7 @@ def _by_chance(items: Sequence[Item]) -> Iterator[Row]:
             yield Row("sensitivity_chance", float(np.mean(guessed)), n=len(own), axes=places)
 
 
-def _notes(items: Sequence[Item], found: Scored) -> list[str]:
+def _notes(items: Sequence[Item], found: ScoredStretches) -> list[str]:
     """Notes on items without an answer of one token, or with words of different lengths."""
     asked = [item for item in items if item.answers]
     several = sum(max(_ranks(item, found), default=-1) < 0 for item in asked)
@@ -127,12 +127,12 @@ def completion(context: ModelContext) -> Found:
     )
 
 
-def _ranks(item: Item, found: Scored) -> list[float]:
+def _ranks(item: Item, found: ScoredStretches) -> list[float]:
     """The rank of each answer; -1 for answers of several tokens."""
     return [float(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
 
 
-def _completions(items: Sequence[Item], found: Scored) -> list[Column]:
+def _completions(items: Sequence[Item], found: ScoredStretches) -> list[Column]:
     best = np.full(len(items), np.nan)
     for i, item in enumerate(items):
         if known := [rank for rank in _ranks(item, found) if rank >= 0]:
@@ -146,7 +146,7 @@ def _completions(items: Sequence[Item], found: Scored) -> list[Column]:
     ]
 
 
-def _sensitivities(items: Sequence[Item], found: Scored) -> list[Column]:
+def _sensitivities(items: Sequence[Item], found: ScoredStretches) -> list[Column]:
     rivals = dict.fromkeys(rival for item in items for rival in item.rivals)
     margins: dict[str | None, Floats] = {}
     for name in (None, *rivals):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from probes.extraction.alignment import Pieces
-from probes.extraction.collectors import Collector, Reader, layer_states
+from probes.extraction.collectors import Collector, ModelProperties, layer_states
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.views import Text
@@ -63,7 +63,7 @@ class LensAnswers(Collector):
         shape = shard.n_rows, len(self.layers), len(self.answers)
         self._found = torch.full(shape, torch.nan, dtype=torch.float64)
 
-    def copies(self, windows: Sequence[Window], reader: Reader) -> list[Window]:
+    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
         """The windows, without the first word if the model is causal."""
         if not self.known:
             self._find_tokens(reader)
@@ -76,7 +76,7 @@ class LensAnswers(Collector):
                 found.append(replace(window, **some))
         return found
 
-    def _find_tokens(self, reader: Reader) -> None:
+    def _find_tokens(self, reader: ModelProperties) -> None:
         words = sorted({word for answer in self.answers for word in answer})
         pieces = reader.split([Text((word,), (0, 1)) for word in words])
         # The unknown token may stand for any word.

@@ -15,10 +15,10 @@ from probes.boards.groups import CorpusGroup, corpus_groups, model_labels, of_co
 from probes.boards.paired import Difference
 from probes.boards.ranking_tables import places
 from probes.common.arrays import Floats, Ints
-from probes.measurements.cells import score_cell
-from probes.measurements.frame import Frame, axes_of
-from probes.records.files import Arrays, if_readable, read_arrays
+from probes.measurements.frame import RecordFrame, axes_of
+from probes.measurements.table_cells import score_cell
 from probes.records.record import Record
+from probes.records.record_files import Arrays, if_readable, read_arrays
 from probes.records.row import Row
 from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.metrics import label_of
@@ -53,7 +53,7 @@ _ARRAYS = "values", "cluster", "stratum", "phenomenon"
 
 
 @dataclass(frozen=True)
-class Answers:
+class ItemScores:
     """Scores of models, item by item, on the items that count for all of them.
 
     Attributes:
@@ -88,7 +88,7 @@ class Answers:
         }
 
 
-def answers(group: CorpusGroup, metric: str, models: Sequence[str]) -> Answers | None:
+def answers(group: CorpusGroup, metric: str, models: Sequence[str]) -> ItemScores | None:
     """The models' answers; None without two models that have them."""
     columns: dict[str, Floats] = {}
     arrays: Arrays = {}
@@ -109,7 +109,7 @@ def answers(group: CorpusGroup, metric: str, models: Sequence[str]) -> Answers |
     for name in dict.fromkeys(phenomenon.tolist()):
         groups[name] = np.flatnonzero(phenomenon == name)
     strata = Strata(arrays["cluster"][known], arrays["stratum"][known])
-    return Answers(metric, tuple(columns), values[known], strata, groups) if groups else None
+    return ItemScores(metric, tuple(columns), values[known], strata, groups) if groups else None
 
 
 def _wholes(group: CorpusGroup) -> list[str]:
@@ -159,7 +159,7 @@ def paired_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
                 yield _paired(group, scores)
 
 
-def _paired(group: CorpusGroup, given: Answers) -> Table:
+def _paired(group: CorpusGroup, given: ItemScores) -> Table:
     differences = given.differences([(0, other) for other in range(1, len(given.models))])
     rows = []
     for name, own in given.groups.items():
@@ -235,7 +235,7 @@ def _ranks(
     return dict(zip(given.models, map(str, found), strict=True))
 
 
-def csv_table(frame: Frame) -> pd.DataFrame:
+def csv_table(frame: RecordFrame) -> pd.DataFrame:
     """The answers to items, overall and by phenomenon, of texts as they are."""
     answers = frame.headers["measurement"].isin([*HEADLINES])
     rows = frame.long(answers, [name for name in CSV_COLUMNS if name in frame.headers])

@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.data.items import WHOLE, Item
-from probes.families.behaviour.items import LOST, OF_ITEMS, Column, Scale, scored_items, text_in
+from probes.families.behaviour.item_scores import (
+    LOST,
+    OF_ITEMS,
+    Column,
+    Scale,
+    scored_items,
+    text_in,
+)
 from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
-    from probes.extraction.token_scores import Scored
+    from probes.extraction.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
 
 
@@ -31,7 +38,7 @@ LEFT_TO_RIGHT = "left to right"
 """Scoring of causal models."""
 
 
-def _columns(items: Sequence[Item], found: Scored, causal: bool) -> list[Column]:
+def _columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> list[Column]:
     """Share of true predictions of each item, for every way to score."""
     columns = []
     for part, scoring in {"log_p": LEFT_TO_RIGHT}.items() if causal else SCORINGS.items():
@@ -103,12 +110,12 @@ def pairs(context: ModelContext) -> Found:
 
 
 def rightness(
-    items: Sequence[Item], found: Scored, part: str, *, per_token: bool = False
+    items: Sequence[Item], found: ScoredStretches, part: str, *, per_token: bool = False
 ) -> Floats:
     """Share of true predictions of each item, from 0 to 1. Shape (items,).
 
     Args:
-        part: see `Scored.surprisal`.
+        part: see `ScoredStretches.surprisal`.
         per_token: divide the surprisal of a text by its number of pieces.
     """
     surprisal = found.surprisal(part)

@@ -166,7 +166,7 @@ def label_sets(context: ModelContext) -> dict[str, LabelSet]:
     return found
 
 
-class Item(NamedTuple):
+class ClusteredItem(NamedTuple):
     """An item to cluster: label, rows of the words, and number of the sentence."""
 
     label: str
@@ -195,11 +195,11 @@ def _predicates(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield frame.roleset, (frame.predicate[0],)
 
 
-def _items(context: ModelContext, split: str, find: Find) -> Iterator[Item]:
+def _items(context: ModelContext, split: str, find: Find) -> Iterator[ClusteredItem]:
     rows, first = context.rows(split), 0
     for number, sentence in enumerate(context.corpus.splits[split]):
         for label, words in find(sentence):
-            yield Item(label, tuple(int(rows[first + word]) for word in words), number)
+            yield ClusteredItem(label, tuple(int(rows[first + word]) for word in words), number)
         first += len(sentence)
 
 
@@ -221,7 +221,7 @@ def _senses(context: ModelContext) -> LabelSet:
 
     All splits are used: nothing is trained, and few lemmas of a test split have several senses.
     """
-    by_lemma: dict[str, list[Item]] = defaultdict(list)
+    by_lemma: dict[str, list[ClusteredItem]] = defaultdict(list)
     for split in context.corpus.splits:
         for item in _items(context, split, _predicates):
             by_lemma[item.label.rpartition(".")[0]].append(item)
@@ -243,7 +243,7 @@ def _senses(context: ModelContext) -> LabelSet:
     )
 
 
-def _group(items: Sequence[Item], seed: int) -> LabelledGroup:
+def _group(items: Sequence[ClusteredItem], seed: int) -> LabelledGroup:
     """Up to `MOST` items in random order, the same for every layer and model."""
     number: dict[str, int] = {}
     drawn = np.random.default_rng(seed).permutation(len(items))[:MOST]

@@ -40,9 +40,9 @@ from probes.families.interventions.pruning import (
     importance_and_pruning,
 )
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.choosing import PlacesOf
 from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
+from probes.measurements.row_filters import PlacesOf
 from probes.records.record import Extent, Record, subject_title
 from probes.records.row import Place, Row
 from probes.statistics.metrics import shown

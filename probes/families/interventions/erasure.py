@@ -38,7 +38,7 @@ from probes.families.interventions.own_answers import (
 )
 from probes.families.interventions.probed_sample import (
     ProbedSample,
-    Sample,
+    SampledExamples,
     csv_lines_by_task,
     drawn,
     probed_samples,
@@ -46,9 +46,9 @@ from probes.families.interventions.probed_sample import (
     vectors_compared,
 )
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.choosing import PlacesOf
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
+from probes.measurements.row_filters import PlacesOf
 from probes.measurements.stored_probes import predictions, span_means
 from probes.records.row import Row
 
@@ -342,7 +342,7 @@ class Refitted:
     def __init__(self, test: ProbedSample, n_sentences: int) -> None:
         with_examples = np.unique(test.context.examples.splits["train"].sentence)
         sentences = with_examples[drawn(len(with_examples), n_sentences)]
-        self._test, self.train = test, Sample(test.context, "train", sentences)
+        self._test, self.train = test, SampledExamples(test.context, "train", sentences)
         self.predicted = np.empty_like(test.predicted)
 
     @cached_property

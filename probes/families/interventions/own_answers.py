@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from probes.data.sentence import Sentence
     from probes.extraction.collectors import Collector
     from probes.extraction.interventions import Intervention
-    from probes.extraction.token_scores import Scored
+    from probes.extraction.token_scores import ScoredStretches
     from probes.extraction.views import Text
     from probes.measurements.context import ModelContext
 
@@ -237,7 +237,7 @@ def own_answers(
 
 def _scores(
     context: ModelContext, variants: Sequence[Variant], texts: Iterable[Text], collector: Collector
-) -> Iterator[Scored]:
+) -> Iterator[ScoredStretches]:
     """The collector's scores in each pass, in order."""
     from probes.extraction.shards import Shard
     from probes.extraction.token_scores import scored

@@ -41,7 +41,7 @@ def drawn(n: int, size: int) -> Ints:
     return found
 
 
-class Sample:
+class SampledExamples:
     """A task's examples in some sentences of a split.
 
     Args:
@@ -78,12 +78,12 @@ class Sample:
         return np.stack(given, axis=1) + (starts - kept)[:, None, None]
 
 
-class ProbedSample(Sample):
+class ProbedSample(SampledExamples):
     """The examples in a sample, with the predictions of the reported probes in every pass.
 
     Args:
         context: the task and its scores.
-        sentences: see `Sample`.
+        sentences: see `SampledExamples`.
         n_variants: number of passes.
         split: "dev" for choosing something, else "test".
 
@@ -258,7 +258,10 @@ def probed_samples(
 
 
 def read_samples(
-    context: ModelContext, samples: Sequence[Sample], variants: Sequence[Variant], name: Any
+    context: ModelContext,
+    samples: Sequence[SampledExamples],
+    variants: Sequence[Variant],
+    name: Any,
 ) -> Iterator[tuple[int, View, Mapping[Text, int], Mapping[int, Any]]]:
     """Vectors of the words of samples in each pass.
 

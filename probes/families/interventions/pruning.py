@@ -25,7 +25,7 @@ from probes.families.interventions.own_answers import (
 from probes.families.interventions.probed_sample import (
     DROP,
     ProbedSample,
-    Sample,
+    SampledExamples,
     drawn,
     read_samples,
 )
@@ -66,9 +66,9 @@ def importance_for_probes(
     dev = context.corpus.splits["dev"]
     once = {dev[i].words: i for i in drawn(len(dev), n_sentences)}
     sentences = np.sort([*once.values()])
-    by_view: dict[str, list[Sample]] = defaultdict(list)
+    by_view: dict[str, list[SampledExamples]] = defaultdict(list)
     for task in tasks:
-        by_view[task.examples.view].append(Sample(task, "dev", sentences))
+        by_view[task.examples.view].append(SampledExamples(task, "dev", sentences))
     last, document = context.model.n_layers, context.partition("dev").of_sentence
     for name, every in by_view.items():
         samples = [each for each in every if len(each.kept)]
@@ -104,7 +104,7 @@ def importance_for_model(context: ModelContext, n_sentences: int) -> Iterator[Ro
     yield from _rows(context, gradients, asked.partition.of_sentence[asked.of_text], LOSS)
 
 
-def _errors(sample: Sample, vectors: Any, first: Mapping[Text, int]) -> Any:
+def _errors(sample: SampledExamples, vectors: Any, first: Mapping[Text, int]) -> Any:
     """Gradient of the loss of the last layer's probe with respect to the vectors of words."""
     context = sample.context
     labels = context.examples.targets("dev")[sample.kept]

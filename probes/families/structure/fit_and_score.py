@@ -27,10 +27,10 @@ from probes.families.structure.fitting import (
     n_steps,
     training_batches,
 )
-from probes.families.structure.sentence_scores import SCORES, Sample
+from probes.families.structure.sentence_scores import SCORES, MeasuredSentences
 from probes.families.structure.structure_rows import (
-    Known,
     LayerFound,
+    ReferenceEdges,
     best_layer,
     control_uuas,
     counts,
@@ -92,8 +92,8 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
         (edges, *of_controls), (chain, *control_chain) = (
             find(trees[split], batches) for find in (gold_edges, chain_hits)
         )
-        sample = Sample.of(split, trees[split], edges, context.partition(split))
-        known[split] = Known(sample, np.stack(of_controls), chain, np.stack(control_chain))
+        sample = MeasuredSentences.of(split, trees[split], edges, context.partition(split))
+        known[split] = ReferenceEdges(sample, np.stack(of_controls), chain, np.stack(control_chain))
     drawn_by = f"{context.model.digest} {context.corpus.fingerprint}"
     scores = list(structure_rows(drawn_by, ranks, reported, known, layers))
     best = best_layer(scores, reported)
@@ -162,7 +162,7 @@ def sample_weights(context: ModelContext, trees: Trees) -> dict[int, torch.Tenso
 def arrays(
     ranks: Sequence[int],
     trees: Mapping[str, Trees],
-    known: Mapping[str, Known],
+    known: Mapping[str, ReferenceEdges],
     layers: Mapping[int, LayerFound],
 ) -> dict[str, NDArray[np.generic]]:
     """Arrays of the sentences of dev and test; see `structure`."""

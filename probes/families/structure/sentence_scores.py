@@ -36,7 +36,7 @@ SCORES = {
 
 
 @dataclass(frozen=True)
-class Sample:
+class MeasuredSentences:
     """The measured sentences of a split, with the clusters that intervals resample.
 
     Attributes:
@@ -56,7 +56,7 @@ class Sample:
     @classmethod
     def of(
         cls, split: str, trees: Trees, edges: NDArray[np.uint16], partition: Partition
-    ) -> Sample:
+    ) -> MeasuredSentences:
         """Select the measured sentences of a split."""
         clusters = partition.of_sentence[trees.sentences]
         return cls(split, trees.lengths, edges, clusters, partition.n)

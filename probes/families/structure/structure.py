@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from probes.families.structure import StructureOptions
 from probes.families.structure.trees import DRAWS
 from probes.measurements.chart_views import Lines
-from probes.measurements.choosing import BestOnDev, PlacesOf
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot, Section
+from probes.measurements.row_filters import BestOnDev, PlacesOf
 from probes.statistics.metrics import label_of
 from probes.statistics.rank_correlation import NSPR_LENGTHS
 

@@ -14,7 +14,7 @@ from probes.families.structure.contributions import Contributions, joined
 from probes.families.structure.fitting import SAMPLES, Fitted, Probe
 from probes.families.structure.sentence_scores import (
     SCORES,
-    Sample,
+    MeasuredSentences,
     difference,
     mean_share,
     shares,
@@ -46,7 +46,7 @@ class LayerFound:
 
 
 @dataclass(frozen=True)
-class Known:
+class ReferenceEdges:
     """Edges of a split, and those that the chain of neighbours finds.
 
     Attributes:
@@ -54,7 +54,7 @@ class Known:
         chain, control_chain: edges of gold and of control trees that the chain finds.
     """
 
-    sample: Sample
+    sample: MeasuredSentences
     control_edges: Edges
     chain: Edges
     control_chain: Edges
@@ -64,7 +64,7 @@ def structure_rows(
     name: str,
     ranks: Sequence[int],
     reported: int,
-    known: Mapping[str, Known],
+    known: Mapping[str, ReferenceEdges],
     layers: Mapping[int, LayerFound],
 ) -> Iterator[Row]:
     """All rows. Rank 0 means the vectors themselves.
@@ -101,19 +101,19 @@ def best_layer(rows: Sequence[Row], reported: int) -> int:
     return max(dev, key=dev.__getitem__)
 
 
-def refits(test: Sample, found: LayerFound, metric: str) -> list[float | None]:
+def refits(test: MeasuredSentences, found: LayerFound, metric: str) -> list[float | None]:
     """Test scores of a layer's probes fitted to bootstrap samples."""
     return _defined(test.values(found.found["test"], metric)[-SAMPLES:])
 
 
-def control_uuas(known: Known, found: Edges) -> list[float | None]:
+def control_uuas(known: ReferenceEdges, found: Edges) -> list[float | None]:
     """Share of edges found in each draw of control trees."""
     sums = _shares(found, known.control_edges).sum(0)
     return _defined(ratio(sums[::2], sums[1::2]).tolist())
 
 
 def _scores(
-    ranks: Sequence[int], known: Mapping[str, Known], layer: int, found: LayerFound
+    ranks: Sequence[int], known: Mapping[str, ReferenceEdges], layer: int, found: LayerFound
 ) -> Iterator[Row]:
     """Scores of the probes of each rank, and of the identity."""
     for i, rank in enumerate([*ranks, 0]):
@@ -128,7 +128,7 @@ def _controls(
     name: str,
     place: int,
     reported: int,
-    known: Mapping[str, Known],
+    known: Mapping[str, ReferenceEdges],
     layer: int,
     found: LayerFound,
 ) -> Iterator[Row]:
@@ -151,18 +151,20 @@ def _controls(
     yield from (*uuas, *selectivity, *sds)
 
 
-def _recall(sample: Sample, metric: str, layer: int | None, hits: Edges) -> Iterator[Row]:
+def _recall(
+    sample: MeasuredSentences, metric: str, layer: int | None, hits: Edges
+) -> Iterator[Row]:
     """Share of gold edges found, by the distance of their words in the sentence."""
     for i, words in enumerate(BINS):
         yield sample.row(metric, layer, shares(hits[:, i], sample.edges[:, i]), words=words)
 
 
 def _tests(
-    name: str, place: int, reported: int, test: Sample, layers: Mapping[int, LayerFound]
+    name: str, place: int, reported: int, test: MeasuredSentences, layers: Mapping[int, LayerFound]
 ) -> Iterator[Row]:
     """Standard deviations over bootstrap samples, pooled over layers, and tests between layers.
 
-    For p-values see `Sample.p_best`.
+    For p-values see `MeasuredSentences.p_best`.
     """
     axes = {"rank": reported}
     each_layer = joined([found.found["test"].of(place) for found in layers.values()])
@@ -211,7 +213,7 @@ def counts(trees: Trees) -> dict[str, int]:
 
 
 def notes(
-    trees: Mapping[str, Trees], test: Sample, resampled: str, rows: Sequence[Row]
+    trees: Mapping[str, Trees], test: MeasuredSentences, resampled: str, rows: Sequence[Row]
 ) -> Iterator[str]:
     """Notes on intervals, tests and excluded sentences.
 

@@ -14,8 +14,8 @@ from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.data.find import find_corpus, require_known
-from probes.records.files import or_published, read_arrays
 from probes.records.record import Record, corpus_title, model_title
+from probes.records.record_files import or_published, read_arrays
 from probes.statistics.spanning_trees import LEFT_OUT
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import yaml
 
 from probes.__main__ import main
 from probes.measurements.recomputed import require_recomputed
-from probes.records.files import read_arrays, read_record, write_record
+from probes.records.record_files import read_arrays, read_record, write_record
 from probes.records.row import Rows
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"

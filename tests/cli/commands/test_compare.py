@@ -8,7 +8,7 @@ from results_by_hand import evidence_record
 
 from probes.__main__ import main
 from probes.measurements.joined_results import read_result
-from probes.records.files import write_record
+from probes.records.record_files import write_record
 from probes.records.row import Row
 
 

@@ -14,7 +14,7 @@ import probes
 from probes.__main__ import main
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, read_result
-from probes.records.files import read_arrays, write_record
+from probes.records.record_files import read_arrays, write_record
 
 
 @pytest.fixture

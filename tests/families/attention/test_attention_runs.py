@@ -21,7 +21,7 @@ from probes.extraction.model_files import find_model
 from probes.extraction.views import pair_text
 from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import with_sums
-from probes.records.files import read_arrays
+from probes.records.record_files import read_arrays
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
 

@@ -45,11 +45,11 @@ from probes.extraction.model_files import find_model
 from probes.extraction.token_scores import TokenScores, scored
 from probes.extraction.views import Text, View, view_over
 from probes.families.behaviour.completion import completion_columns
-from probes.families.behaviour.items import text_in
+from probes.families.behaviour.item_scores import text_in
 from probes.families.behaviour.lens_collector import LensAnswers
 from probes.families.behaviour.pairs import truth
-from probes.records.files import read_arrays
 from probes.records.record import Record
+from probes.records.record_files import read_arrays
 from probes.records.row import Row
 from probes.statistics.bootstrap import block
 from probes.statistics.strata import Strata

@@ -9,7 +9,7 @@ from results_by_hand import changed
 from probes.__main__ import main
 from probes.boards.leaderboard_csv import write_leaderboard
 from probes.families.behaviour.model_comparison import paired_tables, ranked_tables
-from probes.records.files import write_record
+from probes.records.record_files import write_record
 from probes.records.row import Row
 from probes.statistics.strata import Strata
 

@@ -9,7 +9,7 @@ import pytest
 from killing import small_corpus
 
 from probes.data.find import find_corpus
-from probes.records.files import read_arrays
+from probes.records.record_files import read_arrays
 
 
 @pytest.fixture(scope="module")

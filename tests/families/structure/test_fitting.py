@@ -11,7 +11,7 @@ from probes.extraction.vectors import Sharded
 from probes.families.structure import fitting
 from probes.families.structure.contributions import contributions, gold_edges
 from probes.families.structure.fitting import Probe, exact_batches, training_batches
-from probes.families.structure.sentence_scores import SCORES, Sample
+from probes.families.structure.sentence_scores import SCORES, MeasuredSentences
 from probes.statistics.partition import by_sentence
 
 CPU, LONGEST, NOISE = torch.device("cpu"), 9, 3
@@ -46,7 +46,9 @@ class Split:
 
     def scores(self, pair):
         edges = gold_edges(self.trees, self.exact())[0]
-        sample = Sample.of("test", self.trees, edges, by_sentence(len(self.trees.lengths)))
+        sample = MeasuredSentences.of(
+            "test", self.trees, edges, by_sentence(len(self.trees.lengths))
+        )
         found = contributions(self.layer, self.exact(), self.trees, [pair])
         return {metric: sample.values(found, metric)[0] for metric in SCORES}
 

@@ -8,8 +8,8 @@ from drawn import column
 from probes.data.find import find_corpus
 from probes.families.structure import StructureOptions
 from probes.families.structure.tree_figure import edges_of
-from probes.records.files import write_record
 from probes.records.record import Record
+from probes.records.record_files import write_record
 
 
 def title_of(chart):

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from probes.measurements.chart_views import require_drawable
-from probes.measurements.columns import HEADER_KINDS, WHOLE, values
+from probes.measurements.header_columns import HEADER_KINDS, WHOLE, values
 from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.scores import SUMS, read_predictions
-from probes.records.files import has_arrays, read_arrays, unreadable
 from probes.records.record import Record
+from probes.records.record_files import has_arrays, read_arrays, unreadable
 from probes.records.result import SCORES, Result
 from probes.records.values import STORED
 from probes.statistics.metrics import bounds_of

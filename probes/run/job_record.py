@@ -23,13 +23,13 @@ from probes.records.result import Result
 from probes.records.row import Rows
 from probes.run.announcements import corpus_counts
 from probes.run.jobs import Job
+from probes.run.loaded_model import LoadedModel
 from probes.run.model_run import ModelRun
-from probes.run.reader import Reader
 from probes.tasks.task import Task
 
 
 def record_of(
-    reader: Reader,
+    reader: LoadedModel,
     job: Job,
     context: ModelContext,
     found: Found,
@@ -80,7 +80,7 @@ def record_of(
     )
 
 
-def _footprint(reader: Reader) -> dict[str, str]:
+def _footprint(reader: LoadedModel) -> dict[str, str]:
     """Words per second of the forward pass on this machine, and bytes of the weights on disk.
 
     What is not known is left out: of vectors that were stored before, of a model in memory.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from probes.measurements.cells import layer_marks
+from probes.measurements.table_cells import layer_marks
 from probes.records.row import HEADER, Row
 from probes.records.values import Interval
 from probes.statistics.metrics import is_percent, label_of, quantity

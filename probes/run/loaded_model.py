@@ -33,7 +33,7 @@ from probes.extraction.encoding import (
 from probes.extraction.interventions import Intervention
 from probes.extraction.shards import Shard
 from probes.extraction.store import Store
-from probes.extraction.vectors import Vectors
+from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import View, ViewName, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plug_ins_of, source_of
@@ -55,7 +55,7 @@ measurement whose collector keeps something of it, or word vectors if that is em
 
 
 @dataclass
-class Reader:
+class LoadedModel:
     """A model with what its jobs need of it and of the corpus, each made when it is first needed.
 
     Examples, stored vectors and features of a task stay for later jobs.
@@ -141,7 +141,7 @@ class Reader:
     def forget_features(self) -> None:
         """Free the memory of features; they are made again when they are needed."""
         for store in self._stores.values():
-            if isinstance(store, Vectors):
+            if isinstance(store, StoredVectors):
                 store.forget_derived()
 
     def data(self, task: Task) -> ProbingData:
@@ -170,7 +170,7 @@ class Reader:
         self.run.corpus.announce(examples)
         place = self.place_of(examples)
         vectors = self.stored(place)
-        assert isinstance(vectors, Vectors)
+        assert isinstance(vectors, StoredVectors)
         return ProbingData(
             examples,
             self.view(place),
@@ -297,8 +297,8 @@ class Reader:
         elif place[1]:  # the model need not be loaded again
             found = Store(reading.cache, reading.key)
         else:
-            found = Vectors(reading.cache, reading.key, reading.view)
-        if isinstance(found, Vectors):
+            found = StoredVectors(reading.cache, reading.key, reading.view)
+        if isinstance(found, StoredVectors):
             seconds = time.perf_counter() - clock
             if place == ("", "") and alone:
                 self.speed = found.manifest["rows"] / seconds

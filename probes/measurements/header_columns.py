@@ -54,7 +54,7 @@ def _digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-class Column(NamedTuple):
+class HeaderColumn(NamedTuple):
     """A column of headers: its type, and its value for a record."""
 
     kind: Any
@@ -62,92 +62,92 @@ class Column(NamedTuple):
 
 
 OF_ALL = {
-    "measurement": Column(TEXT, lambda x: x.measurement),
-    "measurement_version": Column(WHOLE, lambda x: x.measurement_version),
-    "options": Column(TEXT, lambda x: json.dumps(x.settings, sort_keys=True)),
-    "model": Column(TEXT, lambda x: x.model.name),
-    "revision": Column(TEXT, lambda x: x.model.revision),
-    "model_digest": Column(TEXT, lambda x: x.model.digest),
-    "base": Column(TEXT, lambda x: x.base.name if x.base else ""),
-    "random": Column(TRUTH, lambda x: x.model.random_seed is not None),
-    "random_seed": Column(WHOLE, lambda x: x.model.random_seed),
-    "causal": Column(TRUTH, lambda x: x.model.causal),
-    "parameters": Column(WHOLE, lambda x: x.model.parameters),
-    "layers": Column(WHOLE, lambda x: x.model.n_layers),
-    "hidden_size": Column(WHOLE, lambda x: x.model.hidden_size),
-    "corpus": Column(TEXT, lambda x: x.corpus.name),
-    "corpus_version": Column(TEXT, lambda x: x.corpus.version),
-    "corpus_digest": Column(TEXT, lambda x: x.corpus.digest),
-    "text": Column(TEXT, lambda x: x.corpus.fingerprint),
-    "corpus_fingerprint": Column(TEXT, lambda x: short_digest(x.corpus.fingerprint, 16)),
-    "limit": Column(WHOLE, limit_of),
-    "limited": Column(TRUTH, lambda x: x.corpus.limited),
+    "measurement": HeaderColumn(TEXT, lambda x: x.measurement),
+    "measurement_version": HeaderColumn(WHOLE, lambda x: x.measurement_version),
+    "options": HeaderColumn(TEXT, lambda x: json.dumps(x.settings, sort_keys=True)),
+    "model": HeaderColumn(TEXT, lambda x: x.model.name),
+    "revision": HeaderColumn(TEXT, lambda x: x.model.revision),
+    "model_digest": HeaderColumn(TEXT, lambda x: x.model.digest),
+    "base": HeaderColumn(TEXT, lambda x: x.base.name if x.base else ""),
+    "random": HeaderColumn(TRUTH, lambda x: x.model.random_seed is not None),
+    "random_seed": HeaderColumn(WHOLE, lambda x: x.model.random_seed),
+    "causal": HeaderColumn(TRUTH, lambda x: x.model.causal),
+    "parameters": HeaderColumn(WHOLE, lambda x: x.model.parameters),
+    "layers": HeaderColumn(WHOLE, lambda x: x.model.n_layers),
+    "hidden_size": HeaderColumn(WHOLE, lambda x: x.model.hidden_size),
+    "corpus": HeaderColumn(TEXT, lambda x: x.corpus.name),
+    "corpus_version": HeaderColumn(TEXT, lambda x: x.corpus.version),
+    "corpus_digest": HeaderColumn(TEXT, lambda x: x.corpus.digest),
+    "text": HeaderColumn(TEXT, lambda x: x.corpus.fingerprint),
+    "corpus_fingerprint": HeaderColumn(TEXT, lambda x: short_digest(x.corpus.fingerprint, 16)),
+    "limit": HeaderColumn(WHOLE, limit_of),
+    "limited": HeaderColumn(TRUTH, lambda x: x.corpus.limited),
     # Whether sentences that cannot be used were left out of it.
-    "dropped": Column(TRUTH, lambda x: DROPPED in x.corpus.notes),
-    "plug_ins": Column(TEXT, lambda x: in_words(x.plug_ins)),
-    "pooling": Column(TEXT, lambda x: x.pooling),
-    "dtype": Column(TEXT, lambda x: x.dtype),
-    "project": Column(WHOLE, lambda x: x.project),
-    "view": Column(TEXT, lambda x: x.view),
-    "silver": Column(TRUTH, lambda x: x.silver),
-    "seconds": Column(NUMBER, lambda x: float(sum(x.seconds.values()))),
-    "suite_version": Column(TEXT, lambda x: x.suite_version),
-    "full_key": Column(TEXT, lambda x: x.key),
-    "key": Column(TEXT, lambda x: short_digest(x.key)),
+    "dropped": HeaderColumn(TRUTH, lambda x: DROPPED in x.corpus.notes),
+    "plug_ins": HeaderColumn(TEXT, lambda x: in_words(x.plug_ins)),
+    "pooling": HeaderColumn(TEXT, lambda x: x.pooling),
+    "dtype": HeaderColumn(TEXT, lambda x: x.dtype),
+    "project": HeaderColumn(WHOLE, lambda x: x.project),
+    "view": HeaderColumn(TEXT, lambda x: x.view),
+    "silver": HeaderColumn(TRUTH, lambda x: x.silver),
+    "seconds": HeaderColumn(NUMBER, lambda x: float(sum(x.seconds.values()))),
+    "suite_version": HeaderColumn(TEXT, lambda x: x.suite_version),
+    "full_key": HeaderColumn(TEXT, lambda x: x.key),
+    "key": HeaderColumn(TEXT, lambda x: short_digest(x.key)),
     # The metric in whose unit differences of scores are; see `Quantity.of_task`.
-    "unit": Column(TEXT, lambda x: x.facts.get("unit") or (x.task.metric if x.task else "")),
-    "marks": Column(TEXT, lambda x: ", ".join(task_marks(x))),
-    "n_measured": Column(WHOLE, lambda x: fullness(x.extent)[0]),
-    "n_fits": Column(WHOLE, lambda x: fullness(x.extent)[1]),
+    "unit": HeaderColumn(TEXT, lambda x: x.facts.get("unit") or (x.task.metric if x.task else "")),
+    "marks": HeaderColumn(TEXT, lambda x: ", ".join(task_marks(x))),
+    "n_measured": HeaderColumn(WHOLE, lambda x: fullness(x.extent)[0]),
+    "n_fits": HeaderColumn(WHOLE, lambda x: fullness(x.extent)[1]),
     # Equal for scores and the evidence behind them.
-    "subject": Column(TEXT, lambda x: json.dumps(subject(x))),
+    "subject": HeaderColumn(TEXT, lambda x: json.dumps(subject(x))),
     # See `probes.measurements.frame.load`.
-    "measurement_place": Column(TEXT, lambda x: _place(x, "measurement", _asked(x))),
-    "measurement_definition": Column(
+    "measurement_place": HeaderColumn(TEXT, lambda x: _place(x, "measurement", _asked(x))),
+    "measurement_definition": HeaderColumn(
         TEXT, lambda x: _digest(x.measurement_version, _sources(x, "measurement"))
     ),
 }
 """Columns of every header."""
 
 OF_TASKS = {
-    "task": Column(TEXT, lambda x: x.task.name),
-    "task_version": Column(WHOLE, lambda x: x.task.version),
-    "task_metric": Column(TEXT, lambda x: x.task.metric),
-    "probe": Column(TEXT, lambda x: x.probe.family),
-    "probe_spec": Column(TEXT, lambda x: short_digest(x.probe.digest)),
-    "probe_digest": Column(TEXT, lambda x: x.probe.digest),
-    "task_place": Column(TEXT, lambda x: _place(x, "task", plain_name(x.task.name))),
-    "task_definition": Column(
+    "task": HeaderColumn(TEXT, lambda x: x.task.name),
+    "task_version": HeaderColumn(WHOLE, lambda x: x.task.version),
+    "task_metric": HeaderColumn(TEXT, lambda x: x.task.metric),
+    "probe": HeaderColumn(TEXT, lambda x: x.probe.family),
+    "probe_spec": HeaderColumn(TEXT, lambda x: short_digest(x.probe.digest)),
+    "probe_digest": HeaderColumn(TEXT, lambda x: x.probe.digest),
+    "task_place": HeaderColumn(TEXT, lambda x: _place(x, "task", plain_name(x.task.name))),
+    "task_definition": HeaderColumn(
         TEXT,
         lambda x: _digest(
             x.task.version, x.task.metric, _sources(x, "task"), _sources(x, "metric")
         ),
     ),
-    "probe_place": Column(TEXT, lambda x: _place(x, "", (x.task.name, x.probe.family))),
-    "probe_definition": Column(TEXT, lambda x: x.inputs),
-    "probe_version": Column(WHOLE, lambda x: 0),
-    "probe_hidden": Column(WHOLE, lambda x: x.probe.hidden),
+    "probe_place": HeaderColumn(TEXT, lambda x: _place(x, "", (x.task.name, x.probe.family))),
+    "probe_definition": HeaderColumn(TEXT, lambda x: x.inputs),
+    "probe_version": HeaderColumn(WHOLE, lambda x: 0),
+    "probe_hidden": HeaderColumn(WHOLE, lambda x: x.probe.hidden),
 }
 """Further columns, missing where there is no task."""
 
 OF_SCORES = {
-    "resampled": Column(TEXT, lambda x: x.examples.resampled),
-    "control_metric": Column(
+    "resampled": HeaderColumn(TEXT, lambda x: x.examples.resampled),
+    "control_metric": HeaderColumn(
         TEXT,
         lambda x: control_metric(x.task.kind, x.task.metric) if x.examples.typed else None,
     ),
-    "n_train": Column(WHOLE, lambda x: x.examples.n["train"]),
-    "n_dev": Column(WHOLE, lambda x: x.examples.n["dev"]),
-    "n_test": Column(WHOLE, lambda x: x.examples.n["test"]),
-    "probe_parameters": Column(WHOLE, lambda x: int(x.facts["probe_parameters"])),
+    "n_train": HeaderColumn(WHOLE, lambda x: x.examples.n["train"]),
+    "n_dev": HeaderColumn(WHOLE, lambda x: x.examples.n["dev"]),
+    "n_test": HeaderColumn(WHOLE, lambda x: x.examples.n["test"]),
+    "probe_parameters": HeaderColumn(WHOLE, lambda x: int(x.facts["probe_parameters"])),
 }
 """Further columns of scores."""
 
 COMPUTED = {
-    "numerics": Column(
+    "numerics": HeaderColumn(
         TEXT, lambda x: "of this version" if has_current_numerics(x) else "of another version"
     ),
-    "outdated": Column(TRUTH, lambda x: not is_current(x)),
+    "outdated": HeaderColumn(TRUTH, lambda x: not is_current(x)),
 }
 """Further columns that depend on this version and on the plug-ins it has loaded: never stored."""
 
@@ -167,7 +167,7 @@ def values(record: Record, columns: Iterable[str]) -> tuple[Any, ...]:
 
 
 @cache
-def _columns(of_task: bool, of_scores: bool) -> dict[str, Column]:
+def _columns(of_task: bool, of_scores: bool) -> dict[str, HeaderColumn]:
     """Columns of records with a task or without, of scores or of something else."""
     of_task_and_scores = (OF_TASKS if of_task else {}) | (OF_SCORES if of_scores else {})
     return OF_ALL | of_task_and_scores | COMPUTED

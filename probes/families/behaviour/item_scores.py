@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.store import Store
-    from probes.extraction.token_scores import Scored
+    from probes.extraction.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
 
 
@@ -64,9 +64,9 @@ OF_ITEMS: dict[str, Any] = {
 
 def scored_items(
     context: ModelContext,
-    columns_of: Callable[[Sequence[Item], Scored, bool], list[Column]],
+    columns_of: Callable[[Sequence[Item], ScoredStretches, bool], list[Column]],
     *,
-    notes_of: Callable[[Sequence[Item], Scored], list[str]] = lambda items, found: [],
+    notes_of: Callable[[Sequence[Item], ScoredStretches], list[str]] = lambda items, found: [],
     by_chance: Callable[[Sequence[Item]], Iterable[Row]] = lambda items: (),
     mean_metric: str = "",
     pools_phenomena: bool = True,

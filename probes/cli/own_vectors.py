@@ -18,7 +18,7 @@ from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.data.in_memory import in_memory
 from probes.data.sentence import SPLITS, Corpus, Sentence
-from probes.data.sources import Column, Source
+from probes.data.sources import LabelColumn, Source
 from probes.run.inputs import LazyModel
 from probes.run.settings import takes_settings, validate
 from probes.statistics.partition import FEWEST
@@ -113,7 +113,7 @@ class Vectors:
 
     def source(self) -> Source:
         """The examples as a corpus of texts of one word."""
-        column = Column(self.task, "word", self.kind, types=TYPES if self.types else "")
+        column = LabelColumn(self.task, "word", self.kind, types=TYPES if self.types else "")
         parts: dict[str, list[Sentence]] = {split: [] for split in SPLITS}
         for i, (label, words) in enumerate(zip(self.labels, self.texts, strict=True)):
             columns = {column.layer: (label,)}
