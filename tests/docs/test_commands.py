@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from types import SimpleNamespace
 
 import pytest
 from killing import ROOT
@@ -41,9 +42,7 @@ def parsed(monkeypatch):
     real = probes.__main__._module
 
     def module(name):
-        found = real(name)
-        monkeypatch.setattr(found, "run", lambda options: 0)
-        return found
+        return SimpleNamespace(add_arguments=real(name).add_arguments, run=lambda options: 0)
 
     monkeypatch.setattr(probes.__main__, "_module", module)
 
