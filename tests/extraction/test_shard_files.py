@@ -127,8 +127,8 @@ def test_an_encoding_killed_at_any_write_leaves_whole_shards_and_is_continued(
     assert files_below(tmp_path / "whole") == reference
     n_shards, found = len(shards_of_store(reading_of(tmp_path / "whole", encoder, VIEW))), []
     assert n_shards >= 3
-    numbers = event_kinds(events, tmp_path / "whole")
-    assert len(numbers) > 25
+    numbers = [*event_kinds(events, tmp_path / "whole"), len(events)]
+    assert len(numbers) > 15
     for number in numbers:
         cache = tmp_path / f"{number}"
         reading = reading_of(cache, encoder, VIEW)

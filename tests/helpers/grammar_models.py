@@ -66,7 +66,8 @@ class GrammarModels(Mapping[str, Path]):
         self._base = base
 
     def __getitem__(self, kind: str) -> Path:
-        folder = self._base / f"grammar-{kind}"
+        folder = self._base / "grammars" / kind
+        folder.parent.mkdir(exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
             if not folder.exists():
                 unfinished = folder.with_suffix(".unfinished")
