@@ -7,15 +7,18 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from probes import __version__
 from probes.cli.arguments import Parser, add_setting, exit_status
-from probes.cli.family_command import FamilyCommand
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.catalogue import registered_commands
 from probes.measurements.plugins import discover
+
+if TYPE_CHECKING:
+    from probes.cli.family_command import FamilyCommand
 
 COMMANDS = {
     "fetch": "Download corpora for runs without a network, and check them.",
@@ -99,6 +102,8 @@ def whole_parser() -> Parser:
 
 def _module(name: str) -> ModuleType | FamilyCommand:
     if command := registered_commands("commands").get(name):
+        from probes.cli.family_command import FamilyCommand  # needs pandas, help does not
+
         return FamilyCommand(command)
     return importlib.import_module(f"probes.cli.commands.{name.replace('-', '_')}")
 
