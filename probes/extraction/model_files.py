@@ -173,10 +173,10 @@ def find_model(
     """Find the files of the model called `name`, downloading them from the hub if necessary.
 
     Args:
-        name: a folder, a GGUF file, a packaged model, or a hub id, which may be followed by ``@`` and a branch,
-            tag or commit; prefixed `random:` for a random twin, or `random-1:`, `random-2:`, …
-            for further ones. The name of a twin has no revision, since a twin shares only
-            configuration and tokenizer.
+        name: a folder, a GGUF file, a packaged model, or a hub id, which may be followed by ``@``
+            and a branch, tag or commit; prefixed `random:` for a random twin, or `random-1:`,
+            `random-2:`, … for further ones. The name of a twin has no revision, since a twin shares
+            only configuration and tokenizer.
         revision: branch, tag or commit on the hub, if the name has none.
         load: quantise the weights while loading, "8bit" or "4bit"; random twins stay as they are.
         offline: search only the local hub cache.
@@ -223,7 +223,8 @@ def find_model(
         plain, revision = hub_id if random else plain, None
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
-    weightless, weights = random, ()
+    weightless = random
+    weights: tuple[str, ...] = ()
     if gguf:
         if not _installed("gguf"):
             raise UserError(f"--model {name}: needs the package gguf; pip install gguf")
