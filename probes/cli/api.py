@@ -127,7 +127,7 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
     ):
         raise UserError(
             f"run_probes(): the {type(model).__name__} is quantised, so its vectors differ from "
-            "those of the model; load it without quantization."
+            "those of the model; load it without quantization, or give its folder."
         )
     dtype = str(model.dtype).removeprefix("torch.")
     if config.dtype not in ("auto", dtype):

@@ -43,6 +43,11 @@ from probes.records.header import ModelRecord
 from probes.tasks.task import Sublayer
 
 
+def _numbers(weight: torch.nn.Parameter) -> int:
+    """Numbers in a weight; bitsandbytes packs two of 4 bits into a byte."""
+    return weight.numel() * (2 if type(weight).__name__ == "Params4bit" else 1)
+
+
 class Encoder:
     """A model in evaluation mode, with its tokenizer.
 
@@ -161,7 +166,7 @@ class Encoder:
             architecture=type(self.model).__name__,
             n_layers=n_layers,
             hidden_size=hidden_size,
-            parameters=sum(p.numel() for p in self.model.parameters()),
+            parameters=sum(map(_numbers, self.model.parameters())),
             window=window,
             causal=causal,
             random_seed=random_seed,

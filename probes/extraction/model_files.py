@@ -24,7 +24,8 @@ _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _WEIGHTS = (_WHOLE, "model-*-of-*.safetensors", _INDEX)
 
 _PICKLED = "pytorch_model*.bin"
-_UNREAD = (_PICKLED, "*.gguf", "*.h5", "*.msgpack", "*.onnx", "*.ckpt*", "*.pt", "*.pth")
+_GGUF = ".gguf"
+_UNREAD = (_PICKLED, "*.h5", "*.msgpack", "*.onnx", "*.ckpt*", "*.pt", "*.pth")
 
 _ADAPTER = "adapter_config.json"
 
@@ -85,6 +86,10 @@ class ModelSource:
         stamps: names, sizes and modification times of the files, taken before the digest.
         hub_id: id on the hub, without a revision; empty for other models.
         weightless: whether a pretrained model lacks weights, so that it can only be planned.
+        gguf: the name of the GGUF file that holds weights, configuration and tokenizer; else empty.
+        quantization: how the weights are quantised, such as "4bit" or "gptq 4bit"; empty for a twin
+            and for weights that are not quantised.
+        load: quantisation while loading, by bitsandbytes: "8bit", "4bit" or empty.
         languages: languages of a model that reads one language at a time, with the default first;
             empty for other models.
         language: the chosen language; empty for the default.
@@ -103,8 +108,16 @@ class ModelSource:
     hub_id: str = ""
     weightless: bool = False
     maybe_causal: bool = False
+    gguf: str = ""
+    quantization: str = ""
+    load: str = ""
     languages: tuple[str, ...] = ()
     language: str = ""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The object in config.json; empty for a GGUF file."""
+        return {} if self.gguf else read_json(self.folder / "config.json")
 
     def in_language(self, code: str) -> ModelSource | None:
         """A copy for text in a language; None if the model does not have it.
@@ -150,22 +163,28 @@ class ModelSource:
 
 
 def find_model(
-    name: str, *, revision: str | None = None, offline: bool = False, planned: bool = False
+    name: str,
+    *,
+    revision: str | None = None,
+    load: str | None = None,
+    offline: bool = False,
+    planned: bool = False,
 ) -> ModelSource:
     """Find the files of the model called `name`, downloading them from the hub if necessary.
 
     Args:
-        name: a folder, a packaged model, or a hub id, which may be followed by ``@`` and a branch,
-            tag or commit; prefixed `random:` for a random twin, or `random-1:`, `random-2:`, …
-            for further ones. The name of a twin has no revision, since a twin shares only
-            configuration and tokenizer.
+        name: a folder, a GGUF file, a packaged model, or a hub id, which may be followed by ``@``
+            and a branch, tag or commit; prefixed `random:` for a random twin, or `random-1:`,
+            `random-2:`, … for further ones. The name of a twin has no revision, since a twin shares
+            only configuration and tokenizer.
         revision: branch, tag or commit on the hub, if the name has none.
+        load: quantise the weights while loading, "8bit" or "4bit"; random twins stay as they are.
         offline: search only the local hub cache.
         planned: accept a model without weights.
 
     Raises:
-        UserError: the model is not found, its weights are not safetensors, or there are two
-            revisions.
+        UserError: the model is not found, its weights are neither safetensors nor GGUF, there are
+            two revisions, or weights would be quantised twice.
     """
     twin = RANDOM_NAME.fullmatch(name)
     seed = int(twin["seed"] or 0) if twin else None
@@ -175,13 +194,16 @@ def find_model(
         raise UserError(f"--model {name!r}: the name is empty. {_WAYS_OUT}")
     looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
     path = _as_path(name, plain)
-    local, hub_id = False, ""
+    local, hub_id, gguf = False, "", ""
     if plain in PACKAGED and not looks_like_path:
         folder, found = _packaged(plain)
     elif path.is_dir():
         folder, found, plain, local = path, "", printable(path.resolve().name), True
-    elif looks_like_path:
-        raise UserError(f"--model {name}: there is no such folder.")
+    elif path.is_file() and path.suffix.lower() == _GGUF:
+        folder, found, plain, local = path.parent, "", printable(path.name), True
+        gguf = path.name
+    elif looks_like_path or path.suffix.lower() == _GGUF:
+        raise UserError(f"--model {name}: there is no such folder or {_GGUF} file.")
     else:
         hub_id, own = id_and_revision(plain)
         if own and revision is not None:
@@ -201,19 +223,31 @@ def find_model(
         plain, revision = hub_id if random else plain, None
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
-    _require_whole_model(name, folder)
-    weightless = random or (planned and not _in_formats(folder, "*.safetensors*", *_UNREAD))
-    weights = () if weightless else weight_files(name, folder)
-    files = _files(folder, weights)
+    weightless = random
+    weights: tuple[str, ...] = ()
+    if gguf:
+        if not _installed("gguf"):
+            raise UserError(f"--model {name}: needs the package gguf; pip install gguf")
+        files: tuple[Path, ...] = (path,)
+    else:
+        _require_whole_model(name, folder)
+        weightless = random or (planned and not _in_formats(folder, "*.safetensors*", *_UNREAD))
+        weights = () if weightless else weight_files(name, folder)
+        files = _files(folder, weights)
     stamps = _stamps(files)
     checksums = {path.name: sha256(path) for path in files}
     if plain in PACKAGED and not (local or weightless):
         _require_registered(plain, folder, checksums)
-    config = read_json(folder / "config.json")
+    config = {} if gguf else read_json(folder / "config.json")
     family = config.get("model_type")
+    quantization = "" if random else _quantization(name, config, load)
     settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
     digest = _digest(checksums, seed, family)
     label = ("" if seed is None else random_prefix(seed)) + plain
+    if load and not random:
+        digest = hashlib.sha256(f"{digest} {load}".encode()).hexdigest()
+    if quantization:
+        label += f" ({quantization})"
     return ModelSource(
         name=label,
         folder=folder,
@@ -221,14 +255,56 @@ def find_model(
         slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
         seed=seed,
         digest=digest,
-        configuration=_digest(settings, None, family),
+        configuration=_digest(checksums if gguf else settings, None, family),
         files=files,
         stamps=stamps,
         hub_id=hub_id,
         weightless=weightless and not random,
         languages=_languages(folder, config),
+        gguf=gguf,
+        quantization=quantization,
+        load=load if load and not random else "",
         maybe_causal=str(family) not in _BIDIRECTIONAL.split() or config.get("is_decoder") is True,
     )
+
+
+_PACKAGES = {
+    "awq": "gptqmodel",
+    "bitsandbytes": "bitsandbytes",
+    "compressed-tensors": "compressed-tensors",
+    "gptq": "gptqmodel",
+    "hqq": "hqq",
+    "quanto": "optimum-quanto",
+    "quark": "amd-quark",
+    "torchao": "torchao",
+}
+"""Packages that read quantised checkpoints, by the `quant_method` of config.json."""
+
+
+def _quantization(name: str, config: Mapping[str, Any], load: str | None) -> str:
+    """How the weights of a model are quantised; see `ModelSource`.
+
+    Raises:
+        UserError: the package that reads them is missing, or they would be quantised twice.
+    """
+    stored = config.get("quantization_config")
+    if not isinstance(stored, dict):
+        if load and not _installed("bitsandbytes"):
+            raise UserError(f"--load {load}: needs bitsandbytes; pip install bitsandbytes")
+        return load or ""
+    method = str(stored.get("quant_method") or "bitsandbytes")
+    bits = stored.get("bits") or (8 if stored.get("load_in_8bit") else None)
+    bits = bits or (4 if stored.get("load_in_4bit") else None)
+    found = f"{method} {bits}bit" if bits else method
+    if load:
+        raise UserError(f"--load {load}: --model {name} is already quantised ({found}).")
+    package = _PACKAGES.get(method)
+    if package and not _installed(package):
+        raise UserError(
+            f"--model {name}: its weights are quantised by {method}, which needs {package}; "
+            f"pip install {package}"
+        )
+    return found
 
 
 _BIDIRECTIONAL = """
@@ -365,9 +441,9 @@ def read_json(path: Path) -> dict[str, Any]:
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
-def stored_layers(folder: Path) -> int | None:
-    """Number of blocks of a model in a folder; None if the configuration has no such key."""
-    config = read_json(folder / "config.json")
+def stored_layers(source: ModelSource) -> int | None:
+    """Number of blocks of a model; None if its configuration is not read or has no such key."""
+    config = source.config
     parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
     found = [part[name] for part in parts for name in _LAYERS if name in part]
     return found[0] if found and type(found[0]) is int and found[0] > 0 else None
@@ -413,6 +489,11 @@ def _lacking(file: str, name: str, folder: Path) -> UserError:
         return UserError(
             f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
             "not loaded. Convert them to safetensors with save_pretrained()."
+        )
+    if found := _in_formats(folder, f"*{_GGUF}"):
+        return UserError(
+            f"--model {name}: {folder} holds no {file}, but a GGUF file; give --model "
+            f"{folder / found[0]}"
         )
     if others := _in_formats(folder, *_UNREAD):
         return UserError(

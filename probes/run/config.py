@@ -123,6 +123,9 @@ class RunConfig(Frozen):
     dtype: Literal["auto", DType] = setting(
         "dtype of the forward pass; auto is float32, but on a CUDA GPU the checkpoint's own", "auto"
     )
+    load: Literal["8bit", "4bit"] | None = setting(
+        "quantise the weights while they are loaded, with bitsandbytes", None
+    )
     batch_tokens: int | None = setting(
         "tokens per forward pass (default: by kind of device)", None, "auto|N", ge=1
     )

@@ -292,7 +292,7 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
             source = find_vectors(name)
         else:
             how = {"offline": config.offline, "planned": config.dry_run}
-            source = find_model(name, revision=config.revision, **how)
+            source = find_model(name, revision=config.revision, load=config.load, **how)
         added = name not in names
         if added and any(source.digest == other.source.digest for other in found.values()):
             continue

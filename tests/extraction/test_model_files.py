@@ -258,7 +258,7 @@ def test_a_model_in_a_folder_within_is_named(tiny_bert, tmp_path, inner):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("file", ["model-Q4.gguf", "tf_model.h5", "model.onnx"])
+@pytest.mark.parametrize("file", ["tf_model.h5", "model.onnx"])
 def test_weights_in_another_format_are_named(folder, file, whole):
     (folder / "model.safetensors").unlink()
     (folder / file).write_bytes(b"")
