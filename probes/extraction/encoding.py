@@ -361,7 +361,7 @@ def begun(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -
     used = store.manifest["batch_tokens"]
     if 0 < there < store.n_shards or used != batch_tokens:
         progress.say(
-            f"encoding goes on: {there} of {store.n_shards} shards are there, made with {used} "
+            f"encoding continues: {there} of {store.n_shards} shards exist, made with {used} "
             "tokens per batch",
             "resumed",
         )

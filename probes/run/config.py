@@ -56,8 +56,8 @@ class RunConfig(Frozen):
     model_config = ConfigDict(defer_build=True)  # help does without
 
     corpus: tuple[str, ...] = setting(
-        "a name of --list-corpora; a folder, files or a pattern (.conllu, .jsonl, .csv, .parquet, "
-        ".txt); or a dataset on the hub",
+        "a name from --list-corpora; a folder, files or a pattern (.conllu, .jsonl, .csv, "
+        ".parquet, .txt); or a dataset on the hub",
         ("sample",),
         "C",
         min_length=1,
@@ -87,20 +87,20 @@ class RunConfig(Frozen):
         "Python files with your own tasks, corpora, probes, metrics or measurements", (), "FILE,…"
     )
     tasks: tuple[str, ...] = setting(
-        "tasks of --list-tasks, or groups of them (default: the standard tasks)", (), "T,…"
+        "tasks from --list-tasks, or groups of them (default: the standard tasks)", (), "T,…"
     )
     probes: tuple[str, ...] = setting("probe families", ("linear", "mlp"), "P,…", min_length=1)
     layers: Layers = setting(
         "layers to measure (default: all); 0 is the embedding output", (), "all|every:N|N,…"
     )
     measurements: tuple[str, ...] = setting(
-        "probes, which are scores with their evidence, or others of --list-measurements",
+        "probes, which are scores with their evidence, or others from --list-measurements",
         ("probes",),
         "M,…",
         min_length=1,
     )
     evidence: tuple[str, ...] = setting(
-        "evidence behind scores, of --list-measurements",
+        "evidence behind scores, from --list-measurements",
         ("standard",),
         "none|standard|full|E,…",
         min_length=1,

@@ -190,7 +190,7 @@ class LoadedModel:
             examples = marked_by_pieces(examples, self.words)
         elif examples.view != "plain":
             raise NotServedError(
-                "it hides or changes words, and given vectors are of whole sentences"
+                "it hides or changes words, but given vectors belong to whole sentences"
             )
         if task.pooling == "cls" and self.info.causal:
             raise NotServedError(

@@ -90,7 +90,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
     """
     if items := corpus.source.items:
         raise UserError(
-            f"--corpus {corpus.source.name}: it is made of {KINDS[items]}, not of sentences that "
+            f"--corpus {corpus.source.name}: it consists of {KINDS[items]}, not of sentences that "
             f"probes read; {_for_items(items)}"
         )
     poolings = config.sentence_pooling if config.text else (None,)
@@ -134,7 +134,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             whys = {**lacking, **omissions.failed}
             why = _listed({n: whys[n] for n in whys if n in members or group_of(n) == group})
             raise UserError(
-                f"--tasks {group}: {corpus.source.name} serves no task of this group{why}; "
+                f"--tasks {group}: {corpus.source.name} has the annotation for no task of this group{why}; "
                 "leave it out, or choose another --corpus."
             )
     if not chosen:
@@ -181,7 +181,7 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
         if items and items not in definition.needs:
             raise UserError(
                 f"--measurements {name}: it reads sentences, and the corpus {corpus.source.name} "
-                f"is made of {KINDS[items]}; {_for_items(items)}"
+                f"consists of {KINDS[items]}; {_for_items(items)}"
             )
         try:
             why = definition.lacking(corpus.layers)

@@ -30,7 +30,7 @@ def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "best layer 0, not above the floor · " in said
     assert " · a class per example, accuracy" in said
-    assert "next    without evidence='none' it adds the evidence behind these scores" in said
+    assert "next    the call without evidence='none' adds the evidence behind these scores" in said
 
 
 @pytest.mark.parametrize("how", ["configuration", "modules"])

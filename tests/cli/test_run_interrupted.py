@@ -55,7 +55,7 @@ def test_a_stopped_encoding_continues_with_the_same_batches(
     capsys.readouterr()
     resumed = run(tiny_bert, tmp_path / "stopped", batch_tokens=4096, **settings)
     n_shards = json.loads((store / "manifest.json").read_bytes())["shards"]
-    said = f"encoding goes on: 4 of {n_shards} shards are there, made with 64 tokens per batch"
+    said = f"encoding continues: 4 of {n_shards} shards exist, made with 64 tokens per batch"
     assert said in capsys.readouterr().err
     stores = (files_below(tmp_path / name / "cache" / "vectors") for name in ("whole", "stopped"))
     one, other = stores

@@ -13,7 +13,7 @@ from probes.cli.arguments import exit_status
 
 pytestmark = pytest.mark.integration
 
-STOPPED = "stopped; finished results are kept, and the same command continues from them\n"
+STOPPED = "stopped; finished results are kept; run the same command again to continue\n"
 
 
 @pytest.fixture(autouse=True)

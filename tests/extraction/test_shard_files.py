@@ -177,7 +177,7 @@ def test_shards_before_a_failure_are_kept_and_the_others_made_later(
     ]
     assert not list(tmp_path.rglob("*.lock"))
     vectors_of(reading, encoder, 512)
-    said = f"encoding goes on: 1 of {len(shards_of_store(reading))} shards are there, made with 64 tokens per"
+    said = f"encoding continues: 1 of {len(shards_of_store(reading))} shards exist, made with 64 tokens per"
     assert said in capsys.readouterr().err
     assert files_below(tmp_path / "stopped") == reference
 

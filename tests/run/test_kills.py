@@ -109,7 +109,7 @@ def test_stopped_between_two_pieces_of_evidence(
     assert said.count("linear probe · test") >= 1
     if number != signal.SIGKILL:
         assert answer["status"] == 128 + number
-        stopped = "stopped; finished results are kept, and the same command continues from them"
+        stopped = "stopped; finished results are kept; run the same command again to continue"
         assert stopped in said
         assert "\ntables of what is done: python -m probes show " in said
         (run_log,) = (tmp_path / "results" / "runs").iterdir()

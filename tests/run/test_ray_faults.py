@@ -146,7 +146,7 @@ def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
     assert run.returncode == 128 + number
     assert "Traceback" not in err
     assert err.endswith(
-        "stopped; finished results are kept, and the same command continues from them\n"
+        "stopped; finished results are kept; run the same command again to continue\n"
     )
     assert "linear probe · test" in out
     found = (tmp_path / "results").rglob("*-scores-*.json")

@@ -93,7 +93,7 @@ def test_a_group_of_which_a_corpus_has_no_task_is_refused(tmp_path):
     name = tmp_path.name
     said = str(caught.value)
     assert said.startswith(
-        f"--tasks semantics: {name} serves no task of this group (srl: {name} has no frames; "
+        f"--tasks semantics: {name} has the annotation for no task of this group (srl: {name} has no frames; "
         f"roles: {name} has no frames; "
     )
     assert said.endswith("has no frames); leave it out, or choose another --corpus.")

@@ -186,7 +186,7 @@ def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
     assert run.returncode == (143 if how in ("SIGTERM", "timeout") else 130)
     assert [event["status"] for event in logged(tmp_path, "end")] == ["stopped"]
     assert err.endswith(
-        "stopped; finished results are kept, and the same command continues from them\n"
+        "stopped; finished results are kept; run the same command again to continue\n"
     )
     assert "tables of what is done: python -m probes show " in err
     assert not list(tmp_path.rglob("*.lock"))

@@ -205,7 +205,7 @@ def test_a_model_that_is_not_found_costs_that_model_alone(sweep, hub_cache, tmp_
         "missing nowhere@1 on sample (run 1): --model nowhere@1: not in the local hub cache" in err
     )
     assert "missing nowhere@2 on sample (run 1): " in err
-    assert "the same command goes on with what is missing" in err
+    assert "run the same command again to measure what is missing" in err
     assert set(board(tmp_path).model) == {"checkpoint-900", "checkpoint-1000"}
 
 
@@ -289,7 +289,7 @@ def test_ctrl_c_stops_everything(sweep, monkeypatch):
     monkeypatch.setattr("probes.cli.run.run_models", stop)
     status, out, err = sweep(runs='[[run]]\ncorpus = "sample"\n')
     assert (status, states(out)) == (130, [])
-    assert "the same command continues from them" in err
+    assert "run the same command again to continue" in err
 
 
 @pytest.mark.parametrize(
