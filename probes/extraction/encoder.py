@@ -215,18 +215,13 @@ class Encoder:
         """The states of every layer, each of shape (texts, length, hidden size)."""
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    def _forward(
-        self,
-        inputs: dict[str, torch.Tensor],
-        arguments: Mapping[str, Any],
-        gradients: bool = False,
-    ) -> Any:
-        with torch.inference_mode(not gradients):
-            return self.model(
-                **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
-                **self._arguments,
-                **arguments,
-            )
+    @torch.inference_mode()
+    def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
+        return self.model(
+            **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
+            **self._arguments,
+            **arguments,
+        )
 
     @property
     def has_head(self) -> bool:
@@ -359,13 +354,11 @@ class Encoder:
         """One forward pass, with the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
         if not collector.reads_logits:
-            gradients = collector.reads_gradients
-            return self._forward(windows.inputs, collector.model_arguments, gradients)
+            return self._forward(windows.inputs, collector.model_arguments)
         if self._language_model is None:
             raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
         positions = to_device(collector.positions(windows), self.device)
-        inference = torch.inference_mode(not collector.reads_gradients)
-        with head_applied_at(self.model, positions), inference:
+        with head_applied_at(self.model, positions), torch.inference_mode():
             output = self._language_model(
                 **{name: to_device(x, self.device) for name, x in windows.inputs.items()},
                 **self._arguments,

@@ -161,8 +161,6 @@ examples |  |  | 0 digits | positive |
 # Ablation.
 ablation_drop | drop |  |  |  | Kovaleva et al. 2019, section 4.6
 loss_increase | increase of loss | nats |  |  | −log p
-importance |  |  |  | positive | Michel et al. 2019, section 4
-rank_correlation |  |  |  | correlation |
 cloze_drop | drop of cloze accuracy | % |  |  | Goldberg 2019
 log_odds_drop | drop of log-odds | nats |  |  |
 smallest_drop | smallest drop found | % |  | share | Miettinen 1968

@@ -91,8 +91,6 @@ HAND_MADE = {
         *by_layer("ablation_drop", disabled="head", head=1, predicts="pos", at=2),
         *by_layer("ablation_drop", disabled="head", head=1, predicts="pos", at=2, split="dev"),
         *(row for x in ANSWERS for row in by_layer(x, disabled="attention")),
-        *by_layer("importance", head=1, predicts="pos", split="dev"),
-        *one("rank_correlation", predicts="pos", heads="head"),
     ],
     "erasure": [
         *by_layer("cka", erased="pos", eraser="labels", at=2),

@@ -1,8 +1,7 @@
 """Ablation: the cost of disabling one head, all heads of a layer, or one block.
 
 A head is disabled by making its attention uniform (Kovaleva et al. 2019, section 4.6); a block is
-skipped. The reported probes are applied as they are to the vectors of all layers from there on. The
-importance of heads by gradients and the cost of pruning are measured as well.
+skipped. The reported probes are applied as they are to the vectors of all layers from there on.
 """
 
 from __future__ import annotations
@@ -33,13 +32,7 @@ from probes.families.interventions.probed_sample import (
     read_samples,
     vectors_compared,
 )
-from probes.families.interventions.pruning import (
-    AGREEMENT,
-    HEADS,
-    IMPORTANCE,
-    importance_and_pruning,
-)
-from probes.measurements.chart_views import Cells, Lines
+from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
@@ -135,39 +128,6 @@ def _tables(record: Record) -> Sequence[Table]:
             where={"disabled": HEAD, "at": PlacesOf("cka")},
             digits=3,
         ),
-        Pivot(
-            "importance (by gradients, on dev) and ablation of heads",
-            (AGREEMENT,),
-            columns=("predicts", "heads"),
-            places={LOSS: "own loss"},
-            note="Spearman's correlation over all heads. Gradients approximate zeroing a head.",
-        ),
-        Cells("importance", IMPORTANCE, across="head", apart="predicts", where={"split": "dev"}),
-        Pivot(
-            "heads pruned, %: drop at the last layer",
-            (DROP,),
-            rows="pruned",
-            columns=("predicts", "by"),
-            where={"disabled": HEADS},
-            note="Random: ± half the range of five orders. The other orders were found on dev.",
-        ),
-        Pivot(
-            "heads pruned, %: the model's own answers",
-            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
-            rows="pruned",
-            columns=("metric", "by"),
-            where={"disabled": HEADS},
-        ),
-        Lines(
-            "pruning",
-            DROP,
-            "Heads pruned, %",
-            x="pruned",
-            line="by",
-            apart="predicts",
-            where={"disabled": HEADS},
-        ),
-        Lines("pruning_loss", LOSS, x="pruned", line="by", where={"disabled": HEADS}),
     ),
 )
 def ablation(context: ModelContext) -> Found:
@@ -183,13 +143,6 @@ def ablation(context: ModelContext) -> Found:
     drop that would be detected four times in five; ``log_odds_drop``, in the log odds of right
     against wrong form, in nats. Heads are also read on dev (``split``), to find the most and the
     least costly ones.
-
-    ``importance`` of a head (split dev) concerns the loss of the last layer's probe, or the model's
-    own loss (``predicts`` is then ``loss_increase``); ``rank_correlation`` is the correlation of
-    importance with the cost of disabling each of ``heads``. Rows with ``disabled`` = ``heads``
-    zero the share ``pruned`` (in per cent), lowest first ``by`` ``importance`` (divided by the l2
-    norm of the layer), by ``ablation`` on dev, or at ``random``, where the interval is the range of
-    five orders.
 
     Raises:
         NotServedError: no scored task has probes that can be applied again.
@@ -212,10 +165,6 @@ def ablation(context: ModelContext) -> Found:
             rows += own_answers(context, some, questions(context, split, sample))
         except NoHeadError:
             left_out.append(NO_HEAD)
-    if why := sites.refused.get("heads"):
-        left_out.append(f"Importance and pruning are left out: {why}.")
-    else:
-        rows += importance_and_pruning(context, [x.context for x in asked], [*rows], sample)
     left_out = list(dict.fromkeys(left_out))
     facts = {"sentences": len(sample), "heads": sites.n_heads}
     return Found(rows, facts=facts, notes=left_out)

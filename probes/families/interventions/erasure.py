@@ -19,13 +19,7 @@ from probes.common.errors import NoHeadError
 from probes.examples.examples import NotServedError
 from probes.examples.scoring import control_labels, has_types
 from probes.families.interventions import ErasureOptions
-from probes.families.interventions.erasers import (
-    Eraser,
-    Moments,
-    inlp,
-    leace,
-    random_subspace,
-)
+from probes.families.interventions.erasers import Eraser, Moments, leace, random_subspace
 from probes.families.interventions.own_answers import (
     CLOZE,
     LOG_ODDS,
@@ -163,7 +157,7 @@ def erasure(context: ModelContext) -> Found:
     rows: list[Row] = []
     for task in tasks:
         targets = _targets(task.context.examples)
-        steps = {layer: _steps(task, layer, targets, options.method) for layer in task.layers}
+        steps = {layer: _steps(task, layer, targets) for layer in task.layers}
         variants = _variants(task.name, steps)
         every, _ = probed_samples(context, sample, len(variants))
         rows += _sizes(task, steps)
@@ -208,19 +202,18 @@ def _targets(examples: Examples) -> list[NDArray[Any]]:
 
 
 def _steps(
-    task: ProbedSample, layer: int, targets: Sequence[NDArray[Any]], method: str
+    task: ProbedSample, layer: int, targets: Sequence[NDArray[Any]]
 ) -> dict[str, list[Step]]:
     """Erasers of the labels and of all draws of the controls.
 
     Args:
         targets: see `_targets`.
     """
-    erase = {"leace": leace, "inlp": inlp}[method]
     both = _moments(task.context, layer, targets)
     width = both.xz.shape[-1] // len(targets)
     found = defaultdict(list)
     for number in range(len(targets)):
-        eraser = erase(both.with_labels(slice(number * width, (number + 1) * width)))
+        eraser = leace(both.with_labels(slice(number * width, (number + 1) * width)))
         found[CONTROL if number else LABELS].append(Step(eraser, eraser.change(both)))
     for seed in range(DRAWS):
         eraser = random_subspace(both, found[LABELS][0].change, seed)
