@@ -90,8 +90,6 @@ participation_ratio |  |  | 1 digits | positive | Gao et al. 2017
 norm_mean | norm |  | 2 digits | positive |
 norm_sd | sd of norm |  | 2 digits | positive |
 zero_vectors |  |  | 0 digits | positive |
-position_share | position | % |  |  | ε², Kelley 1935
-position_share_within_types | position within types | % |  |  | adjusted R²
 nmi | NMI |  |  | share | Vinh et al. 2010
 ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
 cka | CKA |  | 2 digits | share | Kornblith et al. 2019
@@ -200,8 +198,6 @@ transfer_score |  |  | of task |  | Pires et al. 2019
 transfer_difference |  |  | of task |  | Pires et al. 2019
 centroid_cosine |  |  |  | correlation | Libovický et al. 2020
 examples_without_label |  |  | 0 digits | positive |
-retrieval_accuracy |  | % |  | share | Libovický et al. 2020
-cka_of_languages | CKA of languages |  | 2 digits | share | Kornblith et al. 2019
 """  # noqa: E501
 """Lines of name | label | unit | kind | bounds | source. A kind may have several parts, such as
 "skewed, 2 digits". By default numbers have three digits and no bounds."""

@@ -63,12 +63,6 @@ def one(metric, value=0.3, *, split="test", **axes):
 ANSWERS = "loss_increase", "cloze_drop", "smallest_drop", "log_odds_drop"
 
 HAND_MADE = {
-    "parallel": [
-        *by_layer("retrieval_accuracy", among="en"),
-        *by_layer("retrieval_accuracy", among="en", vectors="centred"),
-        *by_layer("cka_of_languages"),
-        *by_layer("centroid_cosine"),
-    ],
     "pairs": [
         *one("pair_accuracy", scoring="left to right", per="text"),
         *one("pair_accuracy", scoring="left to right", per="text", phenomenon="agreement"),

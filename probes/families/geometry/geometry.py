@@ -1,9 +1,9 @@
 """Geometry: how the vectors of words lie in space, layer by layer.
 
 Anisotropy and contextuality (Ethayarajh 2019), dominant dimensions (Timkey & van Schijndel 2021),
-intrinsic dimension, similarity of layers (Kornblith et al. 2019), clusters (Jawahar et al. 2019),
-and variance explained by a word's place (after Mickus et al. 2020). Nothing is trained. Clusters of
-senses use all splits, other numbers the words of test. docs/geometry.md explains their limits.
+intrinsic dimension, similarity of layers (Kornblith et al. 2019), and clusters (Jawahar et al.
+2019). Nothing is trained. Clusters of senses use all splits, other numbers the words of test.
+docs/geometry.md explains their limits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 
 from probes.common.wording import counted
 from probes.families.geometry import GeometryOptions
-from probes.families.geometry.position_share import PLACES
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
@@ -32,9 +31,6 @@ SIMILARITIES = (
     "maximum_explainable_variance",
 )
 """Measures of contextuality; each has a baseline, which is subtracted to adjust it."""
-
-POSITION = "position_share", "position_share_within_types"
-OF_POSITION = "Share of variance explained by the place in the sentence, adjusted for chance."
 
 TEST_AND_ALL = {"split": ("test", "all")}
 """Splits of clustered items; senses are from all splits."""
@@ -65,7 +61,6 @@ TEST_AND_ALL = {"split": ("test", "all")}
             note="The dimensions that contribute most to anisotropy, with their share of it if it "
             "is above 0.",
         ),
-        Pivot("position", POSITION, columns=("metric",), note=OF_POSITION),
         Pivot(
             "context",
             tuple(x + y for x in SIMILARITIES for y in ("", "_baseline", "_adjusted")),
@@ -115,12 +110,6 @@ TEST_AND_ALL = {"split": ("test", "all")}
             line="labels",
             where=TEST_AND_ALL,
         ),
-        Lines(
-            "position",
-            POSITION,
-            "Position",
-            OF_POSITION,
-        ),
         Cells(
             "cka",
             "cka",
@@ -162,7 +151,6 @@ def geometry(context: ModelContext) -> Found:
         "types": len(words.frequent),
         "resampled": words.partition.clusters,
         "in_several_windows": int(context.in_several_windows("test").sum()),
-        "far_words": int((words.position >= PLACES).sum()),
     }
     for name, each in labels.items():
         facts |= {f"{name}_{what}": n for what, n in each.counts.items()}
@@ -191,8 +179,6 @@ def _notes(
     )
     if n := facts["in_several_windows"]:
         yield (f"{n:,} sentences longer than the model's window are measured like the others.")
-    if n := facts["far_words"]:
-        yield (f"{counted(n, 'word')} beyond place {PLACES} of a sentence count as being there.")
     zeros = [row for row in rows if row.metric == "zero_vectors" and row.value]
     if zeros:
         counts = ", ".join(f"{row.value:,} at layer {row.layer}" for row in zeros)

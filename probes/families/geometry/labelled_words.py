@@ -27,14 +27,12 @@ class Words:
 
     Attributes:
         sentence: sentence of each word. Shape (n,).
-        position: place of each word in its sentence, from 0. Shape (n,).
         type: word form of each word, numbered by first occurrence; case matters. Shape (n,).
         partition: documents, or sentences if the corpus has no documents.
         least: number of sentences a frequent type must occur in.
     """
 
     sentence: Ints
-    position: Ints
     type: Ints
     partition: Partition
     least: int
@@ -66,10 +64,8 @@ def test_words(context: ModelContext, least: int) -> Words:
     sentences = context.corpus.splits["test"]
     number: dict[str, int] = {}
     types = [number.setdefault(word, len(number)) for s in sentences for word in s.words]
-    positions = [place for s in sentences for place in range(len(s))]
     return Words(
         sentence=context.sentence_numbers("test"),
-        position=np.array(positions, dtype=np.int64),
         type=np.array(types, dtype=np.int64),
         partition=context.partition("test"),
         least=least,

@@ -22,7 +22,6 @@ from probes.families.geometry.cosines import (
     unit_vectors,
 )
 from probes.families.geometry.labelled_words import LabelledGroup, LabelSet, Read, Words
-from probes.families.geometry.position_share import position_share
 from probes.records.row import Row
 from probes.records.values import Estimate
 from probes.statistics.bootstrap import estimate, means, weights
@@ -118,10 +117,6 @@ def measured(
     yield Row("norm_mean", length.mean(), layer)
     yield Row("norm_sd", length.std(ddof=1) if len(rows) > 1 else None, layer)
     yield Row("zero_vectors", (length == 0).sum(), layer)
-    one_type = np.zeros_like(words.type)
-    yield Row("position_share", position_share(rows, words.position, one_type), layer)
-    within = position_share(rows, words.position, words.type)
-    yield Row("position_share_within_types", within, layer)
     for name, each in labels.items():
         if each.missing:
             continue
