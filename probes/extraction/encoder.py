@@ -115,8 +115,8 @@ class Encoder:
             if not language:
                 progress.warn(
                     f"--model {name}: it reads text in one language at a time, here {default}. "
-                    "For another language, give --language CODE (for a model in memory, set its "
-                    "config.default_language or its tokenizer's src_lang)"
+                    "For another language, set default_language in its configuration, or src_lang "
+                    "in that of its tokenizer"
                 )
         if self.words.dropout:
             self.notes["dropout of the tokenizer, switched off"] = f"{self.words.dropout:g}"
