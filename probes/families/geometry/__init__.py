@@ -31,7 +31,7 @@ class GeometryOptions(Frozen):
 FAMILY = Family(
     measurements={
         "geometry": "geometry",
-        "model_similarity": "model_similarity",
+        "model_similarity": "geometry",
     },
     options={"geometry": GeometryOptions},
     claims="claims",

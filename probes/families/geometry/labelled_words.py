@@ -18,6 +18,7 @@ from probes.statistics.partition import Partition
 from probes.statistics.sums import Rows
 
 if TYPE_CHECKING:
+    from probes.extraction.vectors import Sharded
     from probes.measurements.context import ModelContext
 
 
@@ -59,7 +60,7 @@ class Words:
         return [x for x in occurrences if len(np.unique(self.sentence[x])) >= self.least]
 
 
-def test_words(context: ModelContext, least: int) -> Words:
+def words_of_test(context: ModelContext, least: int) -> Words:
     """The words of the test split, in the order of their vectors."""
     sentences = context.corpus.splits["test"]
     number: dict[str, int] = {}
@@ -71,9 +72,6 @@ def test_words(context: ModelContext, least: int) -> Words:
         least=least,
     )
 
-
-Read = Callable[[Ints], Rows]
-"""A function that returns rows of a layer."""
 
 PER_CLASS = 10
 """Minimum number of items per class for clusters of words or chunks."""
@@ -104,9 +102,10 @@ class LabelledGroup:
         """Number of different labels."""
         return int(self.labels.max(initial=-1)) + 1
 
-    def vectors(self, read: Read) -> Rows:
-        """Concatenated vectors of each item's words. Shape (items, words · H)."""
-        return np.concatenate([read(column) for column in self.rows.T], axis=1)
+    def vectors(self, layer: Sharded) -> Rows:
+        """Concatenated vectors of each item's words, float32. Shape (items, words · H)."""
+        parts = [layer[column].astype(np.float32) for column in self.rows.T]
+        return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True)
