@@ -6,7 +6,9 @@ skipped. The reported probes are applied as they are to the vectors of all layer
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +16,8 @@ import numpy as np
 from probes.common.errors import NoHeadError
 from probes.families.interventions import AblationOptions
 from probes.families.interventions.own_answers import (
-    CLOZE,
-    LOG_ODDS,
-    LOSS,
+    ANSWERS,
     NO_HEAD,
-    SMALLEST,
     Variant,
     own_answers,
     questions,
@@ -33,11 +32,11 @@ from probes.families.interventions.probed_sample import (
     vectors_compared,
 )
 from probes.measurements.chart_views import Cells
-from probes.measurements.measurement import Found, Request, measurement
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
-from probes.records.record import Extent, Record, subject_title
-from probes.records.row import Place, Row
+from probes.records.record import Record, subject_title
+from probes.records.row import Row
 from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import shown_p
@@ -80,16 +79,6 @@ def variants_of(
     return found
 
 
-def _extent(request: Request) -> Extent:
-    """All blocks."""
-    return dict.fromkeys(range(1, request.n_layers + 1), 1)
-
-
-def _tables(record: Record) -> Sequence[Table]:
-    """The heads that matter most and least."""
-    return [extreme_heads(record)]
-
-
 @measurement(
     "ablation",
     of="model",
@@ -97,8 +86,8 @@ def _tables(record: Record) -> Sequence[Table]:
     version=3,
     options=AblationOptions,
     head="used",
-    extent=_extent,
-    more_tables=_tables,
+    extent=lambda request: dict.fromkeys(range(1, request.n_layers + 1), 1),
+    more_tables=lambda record: [extreme_heads(record)],
     csv_lines=csv_lines_by_task,
     views=(
         Pivot(
@@ -116,7 +105,7 @@ def _tables(record: Record) -> Sequence[Table]:
         ),
         Pivot(
             "the model's own answers, a layer without its attention",
-            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
+            ANSWERS,
             columns=("metric",),
             where={"disabled": ATTENTION},
         ),
@@ -187,7 +176,7 @@ def _read(
 ) -> Iterator[Row]:
     """Let probes predict in every pass; for plain texts, also compare vectors."""
     bases: dict[int, Mapping[int, Any]] = {}
-    for number, _, first, vectors in read_samples(context, samples, variants, name):
+    for number, first, vectors in read_samples(context, samples, variants, name):
         changed = variants[number]
         for each in samples:
             each.take(number, vectors, first)
@@ -202,31 +191,30 @@ def _read(
 
 def extreme_heads(record: Record) -> Table:
     """The heads that cost most and least on dev when disabled, by task, with their cost on test."""
-    on_dev: dict[Place, list[Row]] = {}
-    on_test: dict[tuple[Any, ...], Row] = {}
-    for row in record.rows:
-        if row.metric == DROP and row.split == "dev" and row.value is not None:
-            on_dev.setdefault(row.axes["predicts"], []).append(row)
-        elif row.metric == DROP:
-            on_test[row.layer, *sorted(row.axes.items())] = row
+    heads = [row for row in record.rows if row.metric == DROP and row.axes["disabled"] == HEAD]
+    on_dev, on_test = defaultdict(list), {}
+    for row in heads:
+        place = row.layer, *sorted(row.axes.items())
+        if row.split == "test":
+            on_test[place] = row
+        elif row.value is not None:
+            on_dev[row.axes["predicts"]].append((-row.value, place))
     lines = []
-    for task, rows in on_dev.items():
-        ordered = sorted(rows, key=lambda row: -(row.value or 0.0))
-        for what, dev in (("costs most", ordered[0]), ("costs least", ordered[-1])):
-            if (place := (dev.layer, *sorted(dev.axes.items()))) not in on_test:
-                continue
-            row = on_test[place]
-            pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
-            lines.append(
-                TableRow.of(
-                    str(task),
-                    what,
-                    f"{row.layer}-{row.axes['head']}",
-                    shown(row.value, DROP),
-                    pair if row.low is not None else NOTHING,
-                    shown_p(row.p) if row.p is not None else NOTHING,
+    for task, drops in on_dev.items():
+        drops.sort(key=itemgetter(0))
+        for cost, (_, place) in (("costs most", drops[0]), ("costs least", drops[-1])):
+            if row := on_test.get(place):
+                pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
+                lines.append(
+                    TableRow.of(
+                        str(task),
+                        cost,
+                        f"{row.layer}-{row.axes['head']}",
+                        shown(row.value, DROP),
+                        pair if row.low is not None else NOTHING,
+                        shown_p(row.p) if row.p is not None else NOTHING,
+                    )
                 )
-            )
     note = (
         "Heads (layer-head) that change the score at the last layer most on dev when disabled, "
         "with the drop on test; below 0, the score rises. p: corrected over all heads; none if "

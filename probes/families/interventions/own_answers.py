@@ -103,9 +103,12 @@ def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
 
 NO_HEAD = "The model's own answers are left out: it has no language-model head."
 
-LOSS, CLOZE, LOG_ODDS = "loss_increase", "cloze_drop", "log_odds_drop"
-
-SMALLEST = "smallest_drop"
+ANSWERS = LOSS, CLOZE, SMALLEST, LOG_ODDS = (
+    "loss_increase",
+    "cloze_drop",
+    "smallest_drop",
+    "log_odds_drop",
+)
 
 _MASKED = 0.15
 """Share of words to mask at once for a masked model, as in training."""

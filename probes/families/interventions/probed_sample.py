@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.common.arrays import Ints
-    from probes.extraction.views import Text, View
+    from probes.extraction.views import Text
     from probes.extraction.windows import Pooling
     from probes.measurements.context import ModelContext, TaskContext
 
@@ -152,16 +153,14 @@ class ProbedSample(SampledExamples):
             predicted: shape (variants, L, n, …).
             axes: further axes of all rows.
         """
-        on_test = self.name_of_split == "test"
+        on_test, last = self.name_of_split == "test", self.layers[-1]
         draws = draws_of(self.gold) if on_test else None
         for place, at in enumerate(self.layers):
-            if not on_test and at != self.layers[-1]:
+            if not on_test and at != last:
                 continue
             compared = [each for each in comparisons(variants) if each.layer <= at]
             both = self._both_sides(compared, predicted[:, place], at)
-            p: dict[int, float] = {}
-            if on_test and at == self.layers[-1]:
-                p = _tests(compared, both)
+            p = _p_values(compared, both) if on_test and at == last else {}
             for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
                 pair = None
                 if draws is not None:
@@ -202,17 +201,11 @@ class ProbedSample(SampledExamples):
         for each in compared:
             spread = each.spread(scores)
             name = f"{self.name} {each.layer} {each.axes}" if spread else ""
-            changed, other = (
-                sum(sums[i] for i in those) * len(others)
-                for those, others in ((each.changed, each.other), (each.other, each.changed))
-            )
-            found.append(
-                _Sides(
-                    cell(each.changed, spread, name),
-                    cell(each.other, None, ""),
-                    int((abs(changed - other).sum(1) > 0).sum()),
-                )
-            )
+            changed = sum(sums[i] for i in each.changed) * len(each.other)
+            other = sum(sums[i] for i in each.other) * len(each.changed)
+            n_different = int((abs(changed - other).sum(1) > 0).sum())
+            sides = cell(each.changed, spread, name), cell(each.other, None, "")
+            found.append(_Sides(*sides, n_different))
         return found
 
 
@@ -224,21 +217,19 @@ class _Sides(NamedTuple):
     n_different: int
 
 
-def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
-    """P-values, corrected by family; none for pairs that differ in fewer than 20 clusters."""
+def _p_values(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
+    """P-values by number, corrected by family; none if fewer than 20 clusters differ."""
+    families: dict[Any, list[int]] = defaultdict(list)
+    for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
+        if sides.n_different >= FEWEST:
+            families[each.family].append(number)
     found: dict[int, float] = {}
-    for family in dict.fromkeys(each.family for each in compared):
-        own = [
-            number
-            for number, each in enumerate(compared)
-            if each.family == family and both[number].n_different >= FEWEST
-        ]
-        if own:
-            cells = {id(cell): cell for number in own for cell in both[number][:2]}
-            places = {key: place for place, key in enumerate(cells)}
-            pairs = [(places[id(both[i].changed)], places[id(both[i].other)]) for i in own]
-            tests = p_values_of(list(cells.values()), pairs)
-            found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
+    for own in families.values():
+        cells = {id(cell): cell for number in own for cell in both[number][:2]}
+        places = {key: place for place, key in enumerate(cells)}
+        pairs = [(places[id(both[i].changed)], places[id(both[i].other)]) for i in own]
+        tests = p_values_of(list(cells.values()), pairs)
+        found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
     return found
 
 
@@ -262,15 +253,14 @@ def read_samples(
     samples: Sequence[SampledExamples],
     variants: Sequence[Variant],
     name: Any,
-) -> Iterator[tuple[int, View, Mapping[Text, int], Mapping[int, Any]]]:
+) -> Iterator[tuple[int, Mapping[Text, int], Mapping[int, Any]]]:
     """Vectors of the words of samples in each pass.
 
     Args:
         samples: samples of the view called `name`.
 
     Yields:
-        number of the pass, view, first row of each text, and vectors of layers at and above the
-        change.
+        number of the pass, first row of each text, and vectors of layers at and above the change.
     """
     from probes.extraction.collectors import WordVectors
     from probes.extraction.shards import kept_words
@@ -285,7 +275,7 @@ def read_samples(
     for number, arrays in context.read_changed(view, collector, changes):
         changed = variants[number].layer
         vectors = {layer: arrays[layer_part(layer)] for layer in task.layers if layer >= changed}
-        yield number, view, first, vectors
+        yield number, first, vectors
 
 
 def vectors_compared(

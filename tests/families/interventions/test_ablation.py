@@ -17,13 +17,11 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokeniz
 from probes.families.interventions.ablation import (
     ATTENTION,
     BLOCK,
-    CLOZE,
     DROP,
     HEAD,
-    LOSS,
     extreme_heads,
 )
-from probes.families.interventions.own_answers import LOG_ODDS, SMALLEST, with_words
+from probes.families.interventions.own_answers import CLOZE, LOG_ODDS, LOSS, SMALLEST, with_words
 from probes.families.interventions.probed_sample import drawn
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.verb_forms import Forms
