@@ -7,9 +7,8 @@ skipped. The reported probes are applied as they are to the vectors of all layer
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,16 +19,14 @@ from probes.families.interventions.own_answers import (
     NO_HEAD,
     Variant,
     own_answers,
-    questions,
+    questions_in,
 )
 from probes.families.interventions.probed_sample import (
     DROP,
-    ProbedSample,
     csv_lines_by_task,
     drawn,
+    predict_in_passes,
     probed_samples,
-    read_samples,
-    vectors_compared,
 )
 from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, measurement
@@ -142,16 +139,16 @@ def ablation(context: ModelContext) -> Found:
     heads = [x for x in variants if x.is_base or x.axes["disabled"] == HEAD]
     rows: list[Row] = []
     left_out: list[str] = []
-    for split, some in (("dev", heads), ("test", variants)):
+    for split, passes in (("dev", heads), ("test", variants)):
         sample = drawn(len(context.corpus.splits[split]), options.sentences)
-        asked, notes = probed_samples(context, sample, len(some), split)
+        samples, notes = probed_samples(context, sample, len(passes), split)
         left_out += notes
-        for name in dict.fromkeys(each.view for each in asked):
-            rows += _read(context, [each for each in asked if each.view == name], some, name)
-        for each in asked:
-            rows += each.rows(some, DROP, each.predicted)
+        compared_view = "plain" if split == "test" else ""
+        rows += predict_in_passes(context, samples, passes, compared_view)
+        for each in samples:
+            rows += each.rows(passes, DROP, each.predicted)
         try:
-            rows += own_answers(context, some, questions(context, split, sample))
+            rows += own_answers(context, passes, questions_in(context, split, sample))
         except NoHeadError:
             left_out.append(NO_HEAD)
     left_out = list(dict.fromkeys(left_out))
@@ -169,24 +166,6 @@ def _mean_outputs(context: ModelContext) -> Floats:
     read = context.read(view_over(texts, "plain"), HeadOutputs())
     sums: Floats = np.sum([arrays[FOUND].numpy() for _, arrays in read], axis=0)
     return sums[..., :-1] / sums[..., -1:]
-
-
-def _read(
-    context: ModelContext, samples: Sequence[ProbedSample], variants: Sequence[Variant], name: str
-) -> Iterator[Row]:
-    """Let probes predict in every pass; for plain texts, also compare vectors."""
-    bases: dict[int, Mapping[int, Any]] = {}
-    for number, first, vectors in read_samples(context, samples, variants, name):
-        changed = variants[number]
-        for each in samples:
-            each.take(number, vectors, first)
-        if changed.is_base:
-            bases[number] = vectors
-            continue
-        if name != "plain" or samples[0].name_of_split != "test":
-            continue
-        ((base, _),) = changed.against
-        yield from vectors_compared(changed, vectors, bases[base])
 
 
 def extreme_heads(record: Record) -> Table:

@@ -9,13 +9,13 @@ Each control has several draws.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from probes.common.errors import NoHeadError
-from probes.examples.examples import NotServedError
 from probes.examples.scoring import control_labels, has_types
 from probes.families.interventions import ErasureOptions
 from probes.families.interventions.erasers import Moments, leace, random_subspace
@@ -25,30 +25,27 @@ from probes.families.interventions.own_answers import (
     NO_HEAD,
     Variant,
     own_answers,
-    questions,
+    questions_in,
 )
 from probes.families.interventions.probed_sample import (
     ProbedSample,
-    SampledExamples,
+    Refitted,
+    as_columns,
     csv_lines_by_task,
     drawn,
+    predict_in_passes,
     probed_samples,
-    read_samples,
-    vectors_compared,
 )
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
-from probes.measurements.stored_probes import predictions, span_means
 from probes.records.row import Row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.common.arrays import Floats
-    from probes.examples.examples import Examples
-    from probes.extraction.views import Text
     from probes.measurements.context import ModelContext, TaskContext
 
 DROP, SCORE = "erasure_drop", "probe_score"
@@ -149,21 +146,27 @@ def erasure(context: ModelContext) -> Found:
     options = context.options
     sample = drawn(len(context.corpus.splits["test"]), options.sentences)
     tasks, notes = probed_samples(context, sample, 1)
-    asked = questions(context, "test", sample)
+    questions = questions_in(context, "test", sample)
     rows: list[Row] = []
     for task in tasks:
         examples = task.context.examples
         targets = [examples.targets("train")]
         if has_types(examples):
-            targets += control_labels(examples, "train", range(DRAWS))
+            targets.extend(control_labels(examples, "train", range(DRAWS)))
         else:
             notes.append(f"{task.name} has no control task: its examples have no types.")
         variants, sizes = _erasures(task, targets)
         every, _ = probed_samples(context, sample, len(variants))
-        rows += sizes
-        rows += _mean_of_draws(_read(context, task.name, every, variants, options.training))
+        own = next(each for each in every if each.name == task.name)
+        new = Refitted(own, options.training)
+        compared = list(predict_in_passes(context, [*every, new], variants, task.view))
+        for each in every:
+            whose = "own" if each is own else "other"
+            compared += each.rows(variants, DROP, each.predicted, fit="frozen", probes=whose)
+        compared += own.rows(variants, DROP, new.predicted, fit="again", probes="own")
+        rows += [*sizes, *_mean_of_draws(compared)]
         try:
-            rows += own_answers(context, variants, asked)
+            rows += own_answers(context, variants, questions)
         except NoHeadError:
             notes.append(NO_HEAD)
     return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
@@ -194,9 +197,8 @@ def _erasures(
         change = labels.change(moments)
         erasers = {LABELS: [labels], **({CONTROL: controls} if controls else {})}
         erasers[RANDOM] = [random_subspace(moments, change, seed) for seed in range(DRAWS)]
-        counts = [len(draws) for draws in erasers.values()]
-        starts = len(variants) + np.cumsum([0, *counts])
-        first = dict(zip(erasers, starts.tolist(), strict=False))
+        starts = accumulate(map(len, erasers.values()), initial=len(variants))
+        first = dict(zip(erasers, starts, strict=False))
         for name, draws in erasers.items():
             axes = {"erased": task.name, "eraser": name}
             others = [each for each in erasers if each != LABELS] if name == LABELS else []
@@ -236,20 +238,6 @@ def _moments(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) 
     return Moments.of(blocks())
 
 
-def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
-    """Labels as numbers: a column for each class or label, or the number itself. Shape (n, K).
-
-    Args:
-        targets: in the form of `Examples.targets`.
-    """
-    if examples.members is not None:
-        return examples.members[targets, : len(examples.classes)].astype(np.float64)
-    if not examples.classes:
-        return targets[:, None].astype(np.float64)
-    found: Floats = np.eye(len(examples.classes))[targets]
-    return found
-
-
 def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
     """Replace rows that differ only in value by one row with their mean."""
     every = defaultdict(list)
@@ -257,83 +245,3 @@ def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
         every[row.metric, row.layer, *row.axes.items()].append(row)
     for some in every.values():
         yield some[0]._replace(value=float(np.mean([row.value for row in some])))
-
-
-def _read(
-    context: ModelContext,
-    erased: str,
-    tasks: Sequence[ProbedSample],
-    variants: Sequence[Variant],
-    n_training: int,
-) -> Iterator[Row]:
-    """Let frozen probes of all tasks, and new ones of the erased task, predict in every pass.
-
-    Args:
-        erased: name of the erased task.
-        n_training: number of training sentences for new probes.
-    """
-    again: list[Row] = []
-    for name in dict.fromkeys(each.view for each in tasks):
-        some = [each for each in tasks if each.view == name]
-        new = [Refitted(each, n_training) for each in some if each.name == erased]
-        samples = [*some, *(each.train for each in new)]
-        for number, first, vectors in read_samples(context, samples, variants, name):
-            for each in (*some, *new):
-                each.take(number, vectors, first)
-            if not number:
-                base = vectors
-            elif new:
-                yield from vectors_compared(variants[number], vectors, base)
-        for probes in new:
-            predicted = probes.predicted
-            again += probes.test.rows(variants, DROP, predicted, fit="again", probes="own")
-    for each in tasks:
-        whose = "own" if each.name == erased else "other"
-        yield from each.rows(variants, DROP, each.predicted, fit="frozen", probes=whose)
-    yield from again
-
-
-class Refitted:
-    """Probes of a task, fitted again to the vectors of every pass.
-
-    Args:
-        test: examples to predict.
-        n_sentences: number of random training sentences with examples.
-
-    Attributes:
-        train: the training examples.
-        predicted: see `ProbedSample`.
-    """
-
-    def __init__(self, test: ProbedSample, n_sentences: int) -> None:
-        with_examples = np.unique(test.context.examples.splits["train"].sentence)
-        sentences = with_examples[drawn(len(with_examples), n_sentences)]
-        self.test, self.train = test, SampledExamples(test.context, "train", sentences)
-        self.predicted = np.empty_like(test.predicted)
-
-    def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
-        """Fit and predict; see `ProbedSample.take`."""
-        import torch
-
-        from probes.training.layer_probe import LayerProbe
-
-        context, kept = self.test.context, self.train.kept
-        labels = context.examples.targets("train")[kept]
-        if context.examples.classes and len(np.unique(labels)) < 2:
-            raise NotServedError(
-                f"{self.test.name}: the training sentences drawn have only one label; raise "
-                "--erasure-training"
-            )
-        if context.task.kind == "multi-label":
-            labels = as_columns(context.examples, labels)
-        weight = "balanced" if context.task.metric == "balanced_accuracy" else None
-        # Rounding to the stored type hides tiny differences, which probes would scale up.
-        stored = getattr(torch, context.vectors.layer(self.test.layers[0]).dtype.name)
-        spans = self.train.spans(first), self.test.spans(first)
-        for place, layer in enumerate(self.test.layers):
-            if layer in vectors:
-                train, test = (span_means(vectors[layer], x).to(stored) for x in spans)
-                about = context.spec.family, context.task.kind
-                probe = LayerProbe(*about, device=str(context.device), class_weight=weight)
-                probe.fit(train, labels, groups=self.train.split.sentence[kept])
-                self.predicted[number, place] = predictions(probe, test)

@@ -298,14 +298,14 @@ def notes(
         )
     for split, each in trees.items():
         n = counts(each)
-        said = [f"{n['sentences']:,} sentences, {n['words']:,} words"]
-        said += [f"{number:,} left out, {why}" for why, number in each.left_out.items()]
+        parts = [f"{n['sentences']:,} sentences, {n['words']:,} words"]
+        parts += [f"{number:,} left out, {why}" for why, number in each.left_out.items()]
         if few := n["without_edges"]:
-            said.append(f"{few:,} with fewer than two words beside punctuation, not in UUAS")
+            parts.append(f"{few:,} with fewer than two words beside punctuation, not in UUAS")
         if roots := n["punctuation_roots"]:
             are = "is" if roots == 1 else "are"
-            said.append(f"{counted(roots, 'root')} that {are} punctuation, an error")
-        yield f"{split}: {'; '.join(said)}."
+            parts.append(f"{counted(roots, 'root')} that {are} punctuation, an error")
+        yield f"{split}: {'; '.join(parts)}."
     edges = zip(BINS, test.edges[0].sum(0).tolist(), strict=True)
     of_bins = ", ".join(f"{n:,} of {name} word{'s' * (name != '1')}" for name, n in edges)
     yield f"Gold edges of test by the distance of their words: {of_bins}."
