@@ -170,9 +170,10 @@ def _mean_outputs(context: ModelContext) -> Floats:
 
 def extreme_heads(record: Record) -> Table:
     """The heads that cost most and least on dev when disabled, by task, with their cost on test."""
-    heads = [row for row in record.rows if row.metric == DROP and row.axes["disabled"] == HEAD]
     on_dev, on_test = defaultdict(list), {}
-    for row in heads:
+    for row in record.rows:
+        if row.metric != DROP or row.axes["disabled"] != HEAD:
+            continue
         place = row.layer, *sorted(row.axes.items())
         if row.split == "test":
             on_test[place] = row
@@ -182,16 +183,16 @@ def extreme_heads(record: Record) -> Table:
     for task, drops in on_dev.items():
         drops.sort(key=itemgetter(0))
         for cost, (_, place) in (("costs most", drops[0]), ("costs least", drops[-1])):
-            if row := on_test.get(place):
-                pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
+            if test := on_test.get(place):
+                pair = f"[{shown(test.low, DROP)}, {shown(test.high, DROP)}]"
                 lines.append(
                     TableRow.of(
                         str(task),
                         cost,
-                        f"{row.layer}-{row.axes['head']}",
-                        shown(row.value, DROP),
-                        pair if row.low is not None else NOTHING,
-                        shown_p(row.p) if row.p is not None else NOTHING,
+                        f"{test.layer}-{test.axes['head']}",
+                        shown(test.value, DROP),
+                        pair if test.low is not None else NOTHING,
+                        shown_p(test.p) if test.p is not None else NOTHING,
                     )
                 )
     note = (

@@ -83,7 +83,8 @@ class ScoredSplit:
             return shares(found.roots, np.ones(len(self.clusters)))
         values: Floats = getattr(found, metric).astype(np.float64)
         (known,) = np.nonzero(~np.isnan(values))
-        return parts_by_length(known, values[known], self.trees.lengths).toarray()
+        parts: Floats = parts_by_length(known, values[known], self.trees.lengths).toarray()
+        return parts
 
     def score(self, metric: str, *place: int) -> float:
         """A score at a layer and probe, both counted from 0; NaN where undefined."""
@@ -143,11 +144,16 @@ def structure_rows(
 ) -> Iterator[Row]:
     """All rows. Rank 0 means the vectors themselves.
 
+    ``uuas_p_best`` and so on are p-values behind the confidence set of layers: the least corrected
+    p of a difference from a layer that scores higher, 1 if no layer does, None if nothing can be
+    tested. Tests include the variance of training.
+
     Args:
         name: seeds the noise of training.
         fitted: probes by layer.
     """
     place, test, axes = list(ranks).index(reported), splits["test"], {"rank": reported}
+    # Scores of the probes of each rank, and of the identity.
     for number, (layer, probes) in enumerate(fitted.items()):
         for i, rank in enumerate([*ranks, 0]):
             for split in splits.values():
@@ -157,8 +163,8 @@ def structure_rows(
             for probe, loss in probes.dev_losses.items():
                 if probe == Probe(probe.kind, rank):
                     yield Row(f"{probe.kind}_loss", loss, layer, split="dev", axes={"rank": rank})
+    # Controls. Deviations over draws are not pooled over layers, as they differ several-fold.
     for number, layer in enumerate(fitted):
-        # Standard deviations over draws are not pooled over layers, as they differ several-fold.
         uuas, selectivity, sds = [], [], []
         for split in splits.values():
             control, gold = split.control[number], split.parts("uuas", number, place)
@@ -170,6 +176,7 @@ def structure_rows(
             sd = spread.sd if spread else None
             sds.append(Row("control_uuas_draw_sd", sd, layer, split=split.name, axes=axes))
         yield from (*uuas, *selectivity, *sds)
+    # The chain of neighbours, and recall by the distance of words.
     for split in splits.values():
         gold = shares(split.chain[0].sum(-1), split.edges[0].sum(-1))
         yield split.row("chain_uuas", None, gold)
@@ -182,10 +189,16 @@ def structure_rows(
         for i, words in enumerate(BINS):
             parts = shares(hits[:, i], test.edges[0][:, i])
             yield test.row(metric, of_layer, parts, words=words)
-    for metric in SCORES:
-        training = _spread(test.refits(metric))
+    # Tests between layers.
+    layers, places = list(fitted), [(i, place) for i in range(len(fitted))]
+    for metric, like in SCORES.items():
+        training, tests = _spread(test.refits(metric)), dict.fromkeys(layers)
         yield Row(f"{metric}_training_sd", training.sd if training else None, axes=axes)
-        for layer, p in _p_best(f"{name} {metric}", metric, place, list(fitted), test, training):
+        if training and test.n_used >= FEWEST and len(layers) > 1:
+            scores = np.array([test.score(metric, *each) for each in places])
+            sums = [test.sums(test.parts(metric, *each)) for each in places]
+            tests = p_best_of(Replicates(scores, like, sums, layers, f"{name} {metric}", *training))
+        for layer, p in tests.items():
             yield Row(f"{metric}_p_best", p, layer, axes=axes)
 
 
@@ -198,29 +211,6 @@ def best_layer(rows: Sequence[Row], reported: int) -> int:
         and row.layer is not None
     }
     return max(dev, key=dev.__getitem__)
-
-
-def _p_best(
-    name: str,
-    metric: str,
-    place: int,
-    layers: Sequence[int],
-    test: ScoredSplit,
-    training: Spread | None,
-) -> Iterator[tuple[int, float | None]]:
-    """The p-value behind the confidence set of layers, with each layer.
-
-    The least corrected p of a difference from a layer that scores higher; 1 if no layer does, None
-    if nothing can be tested. Tests include the variance of training.
-    """
-    if test.n_used < FEWEST or training is None or len(layers) < 2:
-        yield from dict.fromkeys(layers).items()
-        return
-    sums = [test.sums(test.parts(metric, i, place)) for i in range(len(layers))]
-    scores = np.array([test.score(metric, i, place) for i in range(len(layers))])
-    yield from p_best_of(
-        Replicates(scores, SCORES[metric], sums, layers, name, training.sd, training.df)
-    ).items()
 
 
 def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
