@@ -69,23 +69,28 @@ class HeadOutputs(Collector):
         return {FOUND: torch.stack([self._sums[block] for block in sorted(self._sums)])}
 
 
-@contextmanager
-def gated(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
-    """Multiply each head's output in each text by a gate.
+def head_gradients(
+    model: Any, inputs: dict[str, torch.Tensor], losses: Callable[[Any], torch.Tensor]
+) -> torch.Tensor:
+    """Gradient of each text's loss at a gate, of value 1, on the output of each head.
+
+    One forward and one backward pass. The mean of absolute values over texts is the importance of
+    heads (Michel et al. 2019).
 
     Args:
         model: a transformers model, with or without its head.
-        n_texts: number of texts per pass.
+        inputs: arguments of the forward pass for one or several texts.
+        losses: computes the loss of each text (texts,) from the output of the pass.
 
-    Yields:
-        the gates, all 1, for taking gradients. Shape (texts, blocks, heads).
+    Returns:
+        shape (texts, blocks, heads).
 
     Raises:
         UserError: the outputs of the model's heads cannot be changed.
     """
     base = base_model(model)
     sites = sites_of(base)
-    n_blocks = len(sites.blocks)
+    n_texts, n_blocks = len(inputs["input_ids"]), len(sites.blocks)
     sites.require(Site("heads", n_blocks))
     weights = next(base.parameters())
     gates = weights.new_ones(n_texts, n_blocks, sites.n_heads, requires_grad=True)
@@ -93,26 +98,7 @@ def gated(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
     def gate(block: int) -> Change:
         return lambda heads, _: heads * gates[:, None, block, :, None].to(heads)
 
-    with changed(base, sites, [(Site("heads", k + 1), gate(k)) for k in range(n_blocks)]):
-        yield gates
-
-
-def head_gradients(
-    model: Any, inputs: dict[str, torch.Tensor], losses: Callable[[Any], torch.Tensor]
-) -> torch.Tensor:
-    """Gradient of each text's loss at the gates of all heads, from one forward and backward pass.
-
-    Args:
-        model: see `gated`.
-        inputs: arguments of the forward pass for one or several texts.
-        losses: computes the loss of each text (texts,) from the output of the pass.
-
-    Returns:
-        shape (texts, blocks, heads). Michel et al. average the absolute values over texts.
-
-    Raises:
-        UserError: see `gated`.
-    """
-    with gated(model, len(inputs["input_ids"])) as gates, torch.enable_grad():
+    changes = [(Site("heads", k + 1), gate(k)) for k in range(n_blocks)]
+    with changed(base, sites, changes), torch.enable_grad():
         (found,) = torch.autograd.grad(losses(model(**inputs)).sum(), gates)
     return found
