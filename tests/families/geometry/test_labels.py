@@ -1,4 +1,4 @@
-"""What is clustered: words, chunks, and predicates by lemma, from sentences written by hand."""
+"""Items to cluster (words, chunks, predicates by lemma), from sentences written by hand."""
 
 from dataclasses import replace
 

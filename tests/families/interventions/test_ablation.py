@@ -1,4 +1,4 @@
-"""What disabled heads and blocks cost, against plain transformers with changed weights."""
+"""Cost of disabled heads and blocks, against plain transformers with changed weights."""
 
 import copy
 from dataclasses import replace
@@ -66,7 +66,7 @@ def without_attention(model, layer, heads, size):
 
 
 def accuracy_on_pos(folder, tokenizer, bert, split="test"):
-    """Of the stored probe of the last layer, the number of words, and vectors by layer."""
+    """Accuracy of the last layer's stored probe, the number of words, and vectors by layer."""
     sentences = attractors().splits[split]
     gold = np.concatenate([sentence.upos for sentence in sentences])
     vectors = vectors_of_words(bert, tokenizer, sentences)
@@ -75,7 +75,7 @@ def accuracy_on_pos(folder, tokenizer, bert, split="test"):
 
 
 def columns_of(model, layer, head):
-    """Those of W_O that read a head."""
+    """The columns of W_O that read a head."""
     size = model.config.hidden_size // model.config.num_attention_heads
     weight = model.bert.encoder.layer[layer - 1].attention.output.dense.weight.data
     return weight[:, (head - 1) * size : head * size]
@@ -186,7 +186,7 @@ def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, mode
     )
 
     def score(its, text):
-        """Of the verb, and how many tokens it has."""
+        """Log-probability of the verb, and its number of tokens."""
         own = [i for i, x in enumerate(words_of_tokens(tokenizer, text.words)) if x == text.keep[0]]
         return sum(within_word_l2r(its, tokenizer, "".join(text.words))[i] for i in own), len(own)
 
@@ -210,7 +210,7 @@ def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, mode
     assert 0 < record.rows.at(SMALLEST, 2, disabled=ATTENTION).value < 0.3
 
     def losses(its, text, hidden):
-        """Of tokens of some words, all of them masked."""
+        """Losses of the tokens of some words, which are masked together."""
         of = words_of_tokens(tokenizer, text.words)
         ids = tokenizer("".join(text.words), return_tensors="pt")["input_ids"]
         own = 1 + np.flatnonzero(np.isin(of, hidden))

@@ -1,4 +1,4 @@
-"""What sentences contribute to scores, against loops with networkx and scipy."""
+"""Parts of scores for each sentence, against loops with networkx and scipy."""
 
 from itertools import combinations, pairwise
 
