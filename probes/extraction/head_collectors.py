@@ -100,5 +100,5 @@ def head_gradients(
 
     changes = [(Site("heads", k + 1), gate(k)) for k in range(n_blocks)]
     with changed(base, sites, changes), torch.enable_grad():
-        (found,) = torch.autograd.grad(losses(model(**inputs)).sum(), gates)
+        found: torch.Tensor = torch.autograd.grad(losses(model(**inputs)).sum(), gates)[0]
     return found
