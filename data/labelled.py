@@ -28,13 +28,11 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.data.item_tables import find_items, kind_of
 from probes.data.label_columns import (
     TableRows,
     classes_of_floats,
     document_of,
-    drop_missing_of_r,
     infer_column,
     read_rows,
     require_shared_labels,
@@ -79,9 +77,6 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
             if request.field and read is not _json:
                 raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
             table, lines = _json(path, request.field) if request.field else read(path)
-            if read is _csv and (n := drop_missing_of_r(table, path)):
-                progress.say(f"{path}: NA of R in {counted(n, 'cell')}, read as missing")
-                identity["NA of R"] = "missing"
             rows.append(_rows(table, split, str(path), request, lines, read is _csv))
             identity[f"{split} {i}"] = sha256(path)
     if any(part.space_separated for part in rows):

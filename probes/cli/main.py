@@ -54,8 +54,7 @@ examples:
 
 
 GROUPS = {
-    "models": "device dtype load pooling sites project batch_tokens language revision "
-    "trust_remote_code",
+    "models": "device dtype load pooling sites project batch_tokens revision trust_remote_code",
     "corpus": "corpus limit split_by drop_overlap annotate",
     "your own data": "task_from text label sentence_pooling group field include",
     "measurements": "tasks probes layers measurements evidence quick transfer seeds twins",

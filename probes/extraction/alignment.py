@@ -196,11 +196,6 @@ class WordTokenizer:
             found.append(pieces)
         return found
 
-    def tokens(self, ids: Ints) -> list[str]:
-        """Tokens as the vocabulary writes them."""
-        names = (self._backend.id_to_token(int(i)) or "" for i in ids)
-        return [name.removeprefix(_NONCHARACTER) for name in names]
-
     def _written(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split written texts; a piece belongs to the stretch of its first letter.
 

@@ -59,7 +59,6 @@ class Collector(ABC):
             forward pass then has ``logits`` of shape (positions, vocabulary).
         after_start: whether decoders without a start token read one before each text.
         applies_head: whether the collector itself applies the head to states, with `head`.
-        reads_gradients: whether the collector runs backward passes.
         head: function from a layer's states (n, hidden size) to logits (n, vocabulary); see
             `probes.extraction.lm_head.Lens`.
         inside: block numbers and parts of blocks whose outputs are handed to `see`.
@@ -72,7 +71,6 @@ class Collector(ABC):
     reads_logits: ClassVar[bool] = False
     after_start: ClassVar[bool] = False
     applies_head: ClassVar[bool] = False
-    reads_gradients: ClassVar[bool] = False
     head: Callable[[torch.Tensor, int], torch.Tensor]
     inside: Sequence[tuple[int, Sublayer]] = ()
 

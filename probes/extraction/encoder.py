@@ -120,8 +120,8 @@ class Encoder:
             if not language:
                 progress.warn(
                     f"--model {name}: it reads text in one language at a time, here {default}. "
-                    "For another language, give --language CODE (for a model in memory, set its "
-                    "config.default_language or its tokenizer's src_lang)"
+                    "For another language, set default_language in its configuration, or src_lang "
+                    "in that of its tokenizer"
                 )
         if self.words.dropout:
             self.notes["dropout of the tokenizer, switched off"] = f"{self.words.dropout:g}"
@@ -220,18 +220,13 @@ class Encoder:
         """The states of every layer, each of shape (texts, length, hidden size)."""
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    def _forward(
-        self,
-        inputs: dict[str, torch.Tensor],
-        arguments: Mapping[str, Any],
-        gradients: bool = False,
-    ) -> Any:
-        with torch.inference_mode(not gradients):
-            return self.model(
-                **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
-                **self._arguments,
-                **arguments,
-            )
+    @torch.inference_mode()
+    def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
+        return self.model(
+            **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
+            **self._arguments,
+            **arguments,
+        )
 
     @property
     def has_head(self) -> bool:
@@ -364,13 +359,11 @@ class Encoder:
         """One forward pass, with the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
         if not collector.reads_logits:
-            gradients = collector.reads_gradients
-            return self._forward(windows.inputs, collector.model_arguments, gradients)
+            return self._forward(windows.inputs, collector.model_arguments)
         if self._language_model is None:
             raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
         positions = to_device(collector.positions(windows), self.device)
-        inference = torch.inference_mode(not collector.reads_gradients)
-        with head_applied_at(self.model, positions), inference:
+        with head_applied_at(self.model, positions), torch.inference_mode():
             output = self._language_model(
                 **{name: to_device(x, self.device) for name, x in windows.inputs.items()},
                 **self._arguments,

@@ -163,12 +163,6 @@ class RunConfig(Frozen):
         "SIZE",
         ge=1,
     )
-    language: str = setting(
-        "language of all texts, for models that read one language at a time (default: the "
-        "corpus's)",
-        "",
-        "CODE",
-    )
     revision: str | None = setting("branch, tag or commit on the hub", None, "R")
     offline: bool = setting("never use the network", False)
     trust_remote_code: bool = setting("run Python code in a model's folder", False)

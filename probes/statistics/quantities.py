@@ -90,8 +90,6 @@ participation_ratio |  |  | 1 digits | positive | Gao et al. 2017
 norm_mean | norm |  | 2 digits | positive |
 norm_sd | sd of norm |  | 2 digits | positive |
 zero_vectors |  |  | 0 digits | positive |
-position_share | position | % |  |  | ε², Kelley 1935
-position_share_within_types | position within types | % |  |  | adjusted R²
 nmi | NMI |  |  | share | Vinh et al. 2010
 ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
 cka | CKA |  | 2 digits | share | Kornblith et al. 2019
@@ -161,8 +159,6 @@ examples |  |  | 0 digits | positive |
 # Ablation.
 ablation_drop | drop |  |  |  | Kovaleva et al. 2019, section 4.6
 loss_increase | increase of loss | nats |  |  | −log p
-importance |  |  |  | positive | Michel et al. 2019, section 4
-rank_correlation |  |  |  | correlation |
 cloze_drop | drop of cloze accuracy | % |  |  | Goldberg 2019
 log_odds_drop | drop of log-odds | nats |  |  |
 smallest_drop | smallest drop found | % |  | share | Miettinen 1968
@@ -202,8 +198,6 @@ transfer_score |  |  | of task |  | Pires et al. 2019
 transfer_difference |  |  | of task |  | Pires et al. 2019
 centroid_cosine |  |  |  | correlation | Libovický et al. 2020
 examples_without_label |  |  | 0 digits | positive |
-retrieval_accuracy |  | % |  | share | Libovický et al. 2020
-cka_of_languages | CKA of languages |  | 2 digits | share | Kornblith et al. 2019
 """  # noqa: E501
 """Lines of name | label | unit | kind | bounds | source. A kind may have several parts, such as
 "skewed, 2 digits". By default numbers have three digits and no bounds."""

@@ -63,12 +63,6 @@ def one(metric, value=0.3, *, split="test", **axes):
 ANSWERS = "loss_increase", "cloze_drop", "smallest_drop", "log_odds_drop"
 
 HAND_MADE = {
-    "parallel": [
-        *by_layer("retrieval_accuracy", among="en"),
-        *by_layer("retrieval_accuracy", among="en", vectors="centred"),
-        *by_layer("cka_of_languages"),
-        *by_layer("centroid_cosine"),
-    ],
     "pairs": [
         *one("pair_accuracy", scoring="left to right", per="text"),
         *one("pair_accuracy", scoring="left to right", per="text", phenomenon="agreement"),
@@ -91,8 +85,6 @@ HAND_MADE = {
         *by_layer("ablation_drop", disabled="head", head=1, predicts="pos", at=2),
         *by_layer("ablation_drop", disabled="head", head=1, predicts="pos", at=2, split="dev"),
         *(row for x in ANSWERS for row in by_layer(x, disabled="attention")),
-        *by_layer("importance", head=1, predicts="pos", split="dev"),
-        *one("rank_correlation", predicts="pos", heads="head"),
     ],
     "erasure": [
         *by_layer("cka", erased="pos", eraser="labels", at=2),

@@ -1,4 +1,4 @@
-"""What sentences contribute to scores, against loops with networkx and scipy."""
+"""Parts of scores for each sentence, against loops with networkx and scipy."""
 
 from itertools import combinations, pairwise
 
@@ -12,16 +12,15 @@ from scipy.stats import spearmanr
 from probes.data.sentence import ROOT
 from probes.extraction.vectors import Sharded
 from probes.families.structure import fitting
-from probes.families.structure.contributions import (
+from probes.families.structure.fitting import exact_batches
+from probes.families.structure.sentence_scores import (
     chain_hits,
     contributions,
     control_hits,
     gold_edges,
-    joined,
     predicted_trees,
     predictions,
 )
-from probes.families.structure.fitting import exact_batches
 from probes.families.structure.trees import BINS, DRAWS
 from probes.statistics.spanning_trees import LEFT_OUT
 
@@ -203,8 +202,8 @@ def test_batches_of_one_sentence_give_the_same(its, layer, probes, monkeypatch):
 
 
 def test_a_probe_gives_the_same_beside_others(its, layer, probes):
-    found, batches = contributions(layer, batches_of(its), its, probes), batches_of(its)
-    alone = joined([contributions(layer, batches, its, [pair]) for pair in probes])
-    for name in ("hits", "dspr", "roots", "nspr"):
-        np.testing.assert_array_equal(getattr(alone, name), getattr(found, name))
-        np.testing.assert_array_equal(getattr(found.of(1), name)[0], getattr(found, name)[1])
+    found = contributions(layer, batches_of(its), its, probes)
+    for number, pair in enumerate(probes):
+        alone = contributions(layer, batches_of(its), its, [pair])
+        for one, part in zip(alone, found.at([number]), strict=True):
+            np.testing.assert_array_equal(one, part)
