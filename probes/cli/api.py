@@ -145,6 +145,7 @@ def surprisal(
     tokenizer: Any = None,
     *,
     by: Literal["token", "word"] = "token",
+    word_ends: bool = True,
     **settings: Any,
 ) -> pd.DataFrame:
     """Surprisal of each token, or word, of some texts under a language model.
@@ -155,6 +156,8 @@ def surprisal(
         tokenizer: tokenizer of a model in memory.
         by: "token", or "word" for sums over the tokens of words between spaces. Words that share a
             token have one row.
+        word_ends: count the end of a word as part of it, for causal models whose tokens begin with
+            a space (Pimentel & Meister 2024; see `TokenScores`). Tokens alone are not changed.
         **settings: see `probes.run_probes`, such as ``device``, ``revision``, ``language``.
 
     Returns:
@@ -182,24 +185,30 @@ def surprisal(
     view = view_over((Text(each, (0, len(each)), written=True) for each in words), "written")
     of_text: dict[Text, list[tuple[Any, ...]]] = {}
     for shard, found in read(view, TokenScores(), encoder, config.batch_tokens):
-        scores = zip(found["log_p"].tolist(), found["within_word"].tolist(), strict=True)
+        scores = zip(
+            *(found[x].tolist() for x in ("log_p", "within_word", "word_ends")), strict=True
+        )
         for text, pieces in zip(shard.texts, encoder.split(shard.texts), strict=True):
             place = np.repeat(np.arange(len(text.words)), np.diff(pieces.bounds)).tolist()
             tokens = encoder.words.tokens(pieces.ids)
             own = [next(scores) for _ in tokens]
             of_text[text] = [
-                (word, token, -log_p, -within)
-                for word, token, (log_p, within) in zip(place, tokens, own, strict=True)
+                (word, token, -log_p, -within, -end)
+                for word, token, (log_p, within, end) in zip(place, tokens, own, strict=True)
             ]
     rows = [
         (number, *row)
         for number, each in enumerate(words)
         for row in of_text[Text(each, (0, len(each)), written=True)]
     ]
-    frame = pd.DataFrame(rows, columns=["text", "word", "token", "surprisal", "within_word"])
+    names = ["surprisal", "within_word"]
+    frame = pd.DataFrame(rows, columns=["text", "word", "token", *names, "end"])
+    end = frame.pop("end")
     if by == "token":
         return frame
-    sums = frame.groupby(["text", "word"])[["surprisal", "within_word"]].sum(min_count=1)
+    if word_ends:
+        frame[names] = frame[names].add(end, axis=0)
+    sums = frame.groupby(["text", "word"])[names].sum(min_count=1)
     ends = [*sums.index[1:], (len(words), 0)]
     forms = []
     for (text, word), (next_text, next_word) in zip(sums.index, ends, strict=True):

@@ -9,7 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
@@ -35,6 +37,7 @@ class ModelProperties(NamedTuple):
         mask_id: id of the mask token; None if there is none.
         n_prefix, n_suffix: special tokens before and after the pieces of a window.
         split: splits texts into pieces.
+        word_starts: see `WordTokenizer`.
     """
 
     causal: bool
@@ -42,6 +45,7 @@ class ModelProperties(NamedTuple):
     n_prefix: int
     n_suffix: int
     split: Callable[[Sequence[Text]], list[Pieces]]
+    word_starts: NDArray[np.bool_]
 
 
 class Collector(ABC):

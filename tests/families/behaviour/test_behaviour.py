@@ -22,7 +22,7 @@ from sklearn.metrics import (
     confusion_matrix,
     recall_score,
 )
-from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
+from slow_scores import ends_of_words, left_to_right, pseudo_log_likelihood, within_word_l2r
 from stratified_kappa import stratified_kappa
 from tiny_models import build
 from toy_grammar import (
@@ -107,6 +107,15 @@ def one(record: Record, metric: str, layer: int | None = None, **axes: Any) -> R
     return row
 
 
+def slow_scores(scoring: str, model: Any, tokenizer: Any, text: str) -> np.ndarray:
+    """Scores of all tokens by plain passes; those of causal models with the ends of words."""
+    if scoring == CAUSAL:
+        ends = ends_of_words(model, tokenizer, text)
+        return np.add(left_to_right(model, tokenizer, text), ends)
+    slow = pseudo_log_likelihood if scoring == PLL else within_word_l2r
+    return np.array(slow(model, tokenizer, text))
+
+
 def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
     """Log-probabilities of all tokens at all positions."""
     with torch.no_grad():
@@ -118,59 +127,52 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 
 AB = {"a": (1.0, 2.0, 4.0), "b": (3.0, 2.0, 0.5), "no-gap_1": (7.0,)}
 
-
-@pytest.mark.parametrize(
-    ("formula", "expected"),
-    [
-        ("(1;%a%) < (1;%b%)", 1),
-        ("(1;%a%) > (1;%b%)", 0),
-        ("(2;%a%) < (2;%b%)", 0.5),
-        ("(2;%a%) > (2;%b%)", 0.5),
-        ("(*;%a%) > (*;%b%)", 1),  # 7 and 5.5
-        ("( * ; %no-gap_1% ) < 7.5", 1),
-        ("1 + 2 * 3 - 4 / 2", 5),
-        ("(1 + 2) * 3", 9),
-        ("[1 + 2] * [4 - 1]", 9),
-        ("8 - 3 - 2", 3),
-        ("8 / 4 / 2", 1),
-        ("1 + 1 > 1 & 2 > 3", 0),  # & binds weakest
-        ("1 > 2 | 2 > 1 & 2 > 1", 1),
-        ("1 > 2 & 1 > 2 | 2 > 1", 0),  # as 1 > 2 & (1 > 2 | 2 > 1)
-        ("[1 > 2 & 1 > 2] | 2 > 1", 1),
-        ("1 > 1 & 2 > 1", 0.5),
-        ("1 > 1 | 2 > 1", 1),
-        ("1 > 1 & 1 > 2", 0),
-        ("[(1;%a%) - (1;%b%)] + [[(3;%a%)] - (3;%b%)]>0", 1),  # −2 + 3.5
-        ("(3;%a%)-(3;%b%)>3.5", 0.5),
-    ],
-)
-def test_formulas_by_hand(formula: str, expected: float) -> None:
-    assert truth(formula, AB) == expected
-    assert truth(f" [ {formula} ] ", AB) == expected
-
-
-@pytest.mark.parametrize(
-    ("formula", "says"),
-    [
-        ("(1;%c%) < 1", r"there is no \(1;%c%\)"),
-        ("(4;%a%) < 1", r"there is no \(4;%a%\)"),
-        ("(0;%a%) < 1", r"there is no \(0;%a%\)"),
-        ("(1;%a%) <", "ends before a surprisal"),
-        ("[(1;%a%) < 1", r"'\[' is never closed"),
-        ("1 < 2 3", "has '3' after its end"),
-        ("1 < 2]", r"has '\]' after its end"),
-        ("1 = 2", "cannot be read at ' = 2'"),
-        ("1 < x", "cannot be read at ' x'"),
-        ("", "ends before a surprisal"),
-    ],
-)
-def test_what_is_wrong_with_a_formula_is_said(formula: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        truth(formula, AB)
+FORMULAS: dict[str, float | str] = {
+    "(1;%a%) < (1;%b%)": 1,
+    "(1;%a%) > (1;%b%)": 0,
+    "(2;%a%) < (2;%b%)": 0.5,
+    "(2;%a%) > (2;%b%)": 0.5,
+    "(*;%a%) > (*;%b%)": 1,  # 7 and 5.5
+    "( * ; %no-gap_1% ) < 7.5": 1,
+    "1 + 2 * 3 - 4 / 2": 5,
+    "(1 + 2) * 3": 9,
+    "[1 + 2] * [4 - 1]": 9,
+    "8 - 3 - 2": 3,
+    "8 / 4 / 2": 1,
+    "1 + 1 > 1 & 2 > 3": 0,  # & binds weakest
+    "1 > 2 | 2 > 1 & 2 > 1": 1,
+    "1 > 2 & 1 > 2 | 2 > 1": 0,  # as 1 > 2 & (1 > 2 | 2 > 1)
+    "[1 > 2 & 1 > 2] | 2 > 1": 1,
+    "1 > 1 & 2 > 1": 0.5,
+    "1 > 1 | 2 > 1": 1,
+    "1 > 1 & 1 > 2": 0,
+    "[(1;%a%) - (1;%b%)] + [[(3;%a%)] - (3;%b%)]>0": 1,  # −2 + 3.5
+    "(3;%a%)-(3;%b%)>3.5": 0.5,
+    "(1;%c%) < 1": r"there is no \(1;%c%\)",
+    "(4;%a%) < 1": r"there is no \(4;%a%\)",
+    "(0;%a%) < 1": r"there is no \(0;%a%\)",
+    "(1;%a%) <": "ends before a surprisal",
+    "[(1;%a%) < 1": r"'\[' is never closed",
+    "1 < 2 3": "has '3' after its end",
+    "1 < 2]": r"has '\]' after its end",
+    "1 = 2": "cannot be read at ' = 2'",
+    "1 < x": "cannot be read at ' x'",
+    "": "ends before a surprisal",
+}
+"""Values of formulas, or the message where a formula is wrong."""
 
 
-def test_two_suites_of_syntaxgym_by_hand() -> None:
-    """mvrr: three comparisons, the last of differences; cleft: a sum of differences."""
+@pytest.mark.parametrize(("formula", "expected"), FORMULAS.items())
+def test_formulas_by_hand(formula: str, expected: float | str) -> None:
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            truth(formula, AB)
+    else:
+        assert truth(formula, AB) == truth(f" [ {formula} ] ", AB) == expected
+
+
+def test_a_suite_of_syntaxgym_by_hand() -> None:
+    """Three comparisons, the last of differences."""
     mvrr = (
         "[(5;%reduced_ambig%) > (5;%unreduced_ambig%)] & [(5;%reduced_ambig%) > "
         "(5;%reduced_unambig%)] & [[(5;%reduced_ambig%) - (5;%unreduced_ambig%)] > "
@@ -180,17 +182,7 @@ def test_two_suites_of_syntaxgym_by_hand() -> None:
     for a, b, c, d in product((1.0, 2.0, 4.0), repeat=4):
         regions = {n: (9, 9, 9, 9, x, 9) for n, x in zip(names, (a, b, c, d), strict=True)}
         parts = [(a, b), (a, c), (a - b, c - d)]
-        expected = min(0.5 if x == y else float(x > y) for x, y in parts)
-        assert truth(mvrr, regions) == expected
-    cleft = (
-        "[(6;%np_mismatch%)-(6;%np_match%)]+[[(5;%vp_mismatch%)+(6;%vp_mismatch%)]"
-        "-[(5;%vp_match%)+(6;%vp_match%)]]>0"
-    )
-    for seed in range(20):
-        x = np.random.default_rng(seed).normal(size=(4, 6)).round(1)
-        names = "np_mismatch", "np_match", "vp_mismatch", "vp_match"
-        value = x[0, 5] - x[1, 5] + x[2, 4] + x[2, 5] - x[3, 4] - x[3, 5]
-        assert truth(cleft, dict(zip(names, x.tolist(), strict=True))) == float(value > 0)
+        assert truth(mvrr, regions) == min(0.5 if x == y else float(x > y) for x, y in parts)
 
 
 # -- intervals ----------------------------------------------------------------------------
@@ -225,27 +217,20 @@ def test_intervals_are_those_of_a_plain_bootstrap_of_the_same_draws() -> None:
             assert resampled[resample].tolist() == pytest.approx(expected.tolist())
 
 
-def test_one_stratum_is_the_plain_bootstrap() -> None:
-    values = (np.random.default_rng(1).random(80) < 0.7).astype(float)
-    strata = Strata.of([str(i) for i in range(80)], ["s"] * 80)
-    ((value, resampled),) = strata.means(values[:, None], [np.arange(80)])
+@pytest.mark.parametrize(("n", "each"), [(60, 1), (120, 2), (80, 80)])
+def test_the_spread_is_that_of_a_mean(n: int, each: int) -> None:
+    """Also of strata of one or two items, which are drawn as one."""
+    values = (np.random.default_rng(each).random(n) < 0.65).astype(float)
+    strata = Strata.of([str(i) for i in range(n)], [str(i // each) for i in range(n)])
+    ((value, resampled),) = strata.means(values[:, None], [np.arange(n)])
+    assert value[0] == values.mean()
+    assert resampled.std() == pytest.approx((values.var() / n) ** 0.5, rel=0.06)
     other = bootstrap((values,), np.mean, n_resamples=5000, method="percentile", random_state=0)
     ends = np.quantile(resampled[:, 0], [0.025, 0.975])
-    assert value[0] == values.mean()
-    np.testing.assert_allclose(ends, other.confidence_interval, atol=0.02)
-    assert resampled.std() == pytest.approx(other.standard_error, rel=0.06)
+    np.testing.assert_allclose(ends, other.confidence_interval, atol=0.03)
 
 
-def test_small_strata_are_drawn_as_one() -> None:
-    """Within strata of one or two items there would be no spread, or too little."""
-    for each in (1, 2):
-        n = 60 * each
-        values = (np.random.default_rng(each).random(n) < 0.6).astype(float)
-        names = [str(i) for i in range(n)]
-        strata = Strata.of(names, [str(i // each) for i in range(n)])
-        ((_, resampled),) = strata.means(values[:, None], [np.arange(n)])
-        assert resampled.std() == pytest.approx((values.var() / n) ** 0.5, rel=0.06)
-    # Those with enough are drawn by themselves.
+def test_strata_of_few_items_or_with_a_cluster_in_common_are_one() -> None:
     names, of = [str(i) for i in range(75)], [0] * 10 + [1] * 25 + [2] * 9 + [3] * 30 + [4]
     strata = Strata.of(names, [f"s{x}" for x in of])
     assert strata.stratum.tolist() == [{0: 0, 1: 1, 2: 0, 3: 2, 4: 0}[x] for x in of]
@@ -256,9 +241,6 @@ def test_small_strata_are_drawn_as_one() -> None:
     ((_, whole),) = strata.means(values, [some])
     ((_, alone),) = left.means(values[some], [np.arange(len(some))])
     np.testing.assert_allclose(whole, alone)
-
-
-def test_a_cluster_in_two_strata_makes_them_one() -> None:
     names = [str(i // 2) for i in range(60)]
     strata = Strata.of(names, [str(i % 2) for i in range(60)])
     assert set(strata.stratum.tolist()) == {0}
@@ -318,78 +300,56 @@ def scales_of(record: Record) -> list[str]:
 def test_pairs_of_the_grammar_are_told_apart_and_not_by_random_twins(
     kind: str, measured: Any
 ) -> None:
-    record, twin = measured.records[kind], measured.records[f"random:{kind}"]
-    scorings = (PLL, L2R) if kind == "masked" else (CAUSAL,)
-    for scoring, uid in product(scorings, PHENOMENA):
-        phenomenon = next(p["linguistics_term"] for p in measured.pairs if p["UID"] == uid)
-        axes = {"paradigm": uid, "phenomenon": phenomenon, "scoring": scoring, "per": "text"}
-        its, random = one(record, "pair_accuracy", **axes), one(twin, "pair_accuracy", **axes)
-        assert its.n == random.n == EACH
-        assert its.value is not None
-        assert random.value is not None
-        assert its.value >= 0.95
-        assert 0.15 < random.value < 0.85
-    for scoring in scorings:
-        value = one(twin, "pair_accuracy", scoring=scoring, per="text").value
-        assert value == pytest.approx(0.5, abs=0.12)
-
-
-@pytest.mark.slow
-def test_equal_sentences_are_half_right(measured: Any) -> None:
-    for record in measured.records.values():
+    phenomena = {p["UID"]: p["linguistics_term"] for p in measured.pairs}
+    for name, low, high in ((kind, 0.95, 1), (f"random:{kind}", 0.15, 0.85)):
+        record = measured.records[name]
+        for scoring in (PLL, L2R) if kind == "masked" else (CAUSAL,):
+            axes = {"scoring": scoring, "per": "text"}
+            for uid in PHENOMENA:
+                at = {"paradigm": uid, "phenomenon": phenomena[uid], **axes}
+                row = one(record, "pair_accuracy", **at)
+                assert row.n == EACH
+                assert low <= row.value <= high
+                if row.low is not None:  # of a share of 40, nearly the normal interval
+                    half = 1.96 * (row.value * (1 - row.value) / EACH) ** 0.5
+                    assert row.interval == pytest.approx(
+                        (row.value - half, row.value + half), abs=0.04
+                    )
+            if name != kind:
+                value = one(record, "pair_accuracy", **axes).value
+                assert value == pytest.approx(0.5, abs=0.12)
         same = [row for row in record.rows if row.axes.get("paradigm") == "same"]
-        assert same
         assert {(row.value, row.low, row.high, row.n) for row in same} == {(0.5, None, None, 3)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_accuracy_is_that_of_plain_passes(kind: str, measured: Any, plain: Any) -> None:
-    slow = {PLL: pseudo_log_likelihood, L2R: within_word_l2r, CAUSAL: left_to_right}
     record, values = measured.records[kind], measured.arrays[kind]["values"]
     twin = measured.arrays[f"random:{kind}"]["values"]
     assert values.shape == (4 if kind == "masked" else 2, 5 * EACH + 5)
-    some = [*range(0, 5 * EACH, 8), *range(5 * EACH, 5 * EACH + 5)]
+    uids = np.array([pair["UID"] for pair in measured.pairs])
     for scale, name in enumerate(scales_of(record)):
         scoring, per = name.removeprefix("pair_accuracy, scoring ").split(", per ")
-        for i in some:
-            pair = measured.pairs[i]
+        take = np.sum if per == "text" else np.mean
+        for i in [*range(0, 5 * EACH, 8), *range(5 * EACH, 5 * EACH + 5)]:
             good, bad = (
-                slow[scoring](*plain[kind], pair[x]) for x in ("sentence_good", "sentence_bad")
+                take(slow_scores(scoring, *plain[kind], measured.pairs[i][x]))
+                for x in ("sentence_good", "sentence_bad")
             )
-            take = np.sum if per == "text" else np.mean
-            assert values[scale, i] == (1 + np.sign(round(take(good) - take(bad), 5))) / 2
+            assert values[scale, i] == (1 + np.sign(round(good - bad, 5))) / 2
         axes = {"scoring": scoring, "per": per}
         assert one(record, "pair_accuracy", **axes).value == pytest.approx(values[scale].mean())
         for uid in PHENOMENA:
-            own = [i for i, pair in enumerate(measured.pairs) if pair["UID"] == uid]
             (row,) = (
                 row
-                for row in rows_of(measured.records[f"random:{kind}"], uid)
-                if dict(row.axes).items() >= axes.items()
+                for row in measured.records[f"random:{kind}"].rows
+                if dict(row.axes).items() >= {"paradigm": uid, **axes}.items()
             )
-            assert row.value == pytest.approx(twin[scale, own].mean())
-        uids = [pair["UID"] for pair in measured.pairs]
-        means = [values[scale, [u == uid for u in uids]].mean() for uid in dict.fromkeys(uids)]
+            assert row.value == pytest.approx(twin[scale, uids == uid].mean())
+        means = [values[scale, uids == uid].mean() for uid in dict.fromkeys(uids)]
         mean = one(record, "mean_of_paradigms", **axes)
-        assert mean.value == pytest.approx(np.mean(means))
-        assert mean.n == 7
-
-
-def rows_of(record: Record, uid: str) -> list[Row]:
-    return [row for row in record.rows if row.axes.get("paradigm") == uid]
-
-
-@pytest.mark.slow
-def test_intervals_of_paradigms_are_those_of_independent_pairs(measured: Any) -> None:
-    """Of a share p of 40, the normal interval; the bootstrap of a mean is close to it."""
-    for row in rows_of(measured.records["random:causal"], "word_order"):
-        assert row.value is not None
-        assert row.low is not None
-        assert row.high is not None
-        half = 1.96 * (row.value * (1 - row.value) / EACH) ** 0.5
-        assert row.low == pytest.approx(row.value - half, abs=0.04)
-        assert row.high == pytest.approx(row.value + half, abs=0.04)
+        assert (mean.value, mean.n) == (pytest.approx(np.mean(means)), 7)
 
 
 @pytest.mark.slow
@@ -414,9 +374,9 @@ def test_pairs_that_become_equal_when_cut_do_not_count(
     assert "2 of 3 items do not count when cut: their texts become equal." in (record.notes)
     axes = {"scoring": CAUSAL, "per": "text", "perturbation": "cut"}
     cut = one(record, "pair_accuracy", **axes)
-    good, bad = (np.sum(left_to_right(*plain["causal"], text)) for text in ("A cook", "Cooks a"))
+    good, bad = (slow_scores(CAUSAL, *plain["causal"], x).sum() for x in ("A cook", "Cooks a"))
     assert (cut.value, cut.n) == (float(good > bad), 1)
-    whole = [np.sum(left_to_right(*plain["causal"], text)) for text in pairs[2]]
+    whole = [slow_scores(CAUSAL, *plain["causal"], text).sum() for text in pairs[2]]
     lost = one(record, "lost", of="pair_accuracy", **axes)
     assert (lost.value, lost.n) == (float(whole[0] > whole[1]) - float(good > bad), 1)
 
@@ -596,10 +556,10 @@ def stretch_score(kind: str, plain: Any, s: Sentence, verb: int, form: str) -> f
     model, tokenizer = plain[kind]
     before = "".join(s.written[:verb])
     text = f"{before} {form}" + "".join(s.written[verb + 1 :])
-    slow = within_word_l2r if kind == "masked" else left_to_right
+    scores = slow_scores(L2R if kind == "masked" else CAUSAL, model, tokenizer, text)
     first = len(tokenizer(before, add_special_tokens=False)["input_ids"])
     n = len(tokenizer(f" {form}", add_special_tokens=False)["input_ids"])
-    return sum(slow(model, tokenizer, text)[first : first + n])
+    return float(scores[first : first + n].sum())
 
 
 @pytest.mark.slow
