@@ -60,7 +60,8 @@ class Collector(ABC):
         model_arguments: arguments for the model's `forward`, such as ``output_hidden_states``.
         pooling: the pieces that stand for a word in `PaddedWindows`; "mean" for all pieces.
         reads_logits: whether the language-model head is applied at `positions`; the output of the
-            forward pass then has ``logits`` of shape (positions, vocabulary).
+            forward pass then has ``logits`` of shape (positions, vocabulary), and ``blocks()``,
+            which gives them a few positions at once; see `PassWithHead`.
         after_start: whether decoders without a start token read one before each text.
         applies_head: whether the collector itself applies the head to states, with `head`.
         reads_gradients: whether the collector runs backward passes.

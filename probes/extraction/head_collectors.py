@@ -195,10 +195,12 @@ class SurprisalGradients(_Gradients, LossOfWords):
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Propagate the summed surprisal back."""
-        logits = output.logits.float()
-        targets = to_device(self._ids[windows.word], logits.device)
-        loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
-        self._take(windows, loss, torch.ones(1))
+        targets = to_device(self._ids[windows.word], output.states.device)
+        errors = torch.zeros_like(output.states)
+        for rows, logits in output.blocks():
+            loss = torch.nn.functional.cross_entropy(logits, targets[rows], reduction="sum")
+            errors += torch.autograd.grad(loss, output.states)[0]
+        self._take(windows, output.states, errors[None])
         self._n += self._text[windows.word].bincount(minlength=len(self._n))
 
     def finish(self) -> dict[str, torch.Tensor]:

@@ -64,12 +64,15 @@ class PassWithHead:
         output: of the model without its head, whose attributes this one has, too.
         lens: the head.
         positions: indices into the flattened (texts × length) positions. Shape (positions,).
+
+    Attributes:
+        states: of the last layer at these positions. Shape (positions, hidden size).
     """
 
     def __init__(self, output: Any, lens: Lens, positions: torch.Tensor) -> None:
         states = output.last_hidden_state.flatten(0, 1)
         self._output, self._lens = output, lens
-        self._states = states.index_select(0, positions.to(states.device))
+        self.states = states.index_select(0, positions.to(states.device))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._output, name)
@@ -77,7 +80,7 @@ class PassWithHead:
     @property
     def logits(self) -> torch.Tensor:
         """Logits of all positions. Shape (positions, vocabulary)."""
-        return self._lens.logits(self._states)
+        return self._lens.logits(self.states)
 
     def blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
         """Logits in float32, a few positions at once, so that large vocabularies fit in memory.
@@ -86,9 +89,9 @@ class PassWithHead:
             positions, and their logits. Shape (some positions, vocabulary).
         """
         n_rows = max(1, _LOGITS // self._lens.vocabulary)
-        for first in range(0, len(self._states), n_rows):
+        for first in range(0, len(self.states), n_rows):
             rows = slice(first, first + n_rows)
-            yield rows, self._lens.logits(self._states[rows]).float()
+            yield rows, self._lens.logits(self.states[rows]).float()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -44,10 +44,13 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.token_scores import TokenScores, scored
 from probes.extraction.views import Text, View, view_over
+from probes.families.behaviour import WordOptions
+from probes.families.behaviour.cloze import answers
 from probes.families.behaviour.completion import completion_columns
 from probes.families.behaviour.item_scores import text_in
 from probes.families.behaviour.lens_collector import LensAnswers
 from probes.families.behaviour.pairs import truth
+from probes.measurements.verb_forms import Question
 from probes.records.record import Record
 from probes.records.record_files import read_arrays
 from probes.records.row import Row
@@ -509,6 +512,29 @@ def test_unlike_phenomena_are_not_pooled_and_chance_stands_beside_each(
 # -- agreement: cloze and lens ------------------------------------------------------------
 
 
+@pytest.mark.parametrize("word_ends", [True, False])
+def test_forms_are_compared_with_or_without_the_ends_of_words(word_ends: bool) -> None:
+    model, tokenizer = build("gemma3", "Gemma3ForCausalLM")
+    encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
+    context: Any = SimpleNamespace(
+        options=WordOptions(word_ends=word_ends),
+        read=lambda view, collector: read(view, collector, encoder, 64),
+    )
+    texts = [
+        Text(("the keeper", f" {x}", " boats."), (1, 2), written=True) for x in ("sees", "see")
+    ]
+    found = answers(context, [Question(*texts)])
+    scores = []
+    for text in texts:
+        whole = "".join(text.words)
+        gains = np.array(ends_of_words(model, tokenizer, whole)) * word_ends
+        (pieces,) = encoder.split([text])
+        own = slice(*pieces.bounds[1:3])
+        scores.append((left_to_right(model, tokenizer, whole) + gains)[own].sum())
+        assert not word_ends or abs(gains[own].sum()) > 0.01
+    assert found.log_odds[0] == pytest.approx(scores[0] - scores[1], abs=1e-4)
+
+
 @pytest.fixture(scope="module")
 def agreement() -> Corpus:
     """Few training sentences, so that probes make mistakes."""
@@ -531,10 +557,26 @@ def answered(
     return SimpleNamespace(results=results, paths=paths, corpus=agreement, out=out)
 
 
-def examples_of(corpus: Corpus, kind: str) -> list[tuple[Sentence, Example]]:
+class Verb(NamedTuple):
+    """A verb to fill in; `alike` if its two forms have equally many tokens."""
+
+    sentence: Sentence
+    place: int
+    label: str
+    own: str
+    other: str
+    alike: bool
+
+
+def verbs_of(corpus: Corpus, split: str, tokenizer: Any) -> list[Verb]:
     found = []
-    for s in corpus.splits["test"]:
-        found += [(s, x) for x in tasks.get("agreement").examples(s) if isinstance(x, Example)]
+    for s in corpus.splits[split]:
+        for x in tasks.get("agreement").examples(s):
+            if isinstance(x, Example) and x.hide is not None:
+                own, other = s.words[x.hide], other_form(corpus, s, x.hide)
+                counts = {len(tokenizer(f" {form}")["input_ids"]) for form in (own, other)}
+                alike = bool(other) and len(counts) == 1
+                found.append(Verb(s, x.hide, str(x.label), own, other, alike))
     return found
 
 
@@ -551,63 +593,54 @@ def other_form(corpus: Corpus, s: Sentence, verb: int) -> str:
     return found.pop() if found else ""
 
 
-def stretch_score(kind: str, plain: Any, s: Sentence, verb: int, form: str) -> float:
-    """The log-probability of a form in the place of a verb, by plain passes over the whole text."""
+def log_odds_of(kind: str, plain: Any, verb: Verb) -> float:
+    """Log-odds of the right form, by plain passes over the whole texts."""
     model, tokenizer = plain[kind]
-    before = "".join(s.written[:verb])
-    text = f"{before} {form}" + "".join(s.written[verb + 1 :])
-    scores = slow_scores(L2R if kind == "masked" else CAUSAL, model, tokenizer, text)
+    before = "".join(verb.sentence.written[: verb.place])
+    after = "".join(verb.sentence.written[verb.place + 1 :])
     first = len(tokenizer(before, add_special_tokens=False)["input_ids"])
-    n = len(tokenizer(f" {form}", add_special_tokens=False)["input_ids"])
-    return float(scores[first : first + n].sum())
+    scores = []
+    for form in (verb.own, verb.other):
+        n = len(tokenizer(f" {form}", add_special_tokens=False)["input_ids"])
+        scoring = L2R if kind == "masked" else CAUSAL
+        whole = slow_scores(scoring, model, tokenizer, f"{before} {form}{after}")
+        scores.append(float(whole[first : first + n].sum()))
+    return scores[0] - scores[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_models_of_the_grammar_fill_in_the_right_verb(kind: str, answered: Any, plain: Any) -> None:
     record = answered.results[kind, "agreement"].evidence["cloze"]
-    examples = examples_of(answered.corpus, kind)
+    verbs = verbs_of(answered.corpus, "test", plain[kind][1])
     used = read_arrays(evidence_path(answered, kind, "agreement", "cloze"))["used"]
-    assert len(used) == len(examples)
-    n_pieces = plain[kind][1]
-    without = longer = 0
-    for number, ((s, x), value) in enumerate(zip(examples, used.tolist(), strict=True)):
-        assert x.hide is not None
-        own, other = s.words[x.hide], other_form(answered.corpus, s, x.hide)
-        counts = [len(n_pieces(f" {form}")["input_ids"]) for form in (own, other)]
-        if not other or counts[0] != counts[1]:
-            assert np.isnan(value)
-            without, longer = without + (not other), longer + bool(other)
-        elif number % 5 == 0:
-            right, wrong = (stretch_score(kind, plain, s, x.hide, form) for form in (own, other))
-            assert value == (1 + np.sign(right - wrong)) / 2
+    alike = np.array([verb.alike for verb in verbs])
+    assert (~np.isnan(used)).tolist() == alike.tolist()
+    for verb, value in list(zip(verbs, used.tolist(), strict=True))[::5]:
+        if verb.alike:
+            assert value == (1 + np.sign(log_odds_of(kind, plain, verb))) / 2
+    without = sum(not verb.other for verb in verbs)
+    longer = int((~alike).sum()) - without
     assert min(without, longer) > 0
     assert record.facts == {
-        "examples": len(used) - without - longer,
+        "examples": int(alike.sum()),
         "left out, without a form of the other number in train": without,
         "left out, with forms of different numbers of tokens": longer,
     }
     told = f"{longer} of {len(used)} verbs are left out: with forms of different numbers of tokens."
     assert told in record.notes
-    asked = ~np.isnan(used)
-    examples = [x for x, kept in zip(examples, asked, strict=True) if kept]
-    used = used[asked]
+    labels, used = [verb.label for verb in verbs if verb.alike], used[alike]
+    train = [verb.label for verb in verbs_of(answered.corpus, "train", plain[kind][1])]
+    commonest = max(sorted(set(train)), key=train.count)
+    majority = one(record, "cloze_accuracy", baseline="majority")
+    assert majority.value == pytest.approx(labels.count(commonest) / len(labels))
     whole = one(record, "cloze_accuracy")
     assert (whole.value, whole.n) == (pytest.approx(used.mean()), len(used))
-    row = one(record, "cloze_accuracy", group="1+ attractors")
-    assert row.value is not None
-    assert row.value > 0.95  # as the models were trained
-    majority = one(record, "cloze_accuracy", baseline="majority")
-    labels = [x.label for _, x in examples]
-    train = [
-        x.label for s in answered.corpus.splits["train"] for x in tasks.get("agreement").examples(s)
-    ]
-    commonest = max(sorted(set(train)), key=train.count)
-    assert majority.value == pytest.approx(labels.count(commonest) / len(labels))
+    assert (one(record, "cloze_accuracy", group="1+ attractors").value or 0) > 0.95  # as trained
     for label in ("Sing", "Plur"):
-        its = [value for (_, x), value in zip(examples, used, strict=True) if x.label == label]
+        its = used[np.array(labels) == label]
         row = one(record, "cloze_accuracy", group=f"verb {label}")
-        assert (row.value, row.n) == (pytest.approx(np.mean(its)), len(its))
+        assert (row.value, row.n) == (pytest.approx(its.mean()), len(its))
 
 
 def evidence_path(answered: Any, kind: str, task: str, name: str) -> Path:
@@ -618,23 +651,23 @@ def evidence_path(answered: Any, kind: str, task: str, name: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> None:
+def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any, plain: Any) -> None:
     result = answered.results[kind, "agreement"]
     record = result.evidence["cloze"]
     log_odds = read_arrays(evidence_path(answered, kind, "agreement", "cloze"))["log_odds"]
-    asked, examples = ~np.isnan(log_odds), examples_of(answered.corpus, kind)
+    asked, verbs = ~np.isnan(log_odds), verbs_of(answered.corpus, "test", plain[kind][1])
     arrays = read_arrays(answered.paths[kind, "agreement"])
-    gold = np.array([result.examples.classes.index(str(x.label)) for _, x in examples])[asked]
-    singular = np.array([x.label == "Sing" for _, x in examples])[asked]
+    gold = np.array([result.examples.classes.index(verb.label) for verb in verbs])[asked]
+    singular = np.array([verb.label == "Sing" for verb in verbs])[asked]
     log_odds = log_odds[asked] * np.where(singular, 1, -1)
     threshold = one(record, "answer_threshold").value
     cut = (log_odds > threshold) == singular
     weights = 1 / np.where(singular, singular.sum(), (~singular).sum())
-    for axes, answers in (({}, log_odds > 0), ({"threshold": "train"}, log_odds > threshold)):
+    for axes, said in (({}, log_odds > 0), ({"threshold": "train"}, log_odds > threshold)):
         row = one(record, "cloze_accuracy", group="both numbers alike", **axes)
-        assert row.value == pytest.approx(balanced_accuracy_score(singular, answers))
+        assert row.value == pytest.approx(balanced_accuracy_score(singular, said))
         plural = one(record, "cloze_accuracy", group="verb Plur", **axes)
-        assert plural.value == pytest.approx(recall_score(singular, answers, pos_label=False))
+        assert plural.value == pytest.approx(recall_score(singular, said, pos_label=False))
     used = one(record, "used")
     assert used.value == row.value
     for layer, predicted in zip(result.layers, arrays["predicted"][:, 0], strict=True):
@@ -663,21 +696,14 @@ def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> 
 def test_the_threshold_has_equal_recalls_on_train_by_plain_passes(
     kind: str, answered: Any, plain: Any
 ) -> None:
-    n_pieces, log_odds, singular = plain[kind][1], [], []
-    for s in answered.corpus.splits["train"]:
-        for x in tasks.get("agreement").examples(s):
-            assert x.hide is not None
-            forms = s.words[x.hide], other_form(answered.corpus, s, x.hide)
-            counts = {len(n_pieces(f" {form}")["input_ids"]) for form in forms}
-            if forms[1] and len(counts) == 1:
-                right, wrong = (stretch_score(kind, plain, s, x.hide, form) for form in forms)
-                singular.append(x.label == "Sing")
-                log_odds.append((right - wrong) * (1 if singular[-1] else -1))
+    verbs = [x for x in verbs_of(answered.corpus, "train", plain[kind][1]) if x.alike]
+    singular = np.array([verb.label == "Sing" for verb in verbs])
+    log_odds = np.array([log_odds_of(kind, plain, x) for x in verbs]) * np.where(singular, 1, -1)
     found = one(answered.results[kind, "agreement"].evidence["cloze"], "answer_threshold")
     assert found.n == len(log_odds)
     ordered = np.sort(log_odds)
     tried = [0.0, *(ordered[1:] + ordered[:-1]) / 2]
-    recalls = [recall_score(singular, np.array(log_odds) > t, average=None) for t in tried]
+    recalls = [recall_score(singular, log_odds > t, average=None) for t in tried]
     unlike = [abs(one - other) for one, other in recalls]
     best = min((t for t, x in zip(tried, unlike, strict=True) if x == min(unlike)), key=abs)
     assert found.value == pytest.approx(best, abs=1e-3)
@@ -781,15 +807,9 @@ def test_readable_is_what_plain_states_say_of_the_two_forms(
     probe = answered.results[kind, "agreement"]
     arrays = read_arrays(answered.paths[kind, "agreement"])
     known = []
-    for s, x in examples_of(answered.corpus, kind):
-        assert x.hide is not None
-        verb, own = x.hide, s.words[x.hide]
-        contrary = other_form(answered.corpus, s, verb)
-        if not contrary:
-            known.append(False)
-            continue
-        (one_, other) = (words([Text((form,), (0, 1))])[0].ids for form in (own, contrary))
-        known.append(len(one_) == len(other) == 1)
+    for s, verb, _, own, contrary, alike in verbs_of(answered.corpus, "test", tokenizer):
+        (one_, other) = (words([Text((form or own,), (0, 1))])[0].ids for form in (own, contrary))
+        known.append(alike and len(one_) == len(other) == 1)
         if not known[-1]:
             continue
         if kind == "masked":
