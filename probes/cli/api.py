@@ -203,11 +203,11 @@ def surprisal(
     ]
     names = ["surprisal", "within_word"]
     frame = pd.DataFrame(rows, columns=["text", "word", "token", *names, "end"])
-    end = frame.pop("end")
+    ending = frame.pop("end")
     if by == "token":
         return frame
     if word_ends:
-        frame[names] = frame[names].add(end, axis=0)
+        frame[names] = frame[names].add(ending, axis=0)
     sums = frame.groupby(["text", "word"])[names].sum(min_count=1)
     ends = [*sums.index[1:], (len(words), 0)]
     forms = []

@@ -134,7 +134,7 @@ def _of_labels(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
         for label, count in of_word.items():
             answers[label][word] = count / of_word.total()
     found, _ = answers_at(context, answers)
-    return found.argmax(2), ~np.isnan(found).any(axis=(0, 2))
+    return found.argmax(2), np.asarray(~np.isnan(found).any(axis=(0, 2)))
 
 
 def answers_at(
