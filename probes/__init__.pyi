@@ -2,6 +2,7 @@
 # Read by lazy_loader in probes/__init__.py, and by type checkers.
 
 from .cli.api import run_probes as run_probes
+from .cli.api import surprisal as surprisal
 from .cli.fitted_probes import read_probe as read_probe
 from .cli.own_vectors import Vectors as Vectors
 from .cli.own_vectors import probe as probe

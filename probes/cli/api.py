@@ -1,9 +1,13 @@
-"""The Python entry point `probes.run_probes`."""
+"""The Python entry points: `probes.run_probes` and `probes.surprisal`."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from probes.cli.results import Results
 from probes.cli.run import run_corpora
@@ -15,6 +19,9 @@ from probes.data.sources import CorpusRequest
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyModel, find_models
 from probes.run.settings import takes_settings, validate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @takes_settings()
@@ -130,3 +137,82 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
 
     label = printable(name or type(model).__name__)
     return LazyModel.of(Encoder(model, tokenizer, name=label, device=config.device), config)
+
+
+def surprisal(
+    model: Any,
+    texts: Sequence[str],
+    tokenizer: Any = None,
+    *,
+    by: Literal["token", "word"] = "token",
+    word_ends: bool = True,
+    **settings: Any,
+) -> pd.DataFrame:
+    """Surprisal of each token, or word, of some texts under a language model.
+
+    Args:
+        model: a name as for `--model`, or a transformers model in memory with its head.
+        texts: texts as written.
+        tokenizer: tokenizer of a model in memory.
+        by: "token", or "word" for sums over the tokens of words between spaces. Words that share a
+            token have one row.
+        word_ends: count the end of a word as part of it, for causal models whose tokens begin with
+            a space (Pimentel & Meister 2024; see `TokenScores`). Tokens alone are not changed.
+        **settings: see `probes.run_probes`, such as ``device``, ``revision``.
+
+    Returns:
+        a frame with the number of the text, the number of the word in it, the token or word, and in
+        nats: ``surprisal``, −log p, for a masked model with only this token masked (Salazar et al.
+        2020); ``within_word``, with later tokens of the word masked as well (Kauf & Ivanova 2023).
+        Both are equal if the model reads left to right. A first token without a start token before
+        it has no value.
+
+    Raises:
+        UserError: the model has no language-model head, or a text is empty.
+    """
+    import pandas as pd
+
+    from probes.extraction.encoding import read
+    from probes.extraction.token_scores import TokenScores
+    from probes.extraction.views import Text, view_over
+
+    if isinstance(texts, str) or not all(isinstance(x, str) and x.strip() for x in texts):
+        raise UserError("surprisal(): give texts as a list of texts that are not empty.")
+    config = validate({"twins": 0, **settings})
+    (lazy,) = models_of(model, tokenizer, None, config)
+    encoder = lazy.language_model
+    words = [tuple(re.findall(r"\s*\S+(?:\s+$)?", text)) for text in texts]
+    view = view_over((Text(each, (0, len(each)), written=True) for each in words), "written")
+    of_text: dict[Text, list[tuple[Any, ...]]] = {}
+    for shard, found in read(view, TokenScores(), encoder, config.batch_tokens):
+        scores = zip(
+            *(found[x].tolist() for x in ("log_p", "within_word", "word_ends")), strict=True
+        )
+        for text, pieces in zip(shard.texts, encoder.split(shard.texts), strict=True):
+            place = np.repeat(np.arange(len(text.words)), np.diff(pieces.bounds)).tolist()
+            tokens = encoder.words.tokens(pieces.ids)
+            own = [next(scores) for _ in tokens]
+            of_text[text] = [
+                (word, token, -log_p, -within, -end)
+                for word, token, (log_p, within, end) in zip(place, tokens, own, strict=True)
+            ]
+    rows = [
+        (number, *row)
+        for number, each in enumerate(words)
+        for row in of_text[Text(each, (0, len(each)), written=True)]
+    ]
+    names = ["surprisal", "within_word"]
+    frame = pd.DataFrame(rows, columns=["text", "word", "token", *names, "end"])
+    ending = frame.pop("end")
+    if by == "token":
+        return frame
+    if word_ends:
+        frame[names] = frame[names].add(ending, axis=0)
+    sums = frame.groupby(["text", "word"])[names].sum(min_count=1)
+    ends = [*sums.index[1:], (len(words), 0)]
+    forms = []
+    for (text, word), (next_text, next_word) in zip(sums.index, ends, strict=True):
+        end = next_word if next_text == text else len(words[text])
+        forms.append("".join(words[text][word:end]).strip())
+    sums.insert(0, "form", forms)
+    return sums.reset_index()

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from probes.common.arrays import Ints
@@ -196,6 +198,11 @@ class WordTokenizer:
             found.append(pieces)
         return found
 
+    def tokens(self, ids: Ints) -> list[str]:
+        """Tokens as the vocabulary writes them."""
+        names = (self._backend.id_to_token(int(i)) or "" for i in ids)
+        return [name.removeprefix(_NONCHARACTER) for name in names]
+
     def _written(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split written texts; a piece belongs to the stretch of its first letter.
 
@@ -243,6 +250,21 @@ class WordTokenizer:
                 ids.append(np.asarray(encoding.ids, dtype=np.int64))
                 counts.append(np.bincount(owner, minlength=len(given)))
         return np.concatenate(ids), np.concatenate(counts)
+
+    @cached_property
+    def word_starts(self) -> NDArray[np.bool_]:
+        """True for pieces that begin a word, by the space before it. Shape (ids,).
+
+        Byte-level vocabularies write the space as Ġ, SentencePiece as ▁. In all others, pieces do
+        not begin with a space.
+        """
+        words = self._backend.encode("we saw", add_special_tokens=False).tokens
+        space = words[len(self._backend.encode("we", add_special_tokens=False).ids)][:1]
+        vocabulary = self._backend.get_vocab()
+        starts = np.zeros(max(vocabulary.values()) + 1, dtype=bool)
+        if space in ("Ġ", "▁"):
+            starts[[i for piece, i in vocabulary.items() if piece.startswith(space)]] = True
+        return starts
 
     def _word_prefix(self) -> str:
         """Text to put before single words, so that they are split as in running text.

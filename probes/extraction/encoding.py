@@ -278,6 +278,8 @@ def read_changed(
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)
     shard = whole(view)
     pieces = encoder.split(view.texts)
+    if collector.reads_logits or collector.applies_head:
+        encoder.lens()  # while nothing is changed
     # In blocks that are not computed again, nothing is seen.
     prefixes = None if collector.inside else Prefixes(encoder.model)
     total = len(view.texts) * len(changes)

@@ -134,8 +134,8 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             whys = {**lacking, **omissions.failed}
             why = _listed({n: whys[n] for n in whys if n in members or group_of(n) == group})
             raise UserError(
-                f"--tasks {group}: {corpus.source.name} has the annotation for no task of this group{why}; "
-                "leave it out, or choose another --corpus."
+                f"--tasks {group}: {corpus.source.name} has the annotation for no task of this "
+                f"group{why}; leave it out, or choose another --corpus."
             )
     if not chosen:
         why = _listed({**omissions.skipped, **omissions.failed})

@@ -20,16 +20,26 @@ from probes.extraction.sites import Site, changed, sites_of
 from probes.extraction.token_scores import TokenScores
 from probes.extraction.views import Text, View
 
-HEADS = {"opt": "OPTForCausalLM", "llama4": "Llama4ForCausalLM", "bart": "BartForCausalLM"}
-"""The first and the last call the decoder inside their base; the base of the second is named wrong."""
+HEADS = {
+    "opt": "OPTForCausalLM",
+    "llama4": "Llama4ForCausalLM",
+    "bart": "BartForCausalLM",
+    "gemma3": "Gemma3ForCausalLM",
+}
+"""The first and the third call the decoder inside their base; the base of the second is named wrong.
+The last has a tied head, soft-capped logits, and a window of attention shorter than the text."""
 
-TEXT = "the birds sing near the house"
+TEXT = "the birds sing near the house, and the keeper counts the old boats"
 
 
 @pytest.fixture(params=HEADS.items(), ids=HEADS)
 def loaded(request: pytest.FixtureRequest) -> tuple[Any, Any, Encoder]:
     name, kind = request.param
     model, tokenizer = build(name, kind)
+    if name == "gemma3":
+        model.config.final_logit_softcapping = 2.0
+        assert model.config.tie_word_embeddings
+        assert model.config.sliding_window < len(tokenizer(TEXT)["input_ids"])
     return model, tokenizer, Encoder(model, tokenizer, name=name, device="cpu")
 
 
@@ -49,6 +59,21 @@ def test_the_lens_gives_the_logits_of_the_model_at_the_last_layer_alone(loaded: 
     lens = Lens.of(model, encoder.model)
     torch.testing.assert_close(lens(states[-1][0], lens.n_layers), logits)
     assert (lens(states[0][0], 0) - logits).abs().max() > 0.1
+
+
+def test_the_head_is_applied_to_a_few_positions_at_once(
+    loaded: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, _, encoder = loaded
+    view = View("written", (Text((TEXT,), (0, 1), written=True),))
+    ((_, whole),) = read(view, TokenScores(), encoder, 64)
+    head, sizes = model.get_output_embeddings(), []
+    monkeypatch.setattr("probes.extraction.lm_head._LOGITS", 3 * head.weight.shape[0])
+    with head.register_forward_hook(lambda _, given, logits: sizes.append(given[0].shape[1])):
+        ((_, found),) = read(view, TokenScores(), encoder, 64)
+    assert max(sizes) == 3
+    for name in ("log_p", "word_ends"):
+        torch.testing.assert_close(found[name], whole[name], atol=1e-5, rtol=0)
 
 
 def test_changes_act_in_the_passes_of_the_head(loaded: Any) -> None:

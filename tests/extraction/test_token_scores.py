@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from grammar_models import END, grammar_models
-from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
+from slow_scores import ends_of_words, left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
 from tiny_readings import small_shards
 from tokenizers import Tokenizer, processors
@@ -210,6 +210,66 @@ def test_equal_probabilities_share_their_ranks(kind: str, plain: Any) -> None:
     (its,) = by_piece(Encoder(model, tokenizer, name="equal", device="cpu"), ["the"])
     n_tokens = model.get_output_embeddings().weight.shape[0]
     assert its.rank[-1] == (n_tokens - 1) / 2
+
+
+# -- words ----------------------------------------------------------------------------------
+
+WORDS = ("the", " old lightkeepers", ",", "", " who count", " boats", ".")
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        ("gpt2", "GPT2LMHeadModel"),
+        ("llama-3", "LlamaForCausalLM"),
+        ("llama-2", "LlamaForCausalLM"),
+        ("gemma3", "Gemma3ForCausalLM"),
+    ],
+)
+def test_the_end_of_a_word_is_part_of_it(family: str, kind: str) -> None:
+    """By plain passes, one for each piece; byte-level pieces (Ġ), then SentencePiece (▁)."""
+    model, tokenizer = build(family, kind)
+    tokenizer.bos_token = tokenizer.bos_token or tokenizer.eos_token
+    encoder = Encoder(model, tokenizer, name=family, device="cpu")
+    n = len(WORDS)
+    spans = [(0, n), (1, 2), (1, 3), (2, 3), (4, 6), (5, n)]
+    texts = [Text(WORDS, span, written=True) for span in spans]
+    found = read_scores(encoder, view_of(texts))
+    corrected = found.with_word_ends()
+    text = "".join(WORDS)
+    expected = np.array(
+        [left_to_right(model, tokenizer, text), ends_of_words(model, tokenizer, text)]
+    )
+    (pieces,) = encoder.split(texts[:1])
+    log_p, ends = np.add.reduceat(expected, pieces.bounds[:-1], axis=1)
+    log_p[3] = ends[3] = 0  # no piece
+    assert np.abs(ends[[1, 4, 5, 6]]).min() > 0.01
+    for one, (start, end) in zip(texts, spans, strict=True):
+        own = slice(found.place(one), found.place(one) + end - start)
+        np.testing.assert_allclose(found.log_p[own], log_p[start:end], atol=1e-4)
+        np.testing.assert_allclose(found.word_ends[own], ends[start:end], atol=1e-4)
+        total = (log_p + ends)[start:end]
+        np.testing.assert_allclose(corrected.log_p[own], total, atol=1e-4)
+        np.testing.assert_allclose(corrected.within_word[own], total, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [("roberta", "RobertaForMaskedLM"), ("bert", "BertLMHeadModel"), ("bert", "BertForMaskedLM")],
+)
+def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(
+    family: str, kind: str
+) -> None:
+    model, tokenizer = build(family, kind)
+    model.config.is_decoder = kind == "BertLMHeadModel"
+    for part in model.modules():
+        if kind == "BertLMHeadModel" and hasattr(part, "is_causal"):
+            part.is_causal = part.is_decoder = True
+    encoder = Encoder(model, tokenizer, name=family, device="cpu")
+    assert encoder.info.causal == (kind == "BertLMHeadModel")
+    found = read_scores(encoder, view_of([Text(WORDS, (0, len(WORDS)), written=True)]))
+    assert found.log_p.any()
+    assert not found.word_ends.any()
 
 
 # -- what must not matter -----------------------------------------------------------------

@@ -20,9 +20,9 @@ from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
     CORPUS,
     EVIDENCE,
-    NoOptions,
     get_measurement,
     measurements,
+    option_fields,
 )
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import discover, load_file
@@ -432,9 +432,10 @@ def test_commands_on_scores_say_that_there_are_none(write, command, tmp_path, ca
         assert f"{tmp_path}/results: no results; probe a model first" in capsys.readouterr().err
 
 
-def test_the_suites_own_evidence_has_no_options_which_the_parser_takes_for_granted():
+def test_options_of_the_suites_own_evidence_are_the_flags_that_the_parser_makes():
     own = {x for x in measurements if measurements.origin(x) is None} - {*CORPUS}
     assert {"scores", *EVIDENCE} < own
     # Those of transfer are set by the run, which knows the corpora.
     own.remove("corpus_transfer")
-    assert all(get_measurement(name).options is NoOptions for name in own)
+    for name in own:
+        assert get_measurement(name).options.model_fields.keys() == option_fields(name).keys()
