@@ -58,7 +58,7 @@ def test_settings(given_settings):
 FLAGS = sorted(o for a in build_parser()._actions for o in a.option_strings if o != "-h")
 
 
-@check(300)
+@check(100)
 @given(st.lists(st.sampled_from(FLAGS) | st.text(max_size=8), max_size=6))
 def test_command_lines(arguments):
     if not {"--help", "--version"} & set(arguments):

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from grammar_models import END, grammar_models
+from grammar_models import grammar_models
 from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
 from tiny_readings import small_shards
-from tokenizers import Tokenizer, processors
 from toy_grammar import minimal_pairs
 from transformers import (
     AutoModelForCausalLM,
@@ -139,22 +138,6 @@ def test_causal_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_start_token_is_read_once_whoever_puts_it_there(encoders: Any, plain: Any) -> None:
-    model, tokenizer = plain["causal"]
-    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{END} $A", pair=f"{END} $A $B", special_tokens=[(END, tokenizer.bos_token_id)]
-    )
-    adding = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=END, eos_token=END)
-    encoder = Encoder(model, adding, name="adding", device="cpu")
-    assert encoder.words.prefix == [tokenizer.bos_token_id]
-    both = by_piece(encoder, TEXTS), by_piece(encoders["causal"], TEXTS)
-    for text, its, other in zip(TEXTS, *both, strict=True):
-        np.testing.assert_allclose(its.log_p, left_to_right(model, adding, text), atol=1e-4)
-        np.testing.assert_allclose(its.log_p, other.log_p, atol=1e-5)
-
-
-@pytest.mark.slow
 def test_without_any_start_token_the_first_piece_is_not_scored(plain: Any) -> None:
     model, tokenizer = plain["causal"]
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
@@ -197,19 +180,6 @@ def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, pl
         seen |= set(ranks)
     assert 0 in seen
     assert len(seen) > 10
-
-
-@pytest.mark.slow
-def test_equal_probabilities_share_their_ranks(kind: str, plain: Any) -> None:
-    """A model to which all tokens are equally likely ranks none of them first."""
-    _, tokenizer = plain[kind]
-    model, _ = unigram(kind, tokenizer)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.zero_()
-    (its,) = by_piece(Encoder(model, tokenizer, name="equal", device="cpu"), ["the"])
-    n_tokens = model.get_output_embeddings().weight.shape[0]
-    assert its.rank[-1] == (n_tokens - 1) / 2
 
 
 # -- what must not matter -----------------------------------------------------------------
@@ -467,12 +437,3 @@ def test_stretches_by_hand(
 def test_pieces_out_of_order_are_refused() -> None:
     with pytest.raises(UserError, match=r"pieces of 'abcd' are out of order"):
         stretch_of_pieces([(2, 4), (0, 2)], ("ab", "cd"))
-
-
-@pytest.mark.slow
-def test_a_text_that_leaves_no_piece_is_the_unknown_token(encoders: Any, plain: Any) -> None:
-    model, tokenizer = plain["masked"]
-    (its,) = by_piece(encoders["masked"], ["\u200b"])
-    around = tokenizer.cls_token_id, tokenizer.mask_token_id, tokenizer.sep_token_id
-    expected = distribution(model, around)[1, tokenizer.unk_token_id]
-    assert its.log_p.tolist() == pytest.approx([expected], abs=1e-4)

@@ -248,15 +248,6 @@ def test_features_of_pure_noise_have_no_expected_layer():
     assert (found.expected_layer.value, found.expected_layer.why) == (None, NO_GAIN)
 
 
-def test_the_number_of_mixes_trained_at_once_does_not_matter():
-    together, all_rows, _, _ = run(False)
-    apart, rows, _, _ = run(False, at_once=2)
-    assert (all_rows != rows).sum() <= 4
-    for a, b in zip(together.mixes, apart.mixes, strict=True):
-        assert a.weights == pytest.approx(b.weights, abs=2e-3)
-    assert together.kl.value == pytest.approx(apart.kl.value, abs=0.01)
-
-
 def test_what_follows_from_weights_and_predictions_by_hand():
     """Three layers; of 400 one-word sentences the mixes get 200, 300 and 300 right."""
     n = 400
