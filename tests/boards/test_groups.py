@@ -1,4 +1,4 @@
-"""How records are grouped, labelled and left out, and which are of random twins."""
+"""Groups and labels of records, those that are left out, and random twins."""
 
 from pathlib import Path
 

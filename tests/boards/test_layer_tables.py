@@ -101,7 +101,7 @@ def test_where_nothing_could_be_tested_there_is_no_set():
 
 
 def marks(result):
-    """What a table says of each layer."""
+    """The marks of each layer in a table."""
     rows = layer_rows([result])
     cells = {int(row.cells[0].text): row.cells[1] for row in rows}
     return {

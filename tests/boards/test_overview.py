@@ -1,4 +1,4 @@
-"""What was found, in words, and the marks of silver labels and parts of a corpus."""
+"""Findings in words, and the marks of silver labels and of parts of a corpus."""
 
 import pytest
 from board_by_hand import put

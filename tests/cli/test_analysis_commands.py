@@ -1,4 +1,4 @@
-"""What is read back from a run's results: resampled predictions, claims, breakdowns."""
+"""Results of a run, read back: resampled predictions, claims, breakdowns."""
 
 import json
 import re

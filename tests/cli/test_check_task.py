@@ -1,9 +1,12 @@
-"""What `check` reports about tasks, on sentences counted by hand."""
+"""Reports of `check` about tasks, on sentences counted by hand."""
+
+import random
 
 import pytest
 from flat_trees import with_flat_trees
 
 from probes.cli.check_task import check_task
+from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Sentence
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
@@ -106,8 +109,6 @@ def test_a_declared_layer_that_is_never_read_is_a_warning():
     "name", [name for name in tasks if not {"mentions", "ratings"} & {*tasks.get(name).needs}]
 )
 def test_the_suites_own_tasks_pass(name):
-    from probes.data.find import find_corpus
-
     limit = None if name in ("coordination-inversion", "word-content") else 80
     report = check_task(tasks.get(name), with_flat_trees(find_corpus("sample", limit=limit).load()))
     assert report.errors == ()
@@ -115,8 +116,6 @@ def test_the_suites_own_tasks_pass(name):
 
 
 def test_random_rules_and_rules_with_memory_are_refused():
-    import random
-
     before = []
 
     def remembers(s):

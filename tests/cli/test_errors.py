@@ -1,4 +1,4 @@
-"""What each mistake on a command line is answered with, word for word."""
+"""The answer to each mistake on a command line, word for word."""
 
 import json
 
@@ -86,7 +86,7 @@ OTHERS = [
 
 @pytest.fixture
 def places(tiny_bert, hub_cache, tmp_path, monkeypatch):
-    """What the capitals in the command lines stand for."""
+    """The words that stand for capitals in the command lines."""
     monkeypatch.chdir(tmp_path)
     row = json.dumps({"tokens": ["a", "b"], "y": ["X", "Y"]})
     (tmp_path / "file.jsonl").write_text(f"{row}\n{row}\n{row}\n")

@@ -3,8 +3,10 @@
 import csv
 import json
 import re
+import shutil
 
 import pytest
+from tiny_models import save
 
 import probes
 from probes.__main__ import main
@@ -124,8 +126,6 @@ class OddModel(BertModel):
 def test_remote_code_runs_only_if_asked_and_the_result_says_so(
     tiny_bert, tmp_path, capsys, monkeypatch
 ):
-    import shutil
-
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "m"))
     folder = tmp_path / "odd"
     shutil.copytree(tiny_bert, folder)
@@ -145,8 +145,6 @@ def test_remote_code_runs_only_if_asked_and_the_result_says_so(
 
 
 def test_a_dry_run_needs_no_weights(tiny_bert, tmp_path, capsys):
-    import shutil
-
     bare = shutil.copytree(tiny_bert, tmp_path / "bare")
     (bare / "model.safetensors").unlink()
     settings = {"tasks": ("pos",), "limit": 20, "dry_run": True}
@@ -164,8 +162,6 @@ def test_a_dry_run_needs_no_weights(tiny_bert, tmp_path, capsys):
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_a_window_of_16_reads_every_word(family, tmp_path):
-    from tiny_models import save
-
     save(family, tmp_path / "narrow", max_position_embeddings=16)
     (result,) = run(tmp_path / "narrow", tmp_path, tasks=("pos",), limit=20)
     assert result.model.window == 16

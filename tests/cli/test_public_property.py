@@ -1,4 +1,4 @@
-"""Whatever the public interface is given, what comes out is a value or our own error."""
+"""The public interface gives a value or our own error, for any arguments."""
 
 import json
 import tempfile
@@ -27,7 +27,7 @@ def check(examples):
 
 
 def or_our_error(call, *arguments, **named):
-    """What a call gives; None if it is our error, in one line."""
+    """The value of a call; None if it is our error, in one line."""
     try:
         return call(*arguments, **named)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Where models and their twins come from, and how long they stay in memory."""
+"""Sources of models and their twins, and how long they stay in memory."""
 
 import shutil
 import subprocess

@@ -5,6 +5,7 @@ import random
 
 import pandas as pd
 import pytest
+from tiny_models import save
 from tiny_readings import small_shards
 
 import probes
@@ -95,8 +96,6 @@ def test_a_data_frame_and_a_list_are_read_as_the_file_is(
 
 
 def test_cls_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
-    from tiny_models import save
-
     save("gpt2", tmp_path / "tiny-gpt2")
     with pytest.raises(UserError, match="its first token knows nothing of the text"):
         run(tmp_path / "tiny-gpt2", texts, tmp_path, sentence_pooling="cls")

@@ -50,6 +50,7 @@ def test_another_device_gives_the_same_numbers(found):
         assert found["elsewhere"][unit] == pytest.approx(numbers, rel=1e-3, abs=0.02), unit
 
 
+@pytest.mark.slow
 def test_a_training_step_copies_nothing_between_devices(found):
     short, twice_as_long = found["crossings"]
     assert short > 0
@@ -166,6 +167,7 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
         str(tiny_bert),
         limit=20,
         tasks=("pos",),
+        probes=("linear",),
         quick=True,
         device="cpu",
         cache_dir=tmp_path / "cache",

@@ -106,7 +106,7 @@ class Case:
         return [torch.stack(vectors) for vectors in layers]
 
     def margin(self, left: int, right: int) -> int:
-        """How much context a window gives: a decoder loses nothing at its right edge."""
+        """The context that a window gives: a decoder loses nothing at its right edge."""
         if self.name.startswith(("gpt", "llama", "opt", "qwen", "gemma")) and right >= 0:
             return left
         return min(left, right)
@@ -114,7 +114,7 @@ class Case:
     def ours(
         self, texts: list[Text], pooling: Any, batch_tokens: int
     ) -> dict[Text, list[torch.Tensor]]:
-        """The same from the encoder, by text."""
+        """Vectors from the encoder, by text."""
         layers = vectors_by_layer(self.encoder, texts, pooling, batch_tokens)
         starts = whole(View("plain", tuple(texts))).starts
         ends = [*starts[1:], len(layers[0])]

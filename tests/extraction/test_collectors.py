@@ -46,7 +46,7 @@ def alone(encoder: Encoder, text: Text) -> dict[str, torch.Tensor]:
 
 
 class Toy(Collector):
-    """What all collectors of this file share: parts, by text, that are put together here."""
+    """A collector whose parts, by text, are put together here."""
 
     name = "toy"
 
@@ -68,7 +68,7 @@ class Toy(Collector):
 
 
 def entropy(weights: torch.Tensor) -> torch.Tensor:
-    """Of each distribution along the last dimension, in nats."""
+    """Entropy of each distribution along the last dimension, in nats."""
     return torch.special.entr(weights).sum(-1)
 
 
@@ -159,7 +159,7 @@ def test_rows_of_a_sliding_window_see_its_tokens_alone() -> None:
 
 
 class Logits(Toy):
-    """What is predicted at the last and at the first piece of each text."""
+    """Predictions at the last and at the first piece of each text."""
 
     reads_logits: ClassVar[bool] = True
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}

@@ -1,4 +1,4 @@
-"""What collectors find of attention heads, and language-model heads of unusual shape."""
+"""Collectors of attention heads, and language-model heads of unusual shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where models can be read and changed inside blocks, against hooks written down by hand."""
+"""Vectors read inside blocks, against hooks written down by hand; models that are refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pooled(states: torch.Tensor, pooling: str) -> torch.Tensor:
 
 
 def states_by_hand(model: Any, name: str, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Of one text, at all sites; ALBERT calls one block for all layers. Each (length, size)."""
+    """States of one text at all sites; ALBERT calls one block for all layers. Each (length, size)."""
     states: dict[str, torch.Tensor] = {}
 
     def keep(site: Any, block: int, _: Any, __: Any, output: torch.Tensor) -> None:

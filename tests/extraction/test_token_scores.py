@@ -46,7 +46,7 @@ REGIONS = ("The cooks near the", " witness", "", " watched two kayaks", ".")
 
 
 class Scores(NamedTuple):
-    """Of the pieces of one text."""
+    """Scores of the pieces of one text."""
 
     log_p: np.ndarray
     within_word: np.ndarray
@@ -88,7 +88,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
-    """As transformers loads them."""
+    """Models and tokenizers as transformers loads them."""
     return {
         kind: (CLASSES[kind].from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
         for kind, path in folders.items()
@@ -229,7 +229,7 @@ def window_starts(n: int, room: int) -> list[int]:
 
 
 def window_of(piece: int, starts: Sequence[int], room: int, kind: str) -> int:
-    """Where the piece is farthest from an edge, the earlier of two; the first for causal models."""
+    """The window where the piece is farthest from an edge, the earlier of two; the first for causal models."""
     here = [start for start in starts if start <= piece < start + room]
     if kind == "causal":
         return here[0]

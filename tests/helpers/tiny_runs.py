@@ -68,5 +68,5 @@ def assert_close(ours, theirs):
 
 
 def of_all_layers(result, path):
-    """As `probes.measurements.resampled.resampled`, of every layer."""
+    """Replicates of all layers, from `probes.measurements.resampled.resampled`."""
     return resampled(result, path, list(result.extent))

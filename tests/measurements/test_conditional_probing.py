@@ -1,4 +1,4 @@
-"""What a layer adds to layer 0, against scikit-learn, scipy and planted information."""
+"""The gain of a layer over layer 0, against scikit-learn, scipy and planted information."""
 
 from types import SimpleNamespace
 
@@ -93,7 +93,7 @@ class Planted:
         )
 
     def features(self, *layers):
-        """Of each split: standardised as scikit-learn does, layers concatenated."""
+        """Features of each split: standardised as scikit-learn does, layers concatenated."""
         scalers = [StandardScaler().fit(self.vectors["train"][k]) for k in layers]
         return {
             split: np.concatenate(

@@ -104,7 +104,7 @@ class PlantedCodes:
         return OnlineCode((5, 12), bits, torch.tensor([1.0] * len(bits)))
 
     def found(self, labels, n_outputs, sets=None):
-        """What is found at layers 2, 3 and 7, of which two fit in memory."""
+        """The codes of layers 2, 3 and 7, of which two fit in memory."""
         context = SimpleNamespace(
             spec=PROBES["linear"],
             layers=(2, 3, 7),

@@ -200,7 +200,7 @@ class PlantedData:
 
 
 def run(regression, at_once=9, strength=1.5):
-    """What localisation finds, its predictions, those of plain probes, and the test scorer."""
+    """Findings of localisation, predictions, those of plain probes, and the test scorer."""
     data = PlantedData(regression, at_once, strength)
     found = get_measurement("localisation")(task_context(data, dict.fromkeys(range(4), 1)))
     train, dev, test = data._parts.values()

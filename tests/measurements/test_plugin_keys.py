@@ -1,4 +1,4 @@
-"""What identifies records of plug-ins, and of what scripts and notebooks define."""
+"""Keys of records of plug-ins, in files and in notebooks."""
 
 import sys
 

@@ -81,7 +81,7 @@ def test_arrays_that_cannot_be_read_are_named(content: bytes, tmp_path: Path) ->
 
 @pytest.fixture
 def parsed(monkeypatch):
-    """How often each record has been parsed, by whomever."""
+    """Counts of how often each record has been parsed."""
     counted, parse = Counter(), Record.model_validate_json
 
     def count(content, **options):

@@ -6,6 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 from tiny_runs import run
+from transformers import AutoModel, AutoTokenizer
 
 from probes import run_probes
 from probes.cli.main import main
@@ -23,8 +24,6 @@ GPU, NONE = True, False
 @pytest.fixture(scope="module")
 def stored(tiny_bert, tmp_path_factory):
     """Folders of the tiny model by the type that it is stored in."""
-    from transformers import AutoModel
-
     folders = {"float32": tiny_bert}
     for dtype in ("bfloat16", "float16"):
         folders[dtype] = tmp_path_factory.mktemp(dtype) / "narrow"
@@ -93,8 +92,6 @@ def test_a_run_in_another_type_has_results_and_tables_of_its_own(
 
 
 def test_a_model_in_memory_runs_in_the_type_that_it_has(stored, tmp_path):
-    from transformers import AutoModel, AutoTokenizer
-
     folder = stored["bfloat16"]
     pair = (
         AutoModel.from_pretrained(folder, dtype="bfloat16"),

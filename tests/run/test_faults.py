@@ -14,6 +14,7 @@ from tiny_readings import small_shards
 
 import probes
 from probes.common.errors import UserError
+from probes.extraction.encoder import Encoder
 from probes.extraction.store import Store, StoreKey
 from probes.measurements import probing
 from probes.measurements.joined_results import find_results
@@ -139,8 +140,6 @@ def test_a_full_disk_is_reported_and_the_run_continues_when_there_is_room(
 
 
 def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_path, monkeypatch):
-    from probes.extraction.encoder import Encoder
-
     usual = run(tiny_bert, tmp_path / "ample", batch_tokens=1024)
     forward, sizes, room = Encoder._forward, [], 130
 
@@ -168,8 +167,6 @@ def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_p
 def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
     tiny_bert, tmp_path, monkeypatch
 ):
-    from probes.extraction.encoder import Encoder
-
     forward = Encoder._forward
 
     def none(self, inputs, *arguments):

@@ -1,4 +1,4 @@
-"""What is lost, fails or is stopped on Ray costs its own units, and the same command goes on."""
+"""A loss, failure or stop on Ray costs its own units, and the same command goes on."""
 
 import os
 import signal

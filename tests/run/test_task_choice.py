@@ -1,4 +1,4 @@
-"""Which tasks of a plug-in are probed, and what fails in one costs its own results."""
+"""The choice of tasks; a task of a plug-in that fails costs its own results."""
 
 import pytest
 from plugged_in import TASK, guide_file

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from killing import ROOT, logged, small_corpus, written
 from plugged_in import TASK, measurement_file
+from transformers import AutoModel, AutoTokenizer
 
 import probes
 from probes.cli.main import main
@@ -230,8 +231,6 @@ def test_an_error_that_the_user_can_fix_ends_the_run(tiny_bert, corpus, tmp_path
 
 
 def test_what_workers_cannot_do_is_one_line(tiny_bert):
-    from transformers import AutoModel, AutoTokenizer
-
     model = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
     with pytest.raises(UserError, match="workers=2: workers cannot read a model in memory"):
         probes.run_probes(model, workers=2)

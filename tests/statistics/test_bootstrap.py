@@ -210,7 +210,7 @@ def test_a_small_simulation_covers_and_separates_about_as_it_should():
 
 
 def at_most(rate, n):
-    """What a share of n exceeds in one of a thousand cases only if its expectation is `rate`."""
+    """A bound that a share of n with expectation `rate` exceeds in one of a thousand cases."""
     return binom.ppf(0.999, n, rate) / n
 
 
@@ -298,8 +298,6 @@ def test_only_the_same_labels_in_the_same_sentences_and_clusters_have_the_same_d
 
 def in_documents_of(splits, document):
     """A corpus whose sentences name documents, by their number in the split."""
-    from dataclasses import replace
-
     made = corpus(splits)
     named = {
         name: tuple(replace(s, document=document(i)) for i, s in enumerate(sentences))
@@ -328,7 +326,7 @@ N = 8
 
 
 def resamples(n, left):
-    """How often each of n clusters is drawn in `left` draws, in every possible way."""
+    """All ways in which `left` draws fall on n clusters, as counts."""
     if n == 1:
         return [[left]]
     return [[k, *rest] for k in range(left + 1) for rest in resamples(n - 1, left - k)]
@@ -339,7 +337,7 @@ SHARE = multinomial.pmf(ALL, N, np.full(N, 1 / N))
 
 
 def differences(shift):
-    """Of two cells that are means of the same eight clusters."""
+    """Differences of two cells that are means of the same eight clusters."""
     return np.array([-1.3, -0.7, -0.4, 0.1, 0.3, 0.6, 0.9, 1.6]) + shift
 
 

@@ -63,7 +63,7 @@ def weight_of(heads, weights):
 
 
 def networkx_weight(weights):
-    """That of networkx's arborescence. networkx's edges lead from the head to the word."""
+    """The weight of networkx's arborescence. networkx's edges lead from the head to the word."""
     graph = nx.from_numpy_array(weights.T, create_using=nx.DiGraph)
     # Zeros are no edges there: a constant makes them edges and changes no comparison of trees.
     for i, j in product(range(len(weights)), repeat=2):

@@ -44,7 +44,7 @@ def scores(records):
 
 @pytest.fixture(scope="module")
 def findings(records, scores):
-    """What each view is made from, by measurement and view."""
+    """The findings from which each view is made."""
     others = of_corpora(records)
     groups, _ = corpus_groups(others, model_labels({**others, **joined(records)}))
     found = [(x.measurement, findings_of(x.measurement, x.records, x.paths)) for x in groups]
@@ -230,9 +230,10 @@ def test_the_whole_is_about_as_wide_as_the_look(inches, names):
 
 
 HOSTILE = [
-    '"+alert(1)+"', '\\"+alert(1)+\\"', "</text><script>alert(1)</script>", "{{alert(1)}}",
-    "a.b[0]:Q", "datum['x'];alert(1)", "\x1b[31malert\x1b[0m",
-]  # fmt: skip
+    '"+alert(1)+"\\"+alert(1)+\\"{{alert(1)}}',
+    "datum['x'];alert(1)</text><script>alert(1)</script>\x1b[31malert\x1b[0m",
+    "a.b[0]:Q",
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -22,7 +22,7 @@ LETTERS = np.array([len(word) for words in WORDS for word in words])
 
 
 def probing_data(label, folder=None, device="cpu", documents=("", "", "")):
-    """What probes read for numbers that a function makes of the length of a word."""
+    """Data of a task whose numbers a function makes of the length of a word."""
 
     def rule(sentence):
         for i, word in enumerate(sentence.words):
@@ -91,7 +91,7 @@ def test_training_samples_are_drawn_from_documents_where_there_are_enough(n_docu
 
 
 def worded(metric="accuracy"):
-    """What probes read for the first letter of each word, of which dev has one more."""
+    """Data of a task with the first letter of each word, of which dev has one more."""
 
     def rule(sentence):
         for i, word in enumerate(sentence.words):

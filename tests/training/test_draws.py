@@ -1,4 +1,4 @@
-"""What the cells of a fit share: draws, control labels, and ridge regression by scikit-learn."""
+"""Cells of a fit: draws, control labels, and ridge regression by scikit-learn."""
 
 from dataclasses import replace
 

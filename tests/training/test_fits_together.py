@@ -43,7 +43,7 @@ def fit_prefixes(prefixes, spec, strengths):
 
 @pytest.fixture
 def both(monkeypatch):
-    """What a function returns with fits one after another, and together."""
+    """The results of a function with fits one after another, and together."""
 
     def both(function, at_once=10):
         found = []

@@ -26,7 +26,7 @@ SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
 def objective(point, x, y, weights, strength):
-    """What a probe minimises, as the method page has it, and its gradient."""
+    """The loss of a probe, as the method page has it, and its gradient."""
     weight, bias = np.split(point.reshape(N_CLASSES, -1), [-1], axis=1)
     logits, share = x @ weight.T + bias.T, weights / weights.sum()
     value = -(share * log_softmax(logits, 1)[np.arange(len(y)), y]).sum()

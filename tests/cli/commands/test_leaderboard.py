@@ -267,8 +267,8 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
         (("large", "small", "--probe", "mlp"), "no corpus and task in common"),
         (("large", "small", "--task", "srl"), "no corpus and task in common"),
         (("small", "./"), "./: no results"),
-        (("a", "b", "--results", "."), "or name another two_models with --results"),
-        (("a", "b", "--results", "none"), "name a two_models of results with --results"),
+        (("a", "b", "--results", "."), "or name another folder with --results"),
+        (("a", "b", "--results", "none"), "name a folder of results with --results"),
     ],
 )
 def test_what_cannot_be_compared_is_said(
