@@ -6,7 +6,7 @@ from results_by_hand import evidence_record, make_full_result, make_result, with
 
 from probes.boards.breakdown_tables import evidence_tables, group_table, label_table
 from probes.boards.layer_tables import layer_rows, score_table, score_tables
-from probes.boards.overview import confidence_set, p_best
+from probes.boards.overview import confidence_set
 from probes.pages.layers_md import layers_md
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
@@ -71,11 +71,6 @@ def test_features_are_rows_and_layers_columns():
     assert features.notes == untuned.notes
 
 
-def test_turning_a_table_twice_gives_its_cells_back():
-    table = score_table(RESULTS)
-    assert table.turned.turned.texts == table.texts
-
-
 def test_layers_md_has_both_tables():
     text = layers_md(RESULTS)
     assert "| layer | pos (accuracy) |" in text
@@ -83,21 +78,20 @@ def test_layers_md_has_both_tables():
     assert "| feats.Case, accuracy | 70.0▽ |" in text
 
 
-def test_layers_that_a_test_at_five_per_cent_did_not_separate_are_in_the_set():
-    result = make_result(scores=(0.1, 0.3, 0.2, 0.25), p_best=[0.0499, 1.0, 0.05, 0.9])
-    assert p_best(result) == {0: 0.0499, 1: 1.0, 2: 0.05, 3: 0.9}
-    assert confidence_set(result) == {1, 2, 3}
-
-
-def test_a_layer_without_a_score_is_not_in_the_set():
-    result = make_result(scores=(None, 0.3, 0.2), p_best=[None, 1.0, 0.4])
-    assert confidence_set(result) == {1, 2}
-
-
-def test_where_nothing_could_be_tested_there_is_no_set():
-    result = make_result(scores=(0.1, 0.3, 0.2), p_best=[None, None, None])
-    assert confidence_set(result) is None
-    assert marks(result) == {0: "", 1: "best", 2: ""}
+@pytest.mark.parametrize(
+    ("scores", "p_values", "expected"),
+    [
+        ((0.1, 0.3, 0.2, 0.25), [0.0499, 1.0, 0.05, 0.9], {1, 2, 3}),
+        ((None, 0.3, 0.2), [None, 1.0, 0.4], {1, 2}),
+        ((0.1, 0.3, 0.2), [None, None, None], None),
+    ],
+)
+def test_layers_that_a_test_at_five_per_cent_did_not_separate_are_in_the_set(
+    scores, p_values, expected
+):
+    result = make_result(scores=scores, p_best=p_values)
+    assert confidence_set(result) == expected
+    assert marks(result)[1].startswith("best")
 
 
 def marks(result):
@@ -174,16 +168,6 @@ def test_a_table_has_the_tasks_that_have_its_measurement():
     found = evidence_tables([result, bare("depth", (0.1, 0.2), metric="nspr")])
     assert list(found) == ["selectivity"]
     assert found["selectivity"][0].heads == ("layer", "pos (accuracy)")
-
-
-def test_tables_are_in_the_order_of_the_measurements():
-    assert list(evidence_tables([make_full_result()])) == [
-        "training_variance",
-        "selectivity",
-        "conditional_probing",
-        "description_length",
-        "localisation",
-    ]
 
 
 LEARNT = code_rows(

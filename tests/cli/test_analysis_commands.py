@@ -21,7 +21,7 @@ def folder(tiny_bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     with shortened_schedule():
         run(tiny_bert, folder, quick=False, probes="linear", twins=0, evidence=EVIDENCE)
-    return folder / "results"
+        yield folder / "results"
 
 
 @pytest.fixture(scope="module")

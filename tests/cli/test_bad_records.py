@@ -239,7 +239,7 @@ def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, cap
 @pytest.mark.parametrize("kinds", [LEFT_OUT, USED_AS_FAR_AS_KNOWN])
 def test_a_run_writes_its_tables_beside_them(kinds, folder, tmp_path, tiny_bert):
     """They lie among the records of the model and corpus that are measured."""
-    settings = {"tasks": ("depth",), "probes": ("linear",), "twins": 0, "corpus": "sample"}
+    settings = {"tasks": ("chunking",), "probes": ("linear",), "twins": 0, "corpus": "sample"}
     (found,) = run(tiny_bert, tmp_path, **settings)
     (own,) = folder.glob("tiny-bert*/sample*")
     for path in broken(folder, kinds).values():

@@ -304,6 +304,8 @@ def test_a_damaged_file_is_one_line_before_anything_is_allocated(name, tmp_path)
 
 
 def test_bfloat16_is_cast(tmp_path):
+    from safetensors.torch import save_file
+
     path = tmp_path / "half.safetensors"
     save_file({"layer_0": torch.full((6, 2), 1.5, dtype=torch.bfloat16)}, path)
     assert (read(path)._layers[0] == np.float32(1.5)).all()

@@ -134,27 +134,14 @@ DAMAGE = {
     "deleted": lambda path: path.unlink(),
     "of another version": lambda path: rewritten(path, of_another_version),
     "without a column": lambda path: rewritten(path, lambda table: table.iloc[:, 1:]),
-    "of another type": lambda path: rewritten(
-        path, lambda table: table.assign(**{table.columns[0]: 1.5})
-    ),
-    "without a stamp": lambda path: pd.read_parquet(path).assign().pipe(unstamped, path),
 }
-
-
-def unstamped(table, path):
-    table.attrs = {}
-    table.to_parquet(path, index=False)
 
 
 @pytest.mark.parametrize(
     ("damage", "name"),
     [
         *((damage, HEADERS) for damage in DAMAGE),
-        *(
-            (damage, ROWS)
-            for damage in DAMAGE
-            if damage not in ("without a column", "of another type")
-        ),
+        *((damage, ROWS) for damage in DAMAGE if damage != "without a column"),
     ],
 )
 def test_a_cache_of_another_version_or_damaged_is_made_anew(folder, reads, damage, name):

@@ -16,25 +16,13 @@ from results_by_hand import changed, make_result, variance_rows, with_seeds
 from probes.common.errors import UserError
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined, read_result
-from probes.measurements.measurement import Request, ScoresBehind, get_measurement
+from probes.measurements.measurement import Request, get_measurement
 from probes.records.probe_spec import PROBES
-from probes.records.record import Inputs, covers, record_key, record_name, united
+from probes.records.record import Inputs, record_key, record_name
 from probes.records.record_files import read_record, write_record
 from probes.records.row import Row, Rows
 from probes.records.values import Estimate
 from probes.run.job_record import provenance
-
-
-def test_an_extent_covers_another_if_no_layer_lacks_a_repetition():
-    assert covers({0: 1, 1: 3}, {1: 3})
-    assert covers({0: 1}, {})
-    assert not covers({0: 1, 1: 2}, {1: 3})
-    assert not covers({0: 5}, {0: 1, 1: 1})
-
-
-def test_united_extents_by_hand():
-    assert united({3: 1, 0: 2}, {0: 1, 1: 4}) == {0: 2, 1: 4, 3: 1}
-    assert list(united({3: 1}, {0: 1})) == [0, 3]
 
 
 @pytest.mark.parametrize(
@@ -233,16 +221,6 @@ def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, ca
     (path, *_) = (tmp_path / "m" / "c").glob("*.json")
     with pytest.raises(UserError, match="result schema 5, this version reads 9"):
         read_record(path)
-
-
-def scored(probe="linear", layers=(0, 1, 2, 3), best=2, typed=True):
-    return ScoresBehind(PROBES[probe], layers, best, typed)
-
-
-def test_dear_evidence_is_gathered_at_the_lowest_the_best_and_the_highest_layer():
-    assert scored().three_layers == (0, 2, 3)
-    assert scored(best=3).three_layers == (0, 3)
-    assert scored(layers=(5,), best=5).three_layers == (5,)
 
 
 def test_command_versions_machine_and_state_of_the_code():
