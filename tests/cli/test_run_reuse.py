@@ -11,7 +11,6 @@ from tiny_runs import assert_close, files_of, found_in, run, scores
 import probes
 from probes.common.errors import UserError
 from probes.measurements.measurement import EVIDENCE
-from probes.run.config import RunConfig
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -92,12 +91,11 @@ def test_every_unit_resumes_alone(tiny_bert, tmp_path):
         assert found_in(again) == found_in(first)
 
 
-def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path, monkeypatch):
+def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("mlp",), "layers": (0, 1, 2)}
     (some,) = run(tiny_bert, tmp_path, evidence="selectivity", **settings)
     standard = some.evidence["selectivity"]
     assert standard.extent == dict.fromkeys({0, some.best_layer, 2}, 3)
-    monkeypatch.setattr(RunConfig, "evidence_names", ("selectivity",))
     (whole,) = run(tiny_bert, tmp_path, evidence="full", **settings)
     full = whole.evidence["selectivity"]
     assert full.extent == {0: 3, 1: 3, 2: 3}

@@ -10,7 +10,6 @@ import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.measurements.measurement import EVIDENCE
-from probes.run.config import RunConfig
 from probes.run.settings import validate
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
@@ -58,19 +57,26 @@ def test_python_takes_what_the_flags_take(field, given, meant):
 
 
 def names(results):
-    return [(r.model.random_seed, r.task.name, r.probe.family, *r.evidence) for r in results]
+    """Seed, task and family of each result, and its evidence in the order of `EVIDENCE`."""
+    return [
+        (
+            r.model.random_seed,
+            r.task.name,
+            r.probe.family,
+            *filter(r.evidence.__contains__, EVIDENCE),
+        )
+        for r in results
+    ]
 
 
 @pytest.mark.slow
-def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(
-    tiny_bert, tmp_path, monkeypatch
-):
-    few = ("training_variance", "selectivity")
-    monkeypatch.setattr(RunConfig, "evidence_names", few)
+def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(tiny_bert, tmp_path):
+    few = ("training_variance", "selectivity")  # all that there is of MLPs
+    every = tuple(EVIDENCE)
     settings = {"tasks": ("pos",), "twins": 1}
     found = run(tiny_bert, tmp_path, evidence="standard", **settings)
     assert names(found) == [
-        (None, "pos", "linear", *few),
+        (None, "pos", "linear", *every),
         (None, "pos", "mlp", *few),
         (0, "pos", "linear", "training_variance"),
     ]
@@ -82,10 +88,12 @@ def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(
     ]
     # A random model that is named is a model as others.
     found = run(f"random:{tiny_bert}", tmp_path, evidence="standard", **settings)
-    assert names(found) == [(0, "pos", "linear", *few), (0, "pos", "mlp", *few)]
+    assert names(found) == [(0, "pos", "linear", *every), (0, "pos", "mlp", *few)]
     found = run(tiny_bert, tmp_path, evidence="full", **settings)
     assert names(found) == [
-        (seed, "pos", family, *few) for seed in (None, 0) for family in ("linear", "mlp")
+        (seed, "pos", family, *found)
+        for seed in (None, 0)
+        for family, found in (("linear", every), ("mlp", few))
     ]
 
 
