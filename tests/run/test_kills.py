@@ -132,14 +132,6 @@ SHARDS = 3 + 5
 """Of the two views."""
 
 
-@pytest.fixture(scope="module")
-def driver(tiny_bert):
-    """A process that runs command lines."""
-    started = Driver(tiny_bert)
-    yield started
-    started.close()
-
-
 def together(driver, lines, folder):
     logs = [folder.parent / f"{folder.name}-{i}.log" for i in range(len(lines))]
     tasks = [
@@ -152,12 +144,11 @@ def together(driver, lines, folder):
 
 @pytest.mark.slow
 def test_processes_with_the_same_model_encode_and_fit_everything_once(
-    driver, tiny_bert, corpus, tmp_path
+    drivers, tiny_bert, corpus, undisturbed, tmp_path
 ):
-    alone, shared = tmp_path / "alone", tmp_path / "shared"
-    assert driver.ask(command(tiny_bert, corpus, alone), watch=False)["status"] == 0
-    together(driver, [command(tiny_bert, corpus, shared)] * PROCESSES, tmp_path)
-    assert written(shared) == written(alone)
+    shared = tmp_path / "shared"
+    together(drivers[0], [command(tiny_bert, corpus, shared)] * PROCESSES, tmp_path)
+    assert written(shared) == undisturbed[0]
     assert len(logged(shared, "end")) == PROCESSES
     encoded = [(line["key"], line["shard"]) for line in logged(shared, "encode")]
     assert len(encoded) == len(set(encoded)) == SHARDS
@@ -171,9 +162,9 @@ def test_processes_with_the_same_model_encode_and_fit_everything_once(
 
 @pytest.mark.slow
 def test_processes_with_different_models_neither_mix_nor_repeat_work(
-    driver, tiny_bert, corpus, tmp_path
+    drivers, tiny_bert, corpus, tmp_path
 ):
-    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    driver, alone, shared = drivers[0], tmp_path / "alone", tmp_path / "shared"
     models = [str(tiny_bert), *(f"random{n}:{tiny_bert}" for n in ("", "-1", "-2"))]
     for model in models:
         assert driver.ask(command(model, corpus, alone), watch=False)["status"] == 0
@@ -186,14 +177,15 @@ def test_processes_with_different_models_neither_mix_nor_repeat_work(
     assert len(logged(shared, "done")) == 4 * PROCESSES
 
 
-def test_killing_one_process_does_not_stop_the_others(driver, tiny_bert, corpus, tmp_path):
-    alone, shared = tmp_path / "alone", tmp_path / "shared"
+def test_killing_one_process_does_not_stop_the_others(
+    drivers, tiny_bert, corpus, undisturbed, tmp_path
+):
+    driver, shared = drivers[0], tmp_path / "shared"
     line = command(tiny_bert, corpus, shared)
-    assert driver.ask(command(tiny_bert, corpus, alone), watch=False)["status"] == 0
     tasks = [{"run": line, "kill_at": 60}, {"run": line, "watch": False}]
     statuses = [answer["status"] for answer in driver.ask_together(tasks)]
     assert statuses[1] == 0
     age(shared)
     # What it left is swept by the next run.
     assert driver.ask(line, watch=False)["status"] == 0
-    assert written(shared) == written(alone)
+    assert written(shared) == undisturbed[0]
