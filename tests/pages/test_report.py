@@ -9,7 +9,7 @@ from drawn import png_size
 from results_by_hand import changed, make_full_result, make_result
 
 from probes.__main__ import main
-from probes.boards.groups import group, model_labels
+from probes.boards.groups import group
 from probes.extraction.model_names import pretrained_name
 from probes.pages.layers_md import write_tables
 
@@ -68,13 +68,6 @@ def test_results_that_cannot_be_compared_are_in_other_groups_and_units(tmp_path)
     ]
 
 
-def test_models_of_one_name_have_labels_of_their_own(tmp_path):
-    one = make_full_result("pos", model="a")
-    other = changed(one, "model", digest="0123456789")
-    labels = model_labels(paths(tmp_path, [one, other]))
-    assert list(labels.values()) == ["a (m, float32)", "a (01234567, float32)"]
-
-
 def test_random_twins_follow_their_model(tmp_path):
     names = ["random-2:B", "random:B", "c", "B", "random:x:y"]
     found = [changed(make_result("pos", model=name), "model", digest=name) for name in names]
@@ -96,21 +89,24 @@ def test_the_report_command(folder, capsys):
     assert page.exists()
 
 
-@pytest.mark.parametrize("kind", ["heatmap", "expected-layers", "curves"])
-def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind):
-    for wide, inches in ((), 3.3), (("--wide",), 6.8):
-        path = folder / f"{kind}{inches}"
-        for suffix in (".png", ".pdf", ".svg"):
-            assert main(["figure", kind, str(folder), "-o", f"{path}{suffix}", *wide]) == 0
-        read = {s: path.with_name(path.name + s).read_bytes() for s in (".png", ".pdf", ".svg")}
-        # Panels are given widths; axes and legends take what they need.
-        assert 0.75 * 300 * inches < png_size(read[".png"])[0] < 1.1 * 300 * inches
-        (box,) = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) [\d.]+\]", read[".pdf"])
-        assert float(box) == pytest.approx(0.24 * png_size(read[".png"])[0], abs=0.6)
-        assert fonts(read[".pdf"]) == {"LiberationSans"}
-        assert b"/FontFile2" in read[".pdf"]
-        assert b"/Type3" not in read[".pdf"]
-        assert re.search(rb'width="[\d.]+pt"', read[".svg"])
+@pytest.mark.parametrize(
+    ("kind", "wide", "inches"),
+    [("heatmap", (), 3.3), ("expected-layers", ("--wide",), 6.8), ("curves", (), 3.3)],
+)
+def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind, wide, inches):
+    read = {}
+    for suffix in (".png", ".pdf", ".svg"):
+        path = folder / f"{kind}{suffix}"
+        assert main(["figure", kind, str(folder), "-o", str(path), *wide]) == 0
+        read[suffix] = path.read_bytes()
+    # Panels are given widths; axes and legends take what they need.
+    assert 0.75 * 300 * inches < png_size(read[".png"])[0] < 1.1 * 300 * inches
+    (box,) = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) [\d.]+\]", read[".pdf"])
+    assert float(box) == pytest.approx(0.24 * png_size(read[".png"])[0], abs=0.6)
+    assert fonts(read[".pdf"]) == {"LiberationSans"}
+    assert b"/FontFile2" in read[".pdf"]
+    assert b"/Type3" not in read[".pdf"]
+    assert re.search(rb'width="[\d.]+pt"', read[".svg"])
 
 
 def fonts(pdf):
