@@ -36,6 +36,7 @@ from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import Text, View
 
 VIEW = random_view(60)
+SHORT_VIEW = random_view(30)
 LAYERS = (0, 1, 2)
 
 
@@ -299,9 +300,6 @@ def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path:
     shutil.copytree(reading.folder, store_folder(tmp_path, other))
     with pytest.raises(UserError, match="holds what belongs to another key; delete"):
         StoredVectors(tmp_path, other, VIEW)
-
-
-SHORT_VIEW = random_view(30)
 
 
 def test_a_shard_that_is_deleted_is_made_again(
