@@ -416,8 +416,3 @@ def test_of_several_records_that_with_default_options_counts():
     for order in ((RISING, odd), (odd, RISING)):
         (report,) = reports(*order)
         assert report.outcomes["narrower-higher"].verdict == "supported"
-
-
-def test_outdated_records_are_left_out_with_a_message(capsys):
-    assert reports(RISING) == []
-    assert "0.json: made by another version of the measurement" in capsys.readouterr().err

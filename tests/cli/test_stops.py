@@ -18,7 +18,7 @@ STOPPED = "stopped; finished results are kept; run the same command again to con
 
 @pytest.fixture(autouse=True)
 def usual_sigterm():
-    """What SIGTERM does in a new process: an earlier test's Ray may have left a handler of its own."""
+    """The usual handler of SIGTERM: Ray may have left one of its own in an earlier test."""
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGTERM, before)

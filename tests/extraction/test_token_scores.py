@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from grammar_models import END, grammar_models
+from grammar_models import grammar_models
 from slow_scores import ends_of_words, left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
 from tiny_readings import small_shards
-from tokenizers import Tokenizer, processors
 from toy_grammar import minimal_pairs
 from transformers import (
     AutoModelForCausalLM,
@@ -47,7 +46,7 @@ REGIONS = ("The cooks near the", " witness", "", " watched two kayaks", ".")
 
 
 class Scores(NamedTuple):
-    """Of the pieces of one text."""
+    """Scores of the pieces of one text."""
 
     log_p: np.ndarray
     within_word: np.ndarray
@@ -89,7 +88,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
-    """As transformers loads them."""
+    """Models and tokenizers as transformers loads them."""
     return {
         kind: (CLASSES[kind].from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
         for kind, path in folders.items()
@@ -136,22 +135,6 @@ def test_causal_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
     for text, its in zip(TEXTS, by_piece(encoders["causal"], TEXTS), strict=True):
         np.testing.assert_allclose(its.log_p, left_to_right(*plain["causal"], text), atol=1e-4)
         np.testing.assert_array_equal(its.within_word, its.log_p)
-
-
-@pytest.mark.slow
-def test_a_start_token_is_read_once_whoever_puts_it_there(encoders: Any, plain: Any) -> None:
-    model, tokenizer = plain["causal"]
-    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{END} $A", pair=f"{END} $A $B", special_tokens=[(END, tokenizer.bos_token_id)]
-    )
-    adding = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=END, eos_token=END)
-    encoder = Encoder(model, adding, name="adding", device="cpu")
-    assert encoder.words.prefix == [tokenizer.bos_token_id]
-    both = by_piece(encoder, TEXTS), by_piece(encoders["causal"], TEXTS)
-    for text, its, other in zip(TEXTS, *both, strict=True):
-        np.testing.assert_allclose(its.log_p, left_to_right(model, adding, text), atol=1e-4)
-        np.testing.assert_allclose(its.log_p, other.log_p, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -319,7 +302,7 @@ def window_starts(n: int, room: int) -> list[int]:
 
 
 def window_of(piece: int, starts: Sequence[int], room: int, kind: str) -> int:
-    """Where the piece is farthest from an edge, the earlier of two; the first for causal models."""
+    """The window where the piece is farthest from an edge, the earlier of two; the first for causal models."""
     here = [start for start in starts if start <= piece < start + room]
     if kind == "causal":
         return here[0]
@@ -527,12 +510,3 @@ def test_stretches_by_hand(
 def test_pieces_out_of_order_are_refused() -> None:
     with pytest.raises(UserError, match=r"pieces of 'abcd' are out of order"):
         stretch_of_pieces([(2, 4), (0, 2)], ("ab", "cd"))
-
-
-@pytest.mark.slow
-def test_a_text_that_leaves_no_piece_is_the_unknown_token(encoders: Any, plain: Any) -> None:
-    model, tokenizer = plain["masked"]
-    (its,) = by_piece(encoders["masked"], ["\u200b"])
-    around = tokenizer.cls_token_id, tokenizer.mask_token_id, tokenizer.sep_token_id
-    expected = distribution(model, around)[1, tokenizer.unk_token_id]
-    assert its.log_p.tolist() == pytest.approx([expected], abs=1e-4)

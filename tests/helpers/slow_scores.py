@@ -67,6 +67,6 @@ def _masked(model: Any, tokenizer: Any, text: str, within_word: bool) -> list[fl
 
 @torch.no_grad()
 def _log_probabilities(model: Any, ids: list[int]) -> torch.Tensor:
-    """Of every token of the vocabulary, at every position."""
+    """Log-probabilities of all tokens of the vocabulary at all positions."""
     logits: torch.Tensor = model(input_ids=torch.tensor([ids])).logits[0]
     return logits.float().log_softmax(-1)

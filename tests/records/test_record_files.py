@@ -1,11 +1,19 @@
-"""Fitted parameters on disk, read back with the safetensors library and after damage."""
+"""Files of records, arrays and parameters: read back, and named when they are damaged."""
 
+from __future__ import annotations
+
+import io
 import json
+import pickle
+import zipfile
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from results_by_hand import make_result
 from safetensors import safe_open
+from tiny_runs import run
 
 from probes.common.errors import UserError
 from probes.records.parameters import (
@@ -15,6 +23,91 @@ from probes.records.parameters import (
     read_parameters,
     write_parameters,
 )
+from probes.records.record import Record
+from probes.records.record_files import Index, has_arrays, read_arrays, write_record
+
+
+def archive(array: bytes) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        file.writestr("a.npy", array)
+    return content.getvalue()
+
+
+def array(shape: str, kind: str = "<i8") -> bytes:
+    text = (
+        f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}".encode().ljust(117)
+        + b"\n"
+    )
+    return header(text)
+
+
+def header(text: bytes) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def single() -> bytes:
+    content = io.BytesIO()
+    np.save(content, np.arange(3))
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"hello",
+        single(),
+        pickle.dumps({"a": 1}),
+        archive(b"hello"),
+        archive(header(b"((((((((")),
+        archive(header(b"(" * 8999 + b"\n")),
+        archive(array("(10000000000000,)")),
+        archive(array("(1" + "0" * 30 + ",)")),
+        archive(array("(-1,)")),
+        archive(array("(3,)", "O")),
+        archive(array("(3,)"))[:-30],
+    ],
+)
+def test_arrays_that_cannot_be_read_are_named(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    path.with_suffix(".npz").write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"record\.npz: not readable \(.*\); delete it and run again"
+    ):
+        read_arrays(path, ["a"])
+    assert has_arrays(path, ["b"]) is False
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """Counts of how often each record has been parsed."""
+    counted, parse = Counter(), Record.model_validate_json
+
+    def count(content, **options):
+        record = parse(content, **options)
+        counted[record.key] += 1
+        return record
+
+    monkeypatch.setattr(Record, "model_validate_json", count)
+    return counted
+
+
+def test_a_record_that_has_changed_is_read_again(tiny_bert, tmp_path, parsed):
+    run(tiny_bert, tmp_path, tasks="pos")
+    path = next(tmp_path.rglob("pos-linear-*.json"))
+    index = Index()
+    first = index.read(path)
+    assert index.read(path) is first
+    write_record(path, first.model_copy(update={"seconds": {"measure": 123.0}}), {})
+    assert index.read(path).seconds == {"measure": 123.0}
+    index.add(path, first)
+    assert index.read(path) is first
+    assert parsed[first.key] == 2
+
+    path.write_text("{")
+    with pytest.raises(UserError, match="not a readable result"):
+        index.read(path)
 
 
 def arrays_of(*layers):

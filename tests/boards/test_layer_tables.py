@@ -1,13 +1,124 @@
-"""Evidence behind scores as tables and curves, from results written by hand."""
+"""Tables of scores and of the evidence behind them: layers, features, groups, labels."""
 
 import pytest
 from drawn import column, data_of, view_of
-from results_by_hand import evidence_record, make_full_result, make_result
+from results_by_hand import evidence_record, make_full_result, make_result, with_rows
 
-from probes.boards.breakdown_tables import evidence_tables
-from probes.boards.layer_tables import score_table
+from probes.boards.breakdown_tables import evidence_tables, group_table, label_table
+from probes.boards.layer_tables import layer_rows, score_table, score_tables
+from probes.boards.overview import confidence_set
+from probes.pages.layers_md import layers_md
 from probes.records.probe_spec import PROBES
 from probes.records.row import Row
+
+
+def with_breakdowns(n_labels=2, n_layers=3):
+    result = make_result(
+        scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
+    )
+    rows = []
+    for layer in result.layers:
+        rows.append(Row("accuracy", 0.5, layer, axes={"group": "few"}))
+        rows.append(Row("accuracy", 0.875, layer, 0.85, 0.9, axes={"group": "many"}))
+        for i in range(n_labels):
+            scores = {"precision": 0.5, "recall": None, "f1": 0.25}
+            rows += [
+                Row(name, x, layer, n=100 - i, axes={"label": f"L{i}"})
+                for name, x in scores.items()
+            ]
+    return with_rows(result, rows)
+
+
+def test_groups_are_columns_and_layers_rows():
+    table = group_table(with_breakdowns())
+    assert table.heads == ("layer", "few\nn = 3", "many\nn = 1,200")
+    assert [row[1:] for row in table.texts] == [("50.0", "87.5 ± 2.5")] * 3
+
+
+def test_a_result_without_groups_or_labels_has_no_such_table():
+    result = make_result(scores=[0.1, 0.2])
+    assert label_table(result) is None
+    assert group_table(result) is None
+
+
+def test_rare_labels_are_left_out_unless_asked_for():
+    result = with_breakdowns(25)
+    table = label_table(result)
+    assert [row[:4] for row in table.texts] == [
+        (f"L{i}", str(100 - i), "50.0", "–") for i in range(20)
+    ]
+    assert table.notes[0].endswith("5 more with --all")
+    assert len(label_table(result, most=None).rows) == 25
+
+
+RESULTS = [
+    make_result("pos", (0.5, 0.6)),
+    make_result("feats.Case", (0.7, 0.9)),
+    make_result("feats.Number[psor]", (0.8, 0.3), baselines={"majority": {"accuracy": 0.4}}),
+]
+
+
+def test_features_are_rows_and_layers_columns():
+    pos, features = score_tables(RESULTS)
+    assert pos == score_table(RESULTS[:1])
+    assert features.heads == ("by layer", "0", "1", "floor", "majority", "type majority", "n")
+    case, number = features.texts
+    assert case[:3] == ("feats.Case, accuracy", "70.0", "90.0")
+    assert number == ("feats.Number[psor], accuracy", "80.0", "30.0", "80.0", "40.0", "", "9")
+    marks = [[cell.best for cell in row.cells[1:3]] for row in features.rows]
+    untuned = score_table(RESULTS[1:])
+    assert marks == [[row.cells[i].best for row in untuned.rows[:2]] for i in (1, 2)]
+    assert features.notes == untuned.notes
+
+
+def test_layers_md_has_both_tables():
+    text = layers_md(RESULTS)
+    assert "| layer | pos (accuracy) |" in text
+    assert "| by layer | 0 | 1 | floor |" in text
+    assert "| feats.Case, accuracy | 70.0▽ |" in text
+
+
+@pytest.mark.parametrize(
+    ("scores", "p_values", "expected"),
+    [
+        ((0.1, 0.3, 0.2, 0.25), [0.0499, 1.0, 0.05, 0.9], {1, 2, 3}),
+        ((None, 0.3, 0.2), [None, 1.0, 0.4], {1, 2}),
+        ((0.1, 0.3, 0.2), [None, None, None], None),
+    ],
+)
+def test_layers_that_a_test_at_five_per_cent_did_not_separate_are_in_the_set(
+    scores, p_values, expected
+):
+    result = make_result(scores=scores, p_best=p_values)
+    assert confidence_set(result) == expected
+    assert marks(result)[1].startswith("best")
+
+
+def marks(result):
+    """The marks of each layer in a table."""
+    rows = layer_rows([result])
+    cells = {int(row.cells[0].text): row.cells[1] for row in rows}
+    return {
+        layer: " ".join(name for name in ("best", "tied", "beaten") if getattr(cell, name))
+        for layer, cell in cells.items()
+    }
+
+
+def test_the_layer_that_is_best_on_dev_may_be_beaten_on_test():
+    result = make_result(scores=(0.7, 0.3, 0.69), p_best=[0.02, 0.001, 1.0], layers=(1, 2, 3))
+    assert result.best_number == 1
+    assert confidence_set(result) == {3}
+    assert marks(result) == {1: "best beaten", 2: "", 3: "tied"}
+
+
+def test_a_layer_is_beaten_only_if_that_is_known():
+    scores = (None, 0.3, 0.31)
+    assert make_result(scores=scores).best_number == 2
+    untested = make_result(scores=scores, p_best=[None, 1.0, None])
+    assert confidence_set(untested) == {1}
+    assert marks(untested) == {0: "", 1: "tied", 2: "best"}
+    for p, expected in ((0.049, "best beaten"), (0.05, "best")):
+        assert marks(make_result(scores=scores, p_best=[None, 1.0, p]))[2] == expected
 
 
 def with_found(result, measurement, rows):
@@ -57,16 +168,6 @@ def test_a_table_has_the_tasks_that_have_its_measurement():
     found = evidence_tables([result, bare("depth", (0.1, 0.2), metric="nspr")])
     assert list(found) == ["selectivity"]
     assert found["selectivity"][0].heads == ("layer", "pos (accuracy)")
-
-
-def test_tables_are_in_the_order_of_the_measurements():
-    assert list(evidence_tables([make_full_result()])) == [
-        "training_variance",
-        "selectivity",
-        "conditional_probing",
-        "description_length",
-        "localisation",
-    ]
 
 
 LEARNT = code_rows(
