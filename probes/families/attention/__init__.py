@@ -2,7 +2,6 @@
 
 - Which heads attend to neighbours, to special tokens, or to nearly everything?
 - Which heads find syntactic relations, semantic roles or trees better than a fixed offset does?
-- How well do mixes of all heads find them?
 - Which heads does fine-tuning change?
 """
 
@@ -10,13 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from probes.measurements.catalogue import Command, Family
 from probes.records.values import Frozen
-
-MIX_SENTENCES = 2000
-"""Training sentences that mixes of heads are fitted to, by default."""
 
 
 class AttentionOptions(Frozen):
@@ -25,9 +21,6 @@ class AttentionOptions(Frozen):
     segments: Literal["one", "two"] = Field(
         default="one",
         description="two: pairs of neighbouring sentences, for block patterns, without relations",
-    )
-    mix_sentences: PositiveInt = Field(
-        default=MIX_SENTENCES, description="training sentences for the mixes of heads"
     )
 
 

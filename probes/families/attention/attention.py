@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from probes.families.attention import AttentionOptions
 from probes.families.attention.heads import numbers
 from probes.families.attention.pictures import VIEWS
-from probes.families.attention.tables import MIXES, choice_tables, pattern_table
+from probes.families.attention.tables import choice_tables, pattern_table
 from probes.measurements.measurement import Found, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
@@ -84,15 +84,6 @@ def _tables(record: Record) -> Sequence[Table]:
             note="Attention from a sentence's tokens to the word of this kind that receives most, "
             "averaged over sentences with such a word.",
         ),
-        Pivot(
-            MIXES,
-            ("uas",),
-            columns=("feature", "split"),
-            where={"feature": "mix of heads", "split": ["dev", "test"]},
-            places={"mix of heads": ""},
-            note="UAS of the attention-only probe of Clark et al. (2019), without punctuation: a "
-            "weighted sum of the heads of one layer, or of all heads.",
-        ),
         *VIEWS,
     ),
 )
@@ -100,19 +91,15 @@ def attention(context: ModelContext) -> Found:
     """Attention of heads: positions, patterns, relations, roles, trees.
 
     `probes.families.attention.heads` describes the rows. Rows of ``class`` name the class in
-    ``feature``; rows of mixes have no head. Facts count the texts of each split (``test_texts``,
-    ``test_words``, ``test_too_long``) and the training sentences of mixes.
+    ``feature``. Facts count the texts of each split (``test_texts``, ``test_words``,
+    ``test_too_long``).
 
     Arrays: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices, sentences) are the
     parts of the chosen heads' scores and baselines, in the order of the choices; a score is
     Σ sums / Σ counts. ``test_clusters`` (sentences,) is the document of each sentence, or the
-    sentence itself. ``test_mix_hits`` (probes, sentences) and ``test_mix_counts`` (sentences,)
-    count words whose head is found by the mix of each layer and, in the last row, of all heads.
+    sentence itself.
     ``mean_maps`` (layers, heads, tokens, tokens) are means over texts of one length, if any; rows
     attend to columns.
-
-    Parameters: ``mix.layer-03`` (2, heads) are the weights of each head's attention to and from
-    a candidate head word; ``mix.all`` (layers, 2, heads) are those for all heads of the model.
     """
     from probes.families.attention.measure import measure
 

@@ -23,9 +23,8 @@ from probes.families.attention.heads import (
 )
 from probes.families.attention.layout import Texts, texts_of
 from probes.families.attention.links import roles
-from probes.families.attention.mixing import HeadMixes, mixing
 from probes.families.attention.scored import ScoredHeads, relations, trees
-from probes.families.attention.tables import MIXES, RELATIONS, ROLES, TREES
+from probes.families.attention.tables import RELATIONS, ROLES, TREES
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import Found
 from probes.measurements.pivots import note_of
@@ -42,7 +41,6 @@ class Gathering:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.arrays: dict[str, NDArray[np.generic]] = {}
-        self.parameters: dict[str, NDArray[np.float32]] = {}
         self.facts: dict[str, Place] = {}
         self.notes: list[str] = []
 
@@ -77,7 +75,7 @@ def measure(context: ModelContext) -> Found:
         for (layer, head), name in of_class.items()
     ]
     add_mean_maps(found, context, heads)
-    return Found(found.rows, found.arrays, found.parameters, found.facts, found.notes)
+    return Found(found.rows, found.arrays, {}, found.facts, found.notes)
 
 
 def count_texts(found: Gathering, split: str, texts: Texts, segments: str) -> None:
@@ -93,7 +91,7 @@ def count_texts(found: Gathering, split: str, texts: Texts, segments: str) -> No
 def add_of_sentences(
     found: Gathering, context: ModelContext, heads: Heads, splits: Mapping[str, Texts]
 ) -> None:
-    """Add features, relations, trees, roles and mixes."""
+    """Add features, relations, trees and roles."""
     test = splits["test"]
     gold = {name: gold_of(texts.sentences, texts.left_out) for name, texts in splits.items()}
     train = context.corpus.splits["train"]
@@ -133,8 +131,6 @@ def add_of_sentences(
         *[f"Left out for lack of annotation: {', '.join(sorted(lacking))}."] * bool(lacking),
     ]
     found.arrays |= {**arrays_of(every), "test_clusters": test.partition.of_sentence}
-    if names and found_trees:
-        add_mixes(found, context, heads, test.partition)
 
 
 def _too_rare(title: str, of: str, rare: Mapping[str, int]) -> Iterator[str]:
@@ -146,37 +142,6 @@ def _too_rare(title: str, of: str, rare: Mapping[str, int]) -> Iterator[str]:
 def splits_of(segments: str) -> tuple[str, ...]:
     """Names of the splits to read."""
     return ("dev", "test") if segments == "one" else ("test",)
-
-
-def add_mixes(found: Gathering, context: ModelContext, heads: Heads, partition: Partition) -> None:
-    """Add the attention-only probe."""
-    mix = mixing(context, context.options.mix_sentences)
-    found.rows += mixes_of(mix, heads, partition)
-    of_mixes = {"sentences": mix.sentences, "words": mix.words, "left_out": mix.left_out}
-    found.facts |= {f"mix_{name}": count for name, count in of_mixes.items()}
-    found.notes.append(
-        note_of(MIXES, f"Fitted to {mix.words:,} words in {mix.sentences:,} training sentences.")
-    )
-    if mix.left_out:
-        long = f"{mix.left_out:,} sentences of the sample are too long and left out."
-        found.notes.append(note_of(MIXES, long))
-    found.arrays["test_mix_hits"] = mix.hits["test"][[*heads.blocks, -1]]
-    found.arrays["test_mix_counts"] = mix.counts["test"]
-    found.parameters = {"mix.all": mix.all_weights} | {
-        f"mix.layer-{layer:02d}": mix.weights[layer - 1] for layer in context.layers
-    }
-
-
-def mixes_of(found: HeadMixes, heads: Heads, partition: Partition) -> Iterator[Row]:
-    """Scores of the attention-only probe for the heads of each layer, then for all heads."""
-    counts = found.counts["test"].astype(np.float64)
-    axes = {"feature": "mix of heads"}
-    for layer, row in zip((*heads.layers, None), (*heads.blocks, -1), strict=True):
-        hits = found.hits["test"][row][:, None].astype(np.float64)
-        test = estimate(RatioParts(hits, counts), partition)
-        low, high = test.interval or (None, None)
-        yield Row("uas", found.uas("dev")[row], layer, split="dev", axes=axes)
-        yield Row("uas", test.value, layer, low, high, axes=axes)
 
 
 def add_mean_maps(found: Gathering, context: ModelContext, heads: Heads) -> None:

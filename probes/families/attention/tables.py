@@ -36,8 +36,6 @@ from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 RELATIONS, ROLES, TREES = "relations", "roles", "trees"
 
-MIXES = "mixes of heads, %"
-
 FEWEST_LISTED = 100
 """Test words that a relation needs to be listed in tables."""
 

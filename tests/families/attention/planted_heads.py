@@ -238,7 +238,7 @@ def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
         long_texts=long_texts.__getitem__,
     )
     live = PlantedModel(lambda text: among_special_tokens(maps_of(sentences[text.words])))
-    options = AttentionOptions(mix_sentences=40)
+    options = AttentionOptions()
     model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
     cpu = torch.device("cpu")
     return ModelContext(

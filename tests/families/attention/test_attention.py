@@ -88,12 +88,7 @@ def test_heads_csv_has_every_number(bert):
     assert classes == {
         (name, str(layer), str(head)) for (layer, head), name in heads.classes.items()
     }
-    mixes = [row for row in rows if row["feature"] == "mix of heads"]
-    assert [(row["layer"], row["split"]) for row in mixes] == [
-        (layer, split) for layer in ("1", "2", "") for split in ("dev", "test")
-    ]
-    assert [float(row["value"]) for row in mixes[1::2]] == pytest.approx(of_mixes(bert), rel=1e-4)
-    assert len(rows) == n + 4 + len(mixes)
+    assert len(rows) == n + 4
     assert {place[3] for place, row in found.items() if row["chosen"]} == {"test"}
     chosen = {place[:3] + place[4:]: row for place, row in found.items() if row["chosen"]}
     assert len(chosen) == len(heads.choices) > 4
@@ -104,12 +99,6 @@ def test_heads_csv_has_every_number(bert):
         p = x.difference.p
         assert row["p"] == ("" if p is None else f"{p:.6g}")
         assert float(row["chance"]) == pytest.approx(x.chance.value, rel=1e-4)
-
-
-def of_mixes(run, split="test"):
-    """The scores of mixes of heads: of each layer, then of all."""
-    rows = run.record.rows
-    return [x.value for x in rows if (x.axes.get("feature"), x.split) == ("mix of heads", split)]
 
 
 def test_the_same_command_again_computes_nothing(bert, monkeypatch):

@@ -120,7 +120,7 @@ def test_segments_are_blocks_of_pairs_of_neighbours(models, tmp_path):
     assert counts == (20, 20 - len(known), len(known))
     assert 5 < len(known) < 20
     assert block.values == pytest.approx(np.mean(known, 0), abs=2e-6)
-    assert not any(name.startswith(("dev_", "mix_")) for name in facts)
+    assert not any(name.startswith("dev_") for name in facts)
     assert heads.choices == []
     assert {row.metric for row in found.record.rows} == {
         "entropy", "first", "separators", "offset", "pattern", "class",

