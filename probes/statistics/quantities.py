@@ -112,7 +112,6 @@ relation |  | % |  | share | Clark et al. 2019, section 4.2.1
 role |  | % |  | share | Kovaleva et al. 2019, section 4.2
 uas | UAS | % |  | share | Raganato & Tiedemann 2018
 above_baseline |  | % |  | correlation |
-divergence |  | nats |  | up to ln 2 | Lin 1991
 cosine |  |  |  | correlation | Kovaleva et al. 2019, section 4.3
 
 # Fits of probes.
@@ -213,7 +212,6 @@ _BOUNDS = {
     "share": SHARE,
     "correlation": CORRELATION,
     "positive": POSITIVE,
-    "up to ln 2": (0.0, math.log(2)),
 }
 
 for _line in _TABLE.splitlines():

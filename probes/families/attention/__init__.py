@@ -2,7 +2,6 @@
 
 - Which heads attend to neighbours, to special tokens, or to nearly everything?
 - Which heads find syntactic relations, semantic roles or trees better than a fixed offset does?
-- Which heads does fine-tuning change?
 """
 
 from __future__ import annotations
@@ -24,17 +23,9 @@ class AttentionOptions(Frozen):
     )
 
 
-class ChangeOptions(Frozen):
-    """Options of `attention_change`."""
-
-    sentences: int = Field(
-        default=500, ge=1, description="test sentences to compare; all their maps are in memory"
-    )
-
-
 FAMILY = Family(
-    measurements={"attention": "attention", "attention_change": "change"},
-    options={"attention": AttentionOptions, "attention_change": ChangeOptions},
+    measurements={"attention": "attention"},
+    options={"attention": AttentionOptions},
     commands={
         "heads": Command(
             "Show what attention heads do: entropy, patterns, and relations beside fixed offsets.",

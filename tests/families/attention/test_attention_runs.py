@@ -1,7 +1,5 @@
 """What the numbers of attention depend on, and corpora and texts that lack something."""
 
-import csv
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +9,8 @@ from changed_corpus import changed
 from head_numbers import HeadNumbers, one
 from killing import small_corpus
 from measuring import measured
-from safetensors.torch import load_file, save_file
 from tiny_models import save, save_tokenizer
 
-from probes.cli.main import main
 from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
@@ -192,35 +188,3 @@ def test_sums_of_chosen_heads_may_be_passed_on(usual, tmp_path):
     assert set(shared.arrays) == set(expected)
     assert arrays.keys() == expected.keys() >= {"test_sums", "test_counts", "test_clusters"}
     assert all((arrays[name] == expected[name]).all() for name in expected)
-
-
-def test_a_second_model_is_compared_with_the_first(models, small, tmp_path):
-    """Along with attention; its maps are those of the first until its query weights change."""
-    folder = shutil.copytree(models / "bert", tmp_path / "tuned")
-    weights = load_file(folder / "model.safetensors")
-    weights["encoder.layer.1.attention.self.query.weight"] *= 1.5
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    output = tmp_path / "results"
-    arguments = ["--measurements", "attention", "--twins", "0", "--device", "cpu", "-q"]
-    places = ["--corpus", str(small), "--output", str(output), "--cache-dir", str(tmp_path / "c")]
-    assert main(["--model", str(models / "bert"), str(folder), *arguments, *places]) == 0
-    (path,) = output.glob("*/*/attention_change.csv")
-    rows = list(csv.DictReader(path.open(encoding="utf-8")))
-    of = {(row["layer"], row["head"], row["metric"]): float(row["value"]) for row in rows}
-    assert len(of) == len(rows) == 2 * 3 * 2
-    assert {of["1", head, "cosine"] for head in ("", "1", "2")} == {1.0}
-    assert {of["1", head, "divergence"] for head in ("", "1", "2")} == {0.0}
-    assert of["2", "", "divergence"] > 0.001
-
-
-@pytest.mark.slow
-def test_every_model_that_cannot_be_compared_is_named(models, small, tmp_path, capsys):
-    save("bert", tmp_path / "deep", num_hidden_layers=3)
-    output = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
-    arguments = ["--measurements", "attention", "--twins", "0", "--device", "cpu"]
-    given = [str(x) for x in (models / "bert", models / "gpt2", tmp_path / "deep")]
-    assert main(["--model", *given, "--corpus", str(small), *arguments, *output]) == 0
-    said = capsys.readouterr().err
-    assert "left out attention_change of gpt2: gpt2 and bert have other tokens" in said
-    assert "left out attention_change of deep: deep has 3 layers, bert 2" in said
-    assert not list((tmp_path / "results").glob("*/*/attention_change*"))
