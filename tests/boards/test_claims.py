@@ -244,7 +244,6 @@ def with_heads(*choices, special=(0.4, 0.4, 0.1)):
         ("heads-specialise", [choice("obj", test=0.1), choice("det", test=0.2)], "contradicted"),
         ("heads-specialise", [choice("obj", test=0.1), choice("all", test=0.9)], "contradicted"),
         ("heads-specialise", [choice("obj", test=0.32, p=0.4)], "undecided"),
-        ("semantic-heads", [choice("ARG0", measure="role", test=0.4)], "supported"),
         ("no-head-has-trees", [choice("all but punct"), choice("", measure="uas")], "supported"),
         (
             "no-head-has-trees",

@@ -38,7 +38,7 @@ NOT_SHOWN = {
         *(f"{x}_p_best test" for x in ("uuas", "dspr", "root_accuracy", "nspr")),
     },
     "geometry": {"contribution test", "zero_vectors test"},
-    "attention": {"special test", "relation dev", "role dev", "uuas dev"},
+    "attention": {"special test", "relation dev", "uuas dev"},
     "ablation": {"ablation_drop dev", "cka test", "cosine test"},
     "erasure": {"erased_rank train", "erased_variance train", "cka test"},
     "cloze": {"answer_threshold train"},

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from probes.families.attention import AttentionOptions
 from probes.families.attention.heads import numbers
 from probes.families.attention.pictures import VIEWS
 from probes.families.attention.tables import choice_tables, pattern_table
-from probes.measurements.measurement import Found, Request, measurement
+from probes.measurements.measurement import Found, NoOptions, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import Extent, Record, subject_title
 from probes.tables.table import Table
@@ -26,21 +25,19 @@ def blocks(request: Request) -> Extent:
     return dict.fromkeys((layer for layer in request.layers if layer), 1)
 
 
-def head_view(corpus: Corpus, options: AttentionOptions) -> View:
-    """Sentences of dev and test, or pairs of neighbouring sentences of test."""
-    from probes.families.attention.layout import view_of
+def head_view(corpus: Corpus, options: NoOptions) -> View:
+    """Sentences of dev and test."""
+    from probes.extraction.views import plain_text, view_over
 
-    return view_of(corpus, options.segments)
+    sentences = (*corpus.splits["dev"], *corpus.splits["test"])
+    return view_over([plain_text(sentence) for sentence in sentences], "plain")
 
 
-def head_sums(corpus: Corpus, layers: Sequence[int], options: AttentionOptions) -> Collector:
+def head_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
     """The collector of sums over maps, which keeps all layers."""
     from probes.families.attention.collector import HeadSums
-    from probes.families.attention.links import text_links
 
-    if options.segments == "two":
-        return HeadSums({}, of_words=False)
-    return HeadSums(text_links((*corpus.splits["dev"], *corpus.splits["test"])))
+    return HeadSums()
 
 
 def _tables(record: Record) -> Sequence[Table]:
@@ -52,7 +49,6 @@ def _tables(record: Record) -> Sequence[Table]:
 @measurement(
     "attention",
     version=2,
-    options=AttentionOptions,
     csv_name="heads",
     shares_arrays=True,
     extent=blocks,
@@ -88,7 +84,7 @@ def _tables(record: Record) -> Sequence[Table]:
     ),
 )
 def attention(context: ModelContext) -> Found:
-    """Attention of heads: positions, patterns, relations, roles, trees.
+    """Attention of heads: positions, patterns, relations, trees.
 
     `probes.families.attention.heads` describes the rows. Rows of ``class`` name the class in
     ``feature``. Facts count the texts of each split (``test_texts``, ``test_words``,

@@ -41,11 +41,4 @@ CLAIMS = (
         "complete means a UAS of .9, like a good parser; the limit is ours",
         partial(greater, (0.9, _head("relation", feature=NOT_PUNCTUATION)), (0.9, _head("uas"))),
     ),
-    Claim(
-        "semantic-heads",
-        "Attention of a few heads is aligned with core semantic relations",
-        "Primer 5.1; Kovaleva et al. 2019, 4.2",
-        "PropBank roles, above other places at the same distance; the study uses frame elements",
-        partial(somewhere, "above 0", _above(measure="role", feature=..., keep=_is_tested)),
-    ),
 )

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from probes.common.arrays import Ints
 from probes.extraction.alignment import Pieces
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
-from probes.extraction.views import Text
 from probes.families.attention.heads import COLUMNS, OFFSETS, STATISTICS, TOKENS, TREES
 from probes.families.attention.layout import Layout, WholeTexts
-from probes.families.attention.links import TextLinks, digest_of
 from probes.records.header import ModelRecord
 from probes.statistics.spanning_trees import arborescences, spanning_trees
-
-OF_MAPS = ("statistics", "mean_maps", "n_mean_maps")
-"""Parts for every kind of text."""
-
-OF_WORDS = ("received", "most", "trees", "links")
-"""Parts for the words of sentences."""
-
 
 _AT_ONCE = 1 << 24
 """Weights between words to hold before trees are read from them."""
@@ -43,69 +31,36 @@ class HeadSums(WholeTexts):
     - ``most`` (words, B, H, 2): the other word that each word attends to most, and the one that
       attends most to it; -1 if there is none;
     - ``trees`` (words, B, H, 3): the head of each word in each of `TREES`;
-    - ``links`` (links, B, H + 1, 2, 2): for each of `ROLE_DIRECTIONS`, the greatest weight of a
-      word pair in the link, and its mean over controls (NaN without controls);
     - ``mean_maps`` (B, H, T, T) and ``n_mean_maps`` (1,): sum and number of the maps of texts
       with T tokens.
-
-    Args:
-        links: links by text; texts without any may be missing.
-        of_words: keep the parts for words; for texts that are sentences.
     """
 
     name = "attention"
-    version = 2
-
-    def __init__(self, links: Mapping[Text, TextLinks], *, of_words: bool = True) -> None:
-        self._links, self._of_words = links, of_words
-
-    @property
-    def settings(self) -> dict[str, str | int]:
-        """Settings that are part of the store's key."""
-        return {"of_words": int(self._of_words)}
-
-    @cached_property
-    def annotation(self) -> str:
-        """Digest of the links, if words are kept."""
-        return digest_of(self._links) if self._of_words else ""
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Names of the parts."""
-        return (*OF_MAPS, *OF_WORDS) if self._of_words else OF_MAPS
+    version = 3
+    parts = ("statistics", "mean_maps", "n_mean_maps", "received", "most", "trees")
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Upper bound, as no known model has heads of fewer than 32 dimensions."""
         heads = model.n_layers * -(-model.hidden_size // 32)
         of_texts = 4 * (len(shard.texts) * len(STATISTICS) + TOKENS**2)
-        of_words = shard.n_rows * (4 + 2 * (2 + len(TREES))) + 16 * self._n_links(shard)
-        return heads * (of_texts + self._of_words * of_words)
-
-    def _n_links(self, shard: Shard) -> int:
-        return sum(len(self._links[x].links) for x in shard.texts if x in self._links)
+        of_words = shard.n_rows * (4 + 2 * (2 + len(TREES)))
+        return heads * (of_texts + of_words)
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard with nothing found."""
         super().start(shard, pieces)
         self._found: dict[int, dict[str, torch.Tensor]] = {}
         self._held: dict[int, torch.Tensor] = {}
-        counts = [len(self._links[x].links) if x in self._links else 0 for x in shard.texts]
-        self._first_link = np.cumsum([0, *counts])
         self._n_averaged = 0
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """Find the words and links of a pass."""
+        """Find the words of a pass."""
         super().prepare(windows)
         at = self.layout
         self._n_averaged += int((at.n_tokens == TOKENS).sum())
-        if self._of_words:
+        if len(at.text):
             first = torch.from_numpy(self.shard.starts)[at.text]
-            words = torch.arange(at.is_word.shape[1]) if len(at.text) else torch.arange(0)
-            self._rows = (first[:, None] + words)[at.is_word] if len(at.text) else words
-            self._placements = _placements(
-                [self._links.get(self.shard.texts[text]) for text in at.text.tolist()],
-                self._first_link[at.text.numpy()],
-            )
+            self._rows = (first[:, None] + torch.arange(at.is_word.shape[1]))[at.is_word]
 
     def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
         """Reserve space for a block, then read its maps."""
@@ -115,19 +70,16 @@ class HeadSums(WholeTexts):
 
     def _empty(self, n_heads: int) -> dict[str, torch.Tensor]:
         n_texts, n_rows = len(self.shard.texts), self.shard.n_rows
-        n_links = int(self._first_link[-1])
-        kept = {
+        return {
             "statistics": torch.full((n_texts, n_heads + 1, len(STATISTICS)), torch.nan),
             "mean_maps": torch.zeros(n_heads, TOKENS, TOKENS),
             "received": torch.full((n_rows, n_heads + 1), torch.nan),
             "most": torch.full((n_rows, n_heads, 2), -1, dtype=torch.int16),
             "trees": torch.full((n_rows, n_heads, len(TREES)), -1, dtype=torch.int16),
-            "links": torch.full((n_links, n_heads + 1, 2, 2), torch.nan),
         }
-        return {name: array for name, array in kept.items() if name in self.parts}
 
     def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """Keep statistics, words and links; hold the weights that trees are read from."""
+        """Keep statistics and words; hold the weights that trees are read from."""
         at, found, seen = self.layout, self._found[block], visible.sum(-1)
         alike = uniform(visible)
         found["statistics"][at.text.cpu()] = torch.cat(
@@ -135,15 +87,10 @@ class HeadSums(WholeTexts):
         ).cpu()
         if (averaged := at.n_tokens == TOKENS).any():
             found["mean_maps"] += maps[averaged][..., :TOKENS, :TOKENS].sum(0).cpu()
-        if not self._of_words:
-            return
         given = torch.cat([received(each, at) for each in (maps, alike)], dim=1) @ at.members
         self._keep(found["received"], (given / at.n_tokens[:, None, None]).transpose(1, 2))
         between = at.between_words(maps)
         self._keep(found["most"], most_attended(between, at.is_word))
-        if len(self._placements.rows):
-            weights = torch.cat([between, at.between_words(alike)], dim=1)
-            self._placements.keep(found["links"], weights)
         self._held[block] = between
         if sum(x.numel() for x in self._held.values()) > _AT_ONCE:
             self._read_trees()
@@ -222,69 +169,6 @@ def trees(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
     return stacked.view(n, heads, width, len(TREES)).transpose(1, 2).to(between.device)
 
 
-@dataclass(frozen=True)
-class _Placements:
-    """The links of a pass; see `TextLinks`.
-
-    Attributes:
-        text: place in the pass of each pair's text.
-        rows: rows of the links in the part.
-    """
-
-    text: torch.Tensor
-    row: torch.Tensor
-    column: torch.Tensor
-    placement: torch.Tensor
-    link: torch.Tensor
-    control: torch.Tensor
-    rows: torch.Tensor
-
-    def keep(self, array: torch.Tensor, between: torch.Tensor) -> None:
-        """Write the weights of links and controls into an array (links, heads, 2, 2)."""
-        both = (self.row, self.column), (self.column, self.row)
-        for direction, (one, other) in enumerate(both):
-            of_pairs = between[self.text, :, one, other].cpu()  # (pairs, heads)
-            greatest = torch.zeros(len(self.link), of_pairs.shape[1])
-            placement = self.placement[:, None].expand_as(of_pairs)
-            greatest.scatter_reduce_(0, placement, of_pairs, "amax")
-            for which in (0, 1):
-                chosen = self.control == which
-                of_link = self.link[chosen]
-                sums = torch.zeros(len(self.rows), of_pairs.shape[1])
-                sums.index_add_(0, of_link, greatest[chosen])
-                counts = of_link.bincount(minlength=len(self.rows))
-                array[self.rows, :, direction, which] = sums / counts[:, None]
-
-
-def _placements(links: Sequence[TextLinks | None], first: Ints) -> _Placements:
-    """Join the links of the texts of a pass.
-
-    Args:
-        links: links of each text.
-        first: row of each text's first link.
-    """
-    n_placements = n_links = 0
-    fields: list[list[Ints]] = [[] for _ in range(7)]
-    for place, of_text_links in enumerate(links):
-        if of_text_links is None:
-            continue
-        of_text = (
-            np.full(len(of_text_links.row), place),
-            of_text_links.row,
-            of_text_links.column,
-            of_text_links.placement + n_placements,
-            of_text_links.link + n_links,
-            of_text_links.control,
-            np.arange(len(of_text_links.links)) + first[place],
-        )
-        for field, values in zip(fields, of_text, strict=True):
-            field.append(values)
-        n_placements += len(of_text_links.link)
-        n_links += len(of_text_links.links)
-    none = np.zeros(0, dtype=np.int64)
-    return _Placements(*(torch.from_numpy(np.concatenate([none, *each])) for each in fields))
-
-
 def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
     """All statistics, in the order of `STATISTICS`; NaN where undefined.
 
@@ -302,7 +186,6 @@ def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> tor
         "first": columns[..., 0],
         "separators": to_separators(columns, layout),
         "vertical": in_columns(maps, layout) / n_tokens,
-        "block": within_segments(maps, layout),
     }
     for offset in OFFSETS:
         found[f"offset {offset:+d}"] = at_offset(maps, layout, offset) / n_tokens
@@ -360,21 +243,6 @@ def in_columns(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
     ranked = given.masked_fill(~layout.real[:, None, None], -1).flip(2)
     chosen = ranked.topk(min(COLUMNS, maps.shape[-1])).indices
     return given.gather(-1, chosen).sum((-2, -1))
-
-
-def within_segments(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """Attention of words' tokens to their own segment; NaN if there is only one.
-
-    Shape (texts, heads).
-    """
-    if layout.segment is None:
-        return maps.new_full(maps.shape[:2], torch.nan)
-    of_words = (layout.segment >= 0).sum(-1)[:, None]
-    sums = maps.new_zeros(maps.shape[:2])
-    for segment in (0, 1):
-        members = (layout.segment == segment).float()
-        sums += (members[:, None, None] @ maps).squeeze(2).mul(members[:, None]).sum(-1)
-    return sums / of_words
 
 
 def uniform(visible: torch.Tensor) -> torch.Tensor:

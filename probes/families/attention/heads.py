@@ -2,7 +2,7 @@
 
 Rows of the measurement `attention` have the axes ``head``, ``feature`` and ``direction`` where
 they apply. Baselines are rows of their own; the axis ``baseline`` names the kind: "uniform",
-"controls", "offset +1" and so on. A baseline without a head holds for all heads of the layer, one
+"offset +1" and so on. A baseline without a head holds for all heads of the layer, one
 without a layer for all heads. For every feature, four rows describe the head that is best on dev
 and have the axis ``chosen``: test score, baseline, ``chance``, and ``above_baseline`` of the
 ``measure``, the difference of score and baseline with its p-value.
@@ -38,16 +38,12 @@ STATISTICS = (
     *(f"offset {offset:+d}" for offset in OFFSETS),
     "vertical",
     "diagonal",
-    "block",
 )
 """Numbers kept for each map."""
 
 
 DIRECTIONS = ("dependent to head", "head to dependent")
 """Directions of attention between a word and its head."""
-
-ROLE_DIRECTIONS = ("argument to predicate", "predicate to argument")
-"""Who attends to whom in links of semantic roles."""
 
 TREES = (*DIRECTIONS, "undirected")
 """Ways to read a tree from a map."""
@@ -170,13 +166,12 @@ CLEAR, MIXED = 0.5, 0.2
 BOUNDS = (0.4, 0.5, 0.6, 0.7)
 """Other plausible values of `CLEAR`; a share of a class is stated only if all of them agree."""
 
-MASSES = ("vertical", "diagonal", "block")
+MASSES = ("vertical", "diagonal")
 
 CLASSES = {
     "vertical": "V",
     "diagonal": "D",
     "vertical + diagonal": "VD",
-    "block": "B",
     "heterogeneous": "H",
 }
 """The classes, each with its sign in pictures."""
@@ -196,15 +191,14 @@ def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
     attention that each pattern takes beyond uniform attention:
 
     - diagonal: a token's attention to itself and both neighbours;
-    - vertical: attention to the two tokens that receive most, chosen on the other half of the rows;
-    - block: attention of words to words of their own segment, in texts of two segments.
+    - vertical: attention to the two tokens that receive most, chosen on the other half of the rows.
 
     A head is vertical + diagonal if both masses are at least `MIXED` and their sum at least
     `clear`. Otherwise it has the class of the greatest mass if that is at least `clear`, else it
     is heterogeneous.
 
     Args:
-        masses: masses beyond uniform attention, by name; texts of one segment have no block.
+        masses: masses beyond uniform attention, by name.
     """
     both = masses["vertical"], masses["diagonal"]
     if min(both) >= MIXED and sum(both) >= clear:
@@ -220,7 +214,7 @@ def masses(rows: Iterable[Row]) -> pd.DataFrame:
     wide = found.assign(value=beyond_uniform(mass, uniform)).pivot(
         index=["layer", "head"], columns="feature", values="value"
     )
-    return wide[[name for name in MASSES if name in wide]]
+    return wide[[*MASSES]]
 
 
 def classes(of_heads: pd.DataFrame, clear: float = CLEAR) -> pd.Series:

@@ -21,10 +21,8 @@ from probes.families.attention.heads import (
     classes,
     masses,
 )
-from probes.families.attention.layout import Texts, texts_of
-from probes.families.attention.links import roles
 from probes.families.attention.scored import ScoredHeads, relations, trees
-from probes.families.attention.tables import RELATIONS, ROLES, TREES
+from probes.families.attention.tables import RELATIONS, TREES
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import Found
 from probes.measurements.pivots import note_of
@@ -51,25 +49,20 @@ def measure(context: ModelContext) -> Found:
     Raises:
         NotServedError: no text of a split fits into the model's window.
     """
-    segments = context.options.segments
     n_heads = context.stored.arrays("mean_maps")[0].shape[1]
     heads = Heads(context.layers, n_heads)
-    splits = {name: texts_of(context, name, segments) for name in splits_of(segments)}
     found = Gathering()
-    for name, texts in splits.items():
-        if texts.left_out.all():
-            raise NotServedError(f"no text of {name} fits into the model's window")
-        count_texts(found, name, texts, segments)
-    test = splits["test"].partition
+    for split in ("dev", "test"):
+        count_texts(found, context, split)
+    test = context.partition("test")
     found.facts["resampled"] = test.clusters
     found.notes.append(
         "Entropy: share of the greatest possible. Means over test texts. heads.csv has the numbers "
         f"of single heads, with intervals over {test.clusters}."
     )
-    found.rows += of_texts(context, heads, splits["test"])
+    found.rows += of_texts(context, heads, test)
     of_class: dict[Any, str] = classes(masses(found.rows)).to_dict()
-    if segments == "one":
-        add_of_sentences(found, context, heads, splits)
+    add_of_sentences(found, context, heads, test)
     found.rows += [
         Row(CLASS, None, layer, axes={"head": head, "feature": name})
         for (layer, head), name in of_class.items()
@@ -78,70 +71,59 @@ def measure(context: ModelContext) -> Found:
     return Found(found.rows, found.arrays, {}, found.facts, found.notes)
 
 
-def count_texts(found: Gathering, split: str, texts: Texts, segments: str) -> None:
-    """Count the texts of a split, and those longer than the model's window."""
-    n, left_out = len(texts.index), int(texts.left_out.sum())
-    counts = {"texts": n, "words": texts.n_words, "too_long": left_out}
+def count_texts(found: Gathering, context: ModelContext, split: str) -> None:
+    """Count the texts of a split, and those longer than the model's window.
+
+    Raises:
+        NotServedError: all are longer.
+    """
+    sentences, too_long = context.corpus.splits[split], context.in_several_windows(split)
+    if too_long.all():
+        raise NotServedError(f"no text of {split} fits into the model's window")
+    n, left_out, n_words = len(sentences), int(too_long.sum()), sum(map(len, sentences))
+    counts = {"texts": n, "words": n_words, "too_long": left_out}
     found.facts |= {f"{split}_{name}": count for name, count in counts.items()}
-    what = "pairs of neighbouring sentences" if segments == "two" else "sentences"
     long = f"; {left_out:,} left out, longer than the model's window" * bool(left_out)
-    found.notes.append(f"{split}: {n:,} {what}, {texts.n_words:,} words{long}.")
+    found.notes.append(f"{split}: {n:,} sentences, {n_words:,} words{long}.")
 
 
 def add_of_sentences(
-    found: Gathering, context: ModelContext, heads: Heads, splits: Mapping[str, Texts]
+    found: Gathering, context: ModelContext, heads: Heads, test: Partition
 ) -> None:
-    """Add features, relations, trees and roles."""
-    test = splits["test"]
-    gold = {name: gold_of(texts.sentences, texts.left_out) for name, texts in splits.items()}
-    train = context.corpus.splits["train"]
-    gold["train"] = gold_of(train, np.zeros(len(train), dtype=bool))
+    """Add features, relations and trees."""
+    splits = context.corpus.splits
+    gold = {x: gold_of(splits[x], context.in_several_windows(x)) for x in ("dev", "test")}
+    gold["train"] = gold_of(splits["train"], np.zeros(len(splits["train"]), dtype=bool))
     found.rows += of_features(context, heads, gold["test"], test)
     names, rare = frequent(gold)
     found_trees, chains = trees(context, heads.blocks, gold)
-    found_roles, rare_roles, without_controls = roles(context, heads.blocks, splits)
     every: list[Picked] = []
     lacking = []
     for what, scored in (
         (RELATIONS, relations(context, heads.blocks, gold, names)),
         (TREES, found_trees),
-        (ROLES, found_roles),
     ):
         picked = []
         for each in scored:
-            found.rows += of_scored(each, heads, test.partition)
+            found.rows += of_scored(each, heads, test)
             picked.append(Picked.of(each))
-        found.rows += choices_of(picked, heads, test.partition)
+        found.rows += choices_of(picked, heads, test)
         lacking += [what] * (not picked)
         every += picked
     found.rows += chains
-    found.facts["links_without_controls"] = without_controls
     shares = ", ".join(f"{row.axes['baseline']} {shown(row.value, 'uas')}" for row in chains)
     found.notes += [
         *[note_of(TREES, f"Chains on test: {shares}.")] * bool(chains),
         *_too_rare(RELATIONS, "words", rare),
-        *_too_rare(ROLES, "links", rare_roles),
-        *[
-            note_of(
-                ROLES,
-                f"{without_controls:,} links of dev and test without such a place are left out.",
-            )
-        ]
-        * bool(without_controls),
         *[f"Left out for lack of annotation: {', '.join(sorted(lacking))}."] * bool(lacking),
     ]
-    found.arrays |= {**arrays_of(every), "test_clusters": test.partition.of_sentence}
+    found.arrays |= {**arrays_of(every), "test_clusters": test.of_sentence}
 
 
 def _too_rare(title: str, of: str, rare: Mapping[str, int]) -> Iterator[str]:
     if rare:
         names = ", ".join(f"{name} {n}" for name, n in rare.items())
         yield note_of(title, f"Not scored (too rare); {of} in test: {names}.")
-
-
-def splits_of(segments: str) -> tuple[str, ...]:
-    """Names of the splits to read."""
-    return ("dev", "test") if segments == "one" else ("test",)
 
 
 def add_mean_maps(found: Gathering, context: ModelContext, heads: Heads) -> None:
@@ -249,9 +231,9 @@ class Heads:
         return self.layers[layer], head + 1
 
 
-def of_texts(context: ModelContext, heads: Heads, test: Texts) -> Iterator[Row]:
+def of_texts(context: ModelContext, heads: Heads, test: Partition) -> Iterator[Row]:
     """Statistics of texts, averaged over the texts of test."""
-    values = context.of_texts("statistics")[test.index][:, heads.blocks]
+    values = context.of_sentences("test", "statistics")[:, heads.blocks]
     for place, name in enumerate(STATISTICS):
         of_name = values[..., place].astype(np.float64)
         if np.isnan(of_name).all():
@@ -260,7 +242,7 @@ def of_texts(context: ModelContext, heads: Heads, test: Texts) -> Iterator[Row]:
         of: tuple[str, Place] = (measured, int(offset) if offset else None)
         if name in MASSES:
             of = "pattern", name
-        yield from averaged(*of, of_name, heads, test.partition)
+        yield from averaged(*of, of_name, heads, test)
 
 
 def averaged(
@@ -282,7 +264,7 @@ def averaged(
 
 
 def of_features(
-    context: ModelContext, heads: Heads, gold: Annotation, test: Texts
+    context: ModelContext, heads: Heads, gold: Annotation, test: Partition
 ) -> Iterator[Row]:
     """Attention to words with a feature, and to special tokens and punctuation together.
 
@@ -296,7 +278,7 @@ def of_features(
         others = received * ~gold.features["punctuation"][:, None, None]
         starts = np.flatnonzero(np.diff(gold.sentence, prepend=-1))
         values = 1 - np.add.reduceat(others, starts, axis=0, dtype=np.float64)
-        yield from averaged("special", None, values, heads, test.partition)
+        yield from averaged("special", None, values, heads, test)
     for feature, words in gold.features.items():
         if not words.any():
             continue
@@ -304,7 +286,7 @@ def of_features(
         first = np.flatnonzero(np.diff(sentence, prepend=-1))
         values = np.full((gold.n_sentences, *received.shape[1:]), np.nan)
         values[sentence[first]] = np.maximum.reduceat(received[words], first, axis=0)
-        yield from averaged("feature", feature, values, heads, test.partition)
+        yield from averaged("feature", feature, values, heads, test)
 
 
 def of_scored(scored: ScoredHeads, heads: Heads, partition: Partition) -> Iterator[Row]:

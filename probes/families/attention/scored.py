@@ -30,7 +30,6 @@ class ScoredHeads:
         directions: who attends to whom; cells are layers × heads × directions.
         baselines: baseline by split, for each cell or one for all.
         chance: test score of a head without knowledge. Shape (cells,).
-        by_difference: choose the head that exceeds its baseline most, not the best score.
     """
 
     measure: str
@@ -41,18 +40,11 @@ class ScoredHeads:
     baselines: Mapping[str, RatioParts]
     baseline_kind: str
     chance: Floats
-    by_difference: bool = False
-
-    @property
-    def on_dev(self) -> Floats:
-        """Values on dev by which heads are chosen. Shape (cells,)."""
-        scores = self.dev.scores
-        return scores - self.baselines["dev"].scores if self.by_difference else scores
 
     @property
     def best(self) -> int:
         """The best cell on dev; the first of equals."""
-        return int(np.nanargmax(self.on_dev))
+        return int(np.nanargmax(self.dev.scores))
 
     def baseline(self, split: str, cell: int) -> RatioParts:
         """Baseline of a cell."""

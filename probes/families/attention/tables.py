@@ -34,7 +34,7 @@ from probes.records.row import Row
 from probes.statistics.partition import FEWEST
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
-RELATIONS, ROLES, TREES = "relations", "roles", "trees"
+RELATIONS, TREES = "relations", "trees"
 
 FEWEST_LISTED = 100
 """Test words that a relation needs to be listed in tables."""
@@ -43,8 +43,6 @@ ATTENDS = {
     "dependent to head": "to head",
     "head to dependent": "to dep.",
     "undirected": "either",
-    "argument to predicate": "to pred.",
-    "predicate to argument": "to arg.",
 }
 """Short names of directions."""
 
@@ -53,10 +51,6 @@ ABOUT = {
     "attended to most is the right one. To head: dependents attend to their heads; to dep.: heads "
     "attend to their dependents. Baseline: the best fixed distance on train, in brackets (+1 is "
     "the next word). Chance: any other word of the sentence.",
-    ROLES: "Greatest attention, × 100, from a word of an argument (at most 3 words, at least 2 "
-    "from its predicate) to one of the predicate, or back, for the head and direction that exceed "
-    "the controls most on dev. Baseline: other places of the sentence at the same distance. "
-    "Chance: uniform attention.",
     TREES: "Maximum spanning trees of a head's attention between words; the root is not given, and "
     "punctuation is not scored. UAS: right heads in arborescences; UUAS: words linked to their "
     "head in undirected trees. Baseline: the better chain on train. Chance: a random tree.",
@@ -67,14 +61,13 @@ SIGNS = f"Heads by class: {', '.join(f'{sign} {name}' for name, sign in CLASSES.
 
 
 def head_tables(record: Record, by: str, *, every: bool = False) -> list[Table]:
-    """The tables of a record; none by relation if it has no relations, roles or trees.
+    """The tables of a record; none by relation if it has no relations or trees.
 
     Args:
         by: "entropy", "pattern" or "relation".
         every: list rare relations too.
     """
-    segments = " · pairs of sentences" * (record.settings["segments"] == "two")
-    title = f"{model_title(record)} · {corpus_title(record)}{segments}"
+    title = f"{model_title(record)} · {corpus_title(record)}"
     if by == "entropy":
         return [_entropy_table(title, record.rows)]
     if by == "pattern":
@@ -110,18 +103,14 @@ def _class_table(title: str, found: Iterable[Row]) -> Table:
 
 
 def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Table]:
-    """Tables of relations, roles and trees with the head chosen for each; empty ones are left out.
+    """Tables of relations and trees with the head chosen for each; empty ones are left out.
 
     Args:
         every: list rare relations too.
     """
     found = choices(record.rows)
     made = []
-    for name, unit, measures in (
-        (RELATIONS, ", %", ("relation",)),
-        (ROLES, "", ("role",)),
-        (TREES, ", %", ("uas", "uuas")),
-    ):
+    for name, measures in ((RELATIONS, ("relation",)), (TREES, ("uas", "uuas"))):
         own = [choice for choice in found if choice.test.metric in measures]
         if not own:
             continue
@@ -138,7 +127,7 @@ def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Ta
         notes += notes_of(record.notes, name)
         heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
         rows = tuple(map(_choice_row, listed))
-        made.append(Table(f"{title} · {name} · test{unit}", heads, rows, notes=tuple(notes)))
+        made.append(Table(f"{title} · {name} · test, %", heads, rows, notes=tuple(notes)))
     return made
 
 
@@ -146,7 +135,7 @@ def _choice_row(choice: Choice) -> TableRow:
     test, baseline = choice.test, score_cell(choice.baseline.value, None, choice.test.metric)
     _, _, offset = choice.kind.partition("offset ")
     return TableRow.of(
-        choice.feature.replace("at most", "≤") or test.metric.upper(),
+        choice.feature or test.metric.upper(),
         f"{test.n:,}",
         choice.name,
         ATTENDS[str(test.axes["direction"])],
@@ -207,7 +196,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("entropy", "pattern", "relation"),
         default="relation",
-        help="entropy or pattern of all heads, or the best heads by relation (the default), role "
+        help="entropy or pattern of all heads, or the best heads by relation (the default) "
         "and tree",
     )
     parser.add_argument(
@@ -227,11 +216,10 @@ def tables(records: Mapping[Path, Record], options: argparse.Namespace, where: s
     for path, record in sorted(records.items(), key=lambda x: model_order(model_title(x[1]))):
         made = head_tables(record, options.by, every=options.all)
         if not made:
-            progress.say(f"left out {path}: it has no relations, roles or trees")
+            progress.say(f"left out {path}: it has no relations or trees")
         found += made
     if not found:
         raise UserError(
-            f"{where}: no heads were chosen by {options.by}; this needs a corpus with heads or "
-            "frames, and --attention-segments one."
+            f"{where}: no heads were chosen by {options.by}; this needs a corpus with heads."
         )
     return found

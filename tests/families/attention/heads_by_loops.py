@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from planted_heads import links, most
+from planted_heads import most
 from planted_maps import eager_maps
 from scipy.stats import entropy
 
 from probes.data.sentence import ROOT
 from probes.extraction.views import plain_text
-from probes.families.attention.heads import ROLE_DIRECTIONS
-from probes.families.attention.links import text_links
 
 
 def between_words(a, bounds, n_prefix):
@@ -21,7 +19,7 @@ def between_words(a, bounds, n_prefix):
     return np.array([[a[np.ix_(i, j)].sum(1).mean() for j in words] for i in words])
 
 
-def of_sentence(encoder, sentence, links_of_text):
+def of_sentence(encoder, sentence):
     """Sums and counts of one sentence, by measure, each (blocks, heads); None if it is too long."""
     text = plain_text(sentence)
     (pieces,) = encoder.split([text])
@@ -33,7 +31,7 @@ def of_sentence(encoder, sentence, links_of_text):
     for block in eager_maps(encoder, text).astype(np.float64):
         for a in block:
             words = between_words(a, list(pieces.bounds), prefix)
-            found.append(_of_map(a, words, sentence, suffix, links_of_text))
+            found.append(_of_map(a, words, sentence, suffix))
     shape = encoder.info.n_layers, len(block)
     return {
         name: tuple(np.array([each[name][i] for each in found]).reshape(shape) for i in (0, 1))
@@ -41,7 +39,7 @@ def of_sentence(encoder, sentence, links_of_text):
     }
 
 
-def _of_map(a, words, sentence, suffix, links_of_text):
+def _of_map(a, words, sentence, suffix):
     n, choices = len(a), np.array(most(words))
     found = {
         "entropy": (entropy(a, axis=1).mean() / np.log(n), 1),
@@ -56,12 +54,6 @@ def _of_map(a, words, sentence, suffix, links_of_text):
     linked = heads != ROOT
     for place, name in enumerate(("dependent to head", "head to dependent")):
         found[name] = (choices[linked, place] == heads[linked]).sum(), linked.sum()
-    pairs = links(words, links_of_text) if links_of_text else np.empty((0, 2, 2))
-    pairs = pairs[~np.isnan(pairs).any((1, 2))]
-    for place, name in enumerate(ROLE_DIRECTIONS):
-        found["role " + name], found["controls " + name] = (
-            (pairs[:, place, i].sum(), len(pairs)) for i in (0, 1)
-        )
     return found
 
 
@@ -76,8 +68,7 @@ def vertical(a):
 
 def of_heads(encoder, sentences):
     """Means by measure, each (blocks, heads), and the number of sentences that are too long."""
-    its_links = text_links(sentences)
-    every = [of_sentence(encoder, s, its_links.get(plain_text(s))) for s in sentences]
+    every = [of_sentence(encoder, s) for s in sentences]
     known = [each for each in every if each]
     means = {
         name: sum(each[name][0] for each in known) / sum(each[name][1] for each in known)
@@ -94,9 +85,6 @@ def assert_equal(found, expected):
         "vertical": ("pattern", "vertical"),
     }
     names |= {x: ("relation", "all", x) for x in ("dependent to head", "head to dependent")}
-    for direction in ROLE_DIRECTIONS:
-        names |= {f"{x} {direction}": ("role", "core", direction) for x in ("role", "controls")}
     for name, values in expected.items():
-        of = found.of(*names.get(name, (name,)))
-        its = of.baseline if name.startswith("controls") else of.values
-        np.testing.assert_allclose(its, values, atol=2e-5, err_msg=name)
+        its = found.of(*names.get(name, (name,)))
+        np.testing.assert_allclose(its.values, values, atol=2e-5, err_msg=name)

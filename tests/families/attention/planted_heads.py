@@ -12,25 +12,21 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from head_numbers import HeadNumbers
-from planted_maps import PlantedModel
 from random_trees import random_heads
 
-from probes.data.sentence import ROOT, Corpus, Frame, Sentence
+from probes.data.sentence import ROOT, Corpus, Sentence
 from probes.extraction.shards import shards_of
-from probes.families.attention import AttentionOptions
 from probes.families.attention.collector import trees
 from probes.families.attention.heads import OFFSETS, STATISTICS, TOKENS
-from probes.families.attention.links import text_links
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
 
 TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
-TO_PREDICATE, TO_ARGUMENT = "argument to predicate", "predicate to argument"
 
 
 def sentence(split, number, rng, n, document=""):
-    """Its words occur nowhere else; the third is a predicate, and the first its argument."""
+    """Its words occur nowhere else."""
     heads = random_heads(n, rng)
     tags = ["PUNCT" if i % 5 == 4 else "NOUN" for i in range(n)]
     names = ["nsubj" if head > i else "obj" for i, head in enumerate(heads)]
@@ -45,7 +41,6 @@ def sentence(split, number, rng, n, document=""):
         tuple(tags),
         heads=heads,
         deprels=tuple(deprels),
-        frames=(Frame("v.01", (2, 3), (("ARG0", (0, 1)),)),),
         document=document,
     )
 
@@ -101,13 +96,6 @@ def at_random(of, seed=0):
     return rng.dirichlet(np.ones(len(of)), len(of))
 
 
-def to_predicate(of):
-    """Anywhere, but the argument to its predicate."""
-    found = at_random(of, 1)
-    found[0] = 0.2 * found[0] + 0.8 * np.eye(len(of))[2]
-    return found
-
-
 def half(of):
     """Half to the first word, half to itself."""
     return (to_first(of) + np.eye(len(of))) / 2
@@ -116,7 +104,7 @@ def half(of):
 HEADS = (
     (at_random, to_head, to_first),
     (to_dependents, to_next, half),
-    (to_predicate, at_random, at_random),
+    (at_random, at_random, at_random),
 )
 """By layer, what each head attends to."""
 
@@ -138,7 +126,7 @@ def statistics(a):
                 found[f"offset {j - i:+d}"] += a[i, j] / n
             if a[i, j]:
                 entropy -= a[i, j] * np.log(a[i, j]) / np.log(n) / n
-    found |= {"entropy": entropy, "first": columns[0], "separators": np.nan, "block": np.nan}
+    found |= {"entropy": entropy, "first": columns[0], "separators": np.nan}
     found["vertical"] = 0.0
     for half in (0, 1):
         given = [sum(row[j] for row in a[1 - half :: 2]) for j in range(n)]
@@ -161,28 +149,13 @@ def most(a):
     return found
 
 
-def links(a, its):
-    """The greatest weight of each link, and the mean of that of its controls, by direction."""
-    found = []
-    for number in range(len(its.links)):
-        greatest = {(direction, which): [] for direction in (0, 1) for which in (0, 1)}
-        for place in np.flatnonzero(its.link == number):
-            pairs = its.placement == place
-            cells = list(zip(its.row[pairs], its.column[pairs], strict=True))
-            which = int(its.control[place])
-            greatest[0, which].append(max(a[i, j] for i, j in cells))
-            greatest[1, which].append(max(a[j, i] for i, j in cells))
-        found.append([np.mean(x) if x else np.nan for x in greatest.values()])
-    return np.reshape(found, (-1, 2, 2))
-
-
-def _kept(a, its):
+def _kept(a):
     """What is kept of a text's maps (blocks, heads, n, n)."""
     n_blocks, n_heads, n, _ = a.shape
     with_uniform = np.concatenate([a, np.full((n_blocks, 1, n, n), 1 / n)], axis=1)
     each = [[with_uniform[b, h] for h in range(n_heads + 1)] for b in range(n_blocks)]
     of_words = [torch.from_numpy(a[b][None].copy()) for b in range(n_blocks)]
-    found = {
+    return {
         "statistics": np.array([[[statistics(x) for x in row] for row in each]]),
         "received": np.array([[x.mean(0) for x in row] for row in each]).transpose(2, 0, 1),
         "most": np.array([[most(x) for x in row[:-1]] for row in each]).transpose(2, 0, 1, 3),
@@ -190,15 +163,11 @@ def _kept(a, its):
         "mean_maps": a if n == TOKENS else np.zeros((n_blocks, n_heads, TOKENS, TOKENS)),
         "n_mean_maps": np.array([n == TOKENS], dtype=int),
     }
-    if its is not None:
-        weights = [[links(x, its) for x in row] for row in each]
-        found["links"] = np.moveaxis(weights, 2, 0)
-    return found
 
 
 def _left_out(found):
     """What is kept of a text of several windows."""
-    nothing = {"statistics": np.nan, "received": np.nan, "links": np.nan, "most": -1, "trees": -1}
+    nothing = {"statistics": np.nan, "received": np.nan, "most": -1, "trees": -1}
     return {
         name: np.full_like(values, nothing[name]) if name in nothing else 0 * values
         for name, values in found.items()
@@ -212,9 +181,8 @@ def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
         maps_of: gives the maps of a sentence. Shape (blocks, heads, words, words).
         long: sentences, by their names, that do not fit into the model's window.
     """
-    view = get_measurement("attention").view(of, AttentionOptions())
+    view = get_measurement("attention").view(of, None)
     sentences = {s.words: s for s in of}
-    of_text = text_links((*of.splits["dev"], *of.splits["test"]))
     parts, long_texts = {}, []
     shards = shards_of(view, [i // texts_per_shard for i in range(len(view.texts))])
     assert len(shards) > 1
@@ -222,14 +190,14 @@ def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
         kept, its_long = [], []
         for place, text in enumerate(shard.texts):
             its = sentences[text.words]
-            found = _kept(maps_of(its), of_text.get(text))
+            found = _kept(maps_of(its))
             if its.id in long:
                 its_long.append(place)
                 found = _left_out(found)
             kept.append(found)
         long_texts.append(its_long)
-        for name in dict.fromkeys(name for each in kept for name in each):
-            values = [each[name] for each in kept if name in each]
+        for name in kept[0]:
+            values = [each[name] for each in kept]
             whole = sum(values) if "mean_maps" in name else np.concatenate(values)
             parts.setdefault(name, []).append(whole)
     stored = SimpleNamespace(
@@ -237,8 +205,6 @@ def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
         arrays=parts.__getitem__,
         long_texts=long_texts.__getitem__,
     )
-    live = PlantedModel(lambda text: among_special_tokens(maps_of(sentences[text.words])))
-    options = AttentionOptions()
     model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
     cpu = torch.device("cpu")
     return ModelContext(
@@ -247,20 +213,12 @@ def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
         extent=dict.fromkeys(layers, 1),
         view=view,
         stored=stored,
-        read=live.read,
+        read=None,
         read_changed=None,
         sites=None,
         device=cpu,
-        options=options,
+        options=None,
     )
-
-
-def among_special_tokens(a):
-    """Maps with a token before and one after the text, which attend to themselves."""
-    found = np.zeros((*a.shape[:2], a.shape[2] + 2, a.shape[3] + 2))
-    found[..., 1:-1, 1:-1] = a
-    found[..., [0, -1], [0, -1]] = 1
-    return found
 
 
 def share(sentences, right, counts=lambda of, i: True):
@@ -292,10 +250,9 @@ def where(choice):
 
 
 def on_dev(found, choice):
-    """What the head was chosen by: its score on dev, of roles less that of controls."""
+    """The score by which the head was chosen."""
     test = choice.test
     axes = (test.axes.get("feature"), test.axes["direction"])
     dev = found.heads.of(test.metric, *axes, "dev")
     place = found.heads.layers.index(test.layer), test.axes["head"] - 1
-    controls = dev.baseline[place] if test.metric == "role" else 0
-    return dev.values[place] - controls
+    return dev.values[place]

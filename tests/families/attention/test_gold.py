@@ -173,11 +173,6 @@ def test_words_of_ewt_by_relation_and_feature(real_data):
         ({"vertical": 0.75, "diagonal": 0.2}, "vertical + diagonal"),
         ({"vertical": 0.75, "diagonal": 0.199}, "vertical"),
         ({"vertical": 0.199, "diagonal": 0.75}, "diagonal"),
-        ({"vertical": 0.25, "diagonal": 0.25, "block": 1.0}, "vertical + diagonal"),
-        ({"vertical": 0.1, "diagonal": 0.1, "block": 0.5}, "block"),
-        ({"vertical": 0.6, "diagonal": 0.1, "block": 0.7}, "block"),
-        ({"vertical": 0.6, "diagonal": 0.1, "block": 0.5}, "vertical"),
-        ({"vertical": 0.1, "diagonal": -0.2, "block": 0.499}, "heterogeneous"),
         ({"vertical": 0.7, "diagonal": -0.5}, "vertical"),
     ],
 )

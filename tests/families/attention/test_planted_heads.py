@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 from planted_heads import (
     HEADS,
-    TO_ARGUMENT,
     TO_DEPENDENT,
     TO_HEAD,
-    TO_PREDICATE,
     at_random,
     chosen,
     compute,
     corpus,
-    links,
     maps_of,
     on_dev,
     onto,
@@ -20,12 +17,10 @@ from planted_heads import (
     to_first,
     to_head,
     to_next,
-    to_predicate,
     where,
 )
 
 from probes.data.sentence import ROOT
-from probes.families.attention.links import text_links
 
 
 def values(found, *of, **more):
@@ -133,36 +128,6 @@ def test_trees_of_planted_heads(found, toy):
     assert values(found, "uas", None, TO_HEAD)[1, 1] == pytest.approx(left, abs=1e-6)
     assert values(found, "uas", None, TO_DEPENDENT)[1, 1] == pytest.approx(right, abs=1e-6)
     assert values(found, "uuas", None, "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
-
-
-def test_roles_are_above_their_controls(found, toy):
-    """In either direction: the third word is the predicate, and attends to the first, its argument,
-    in the head that attends to nothing else."""
-    each = [
-        links(to_predicate(s), its) for s in toy.splits["test"] for its in text_links([s]).values()
-    ]
-    for place, direction in enumerate((TO_PREDICATE, TO_ARGUMENT)):
-        of_link, of_controls = np.mean(each, (0, 1))[place]
-        its = found.heads.of("role", "core", direction)
-        assert its.values[2][0] == pytest.approx(of_link, abs=1e-6)
-        assert its.baseline[2][0] == pytest.approx(of_controls, abs=1e-6)
-        assert (of_link - of_controls > 0.4) == (direction == TO_PREDICATE)
-    for feature in ("core", "core, at most 12 words", "ARG0"):
-        choice = chosen(found, "role", feature)
-        assert where(choice) == (1, 3, TO_ARGUMENT)
-        assert (on_dev(found, choice), choice.test.value, choice.baseline.value) == (1, 1, 0)
-        assert choice.kind == "controls"
-        assert choice.chance.value == pytest.approx(
-            np.mean([1 / len(s) for s in toy.splits["test"]])
-        )
-        assert choice.difference.interval == (1, 1)
-        assert choice.difference.p == pytest.approx(1 / 2001)
-        n_dev = found.heads.of("role", feature, TO_ARGUMENT, "dev").n
-        assert (n_dev, choice.test.n) == (120, 120)
-    assert [x.feature for x in found.heads.choices_of("role")] == [
-        "core", "core, at most 12 words", "ARG0",
-    ]  # fmt: skip
-    assert found.facts["links_without_controls"] == 0
 
 
 def test_heads_are_chosen_on_dev_and_scored_on_test(toy):

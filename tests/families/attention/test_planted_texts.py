@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from planted_heads import (
-    chosen,
     compute,
     context,
     corpus,
@@ -25,7 +24,7 @@ def test_statistics_are_means_over_sentences(found, toy):
         of = (measure, int(offset) if offset else None)
         if name in ("vertical", "diagonal"):
             of = "pattern", name
-        if name in ("separators", "block"):
+        if name in ("separators",):
             assert found.heads.of(*of) is None
             continue
         its = found.heads.of(*of)
@@ -114,16 +113,6 @@ def test_sentences_beyond_the_window_count_nowhere(toy):
         assert (one.metric, one.layer, one.split, one.n) == other[0:1] + other[2:3] + other[5:7]
         assert one.axes == other.axes
         assert one.value == pytest.approx(other.value, nan_ok=True)
-    assert with_long.facts["links_without_controls"] == 0
-
-
-def test_links_without_controls_are_counted():
-    """In sentences of three words, the argument and its predicate are all there is."""
-    of = corpus(60, [3, 6])
-    found = compute(of)
-    short = {x: sum(len(s) == 3 for s in of.splits[x]) for x in ("dev", "test")}
-    assert found.facts["links_without_controls"] == sum(short.values()) > 0
-    assert chosen(found, "role", "core").test.n == 60 - short["test"]
 
 
 def test_texts_that_no_split_may_lack(toy):

@@ -15,7 +15,7 @@ T = 6
 """Tokens of the planted maps: a special token, four words' tokens, and another special token."""
 
 
-def layout(word: list[list[int]], segment: list[list[int]] | None = None) -> Layout:
+def layout(word: list[list[int]]) -> Layout:
     """Of texts given by the word of each token: -1 for special tokens, -2 for padding."""
     words = torch.tensor(word)
     return Layout(
@@ -24,7 +24,6 @@ def layout(word: list[list[int]], segment: list[list[int]] | None = None) -> Lay
         real=words > -2,
         word=words.clamp(min=-1),
         n_words=words.max(1).values + 1,
-        segment=None if segment is None else torch.tensor(segment),
     )
 
 
@@ -114,19 +113,6 @@ def test_a_mixture_has_the_mixture_of_masses() -> None:
     assert found["offset -1"] == pytest.approx(0.25 / T + 0.75 * (T - 1) / T)
     rows = [0.0, 0.0, *[scipy.stats.entropy([0.25, 0.75])] * (T - 2)]
     assert found["entropy"] == pytest.approx(np.mean(rows) / np.log(T))
-
-
-def test_two_blocks() -> None:
-    """Words attend to their own segment alone; special tokens are in none."""
-    at = layout([[-1, 0, 1, -1, 2, 3, 4, -1]], [[-1, 0, 0, -1, 1, 1, 1, -1]])
-    segment = at.segment[0]
-    same = ((segment[:, None] == segment) & (segment >= 0)).float()
-    rows = same / same.sum(-1, keepdim=True).clamp(min=1)
-    rows[segment < 0, 0] = 1
-    assert of(rows, at)["block"] == pytest.approx(1)
-    n_words, alike = 5, torch.full((8, 8), 1 / 8)
-    assert of(alike, at)["block"] == pytest.approx((2 * 2 + 3 * 3) / 8 / n_words)
-    assert np.isnan(of(torch.full((T, T), 1 / T))["block"])
 
 
 def test_a_text_without_special_tokens_has_no_separators() -> None:
