@@ -5,12 +5,25 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from planted_heads import most
-from planted_maps import eager_maps
+import torch
 from scipy.stats import entropy
 
 from probes.data.sentence import ROOT
 from probes.extraction.views import plain_text
+
+
+def eager_maps(encoder, text):
+    """The maps that a model itself returns of one text. Shape (blocks, heads, length, length)."""
+    (pieces,) = encoder.split([text])
+    ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
+    used = encoder.model.config._attn_implementation
+    encoder.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        output = encoder.model(
+            input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True
+        )
+    encoder.model.set_attn_implementation(used)
+    return torch.stack(output.attentions)[:, 0].numpy()
 
 
 def between_words(a, bounds, n_prefix):
@@ -40,7 +53,7 @@ def of_sentence(encoder, sentence):
 
 
 def _of_map(a, words, sentence, suffix):
-    n, choices = len(a), np.array(most(words))
+    n, choices = len(a), most(words)
     found = {
         "entropy": (entropy(a, axis=1).mean() / np.log(n), 1),
         "first": (a[:, 0].mean(), 1),
@@ -55,6 +68,13 @@ def _of_map(a, words, sentence, suffix):
     for place, name in enumerate(("dependent to head", "head to dependent")):
         found[name] = (choices[linked, place] == heads[linked]).sum(), linked.sum()
     return found
+
+
+def most(a):
+    """The word that each attends to most, and the one that attends most to it; -1 for none."""
+    others = a - np.diag(np.diag(a))
+    found = [np.where(x.max(1) > 0, x.argmax(1), -1) for x in (others, others.T)]
+    return np.stack(found, axis=1)
 
 
 def vertical(a):

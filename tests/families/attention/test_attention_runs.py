@@ -54,11 +54,11 @@ def test_workers_find_the_same(usual, models, small, tmp_path):
 
 
 def test_an_interrupted_run_goes_on_with_what_was_kept(usual, models, small, tmp_path, monkeypatch):
-    def interrupted(context):
+    def interrupted(sentences, excluded):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("probes.families.attention.measure.measure", interrupted)
+        patch.setattr("probes.families.attention.attention.annotation_of", interrupted)
         assert measured(models / "bert", small, tmp_path, "-q").status == 130
     # Nothing is collected again.
     monkeypatch.setattr("probes.families.attention.collector.HeadSums.take", None)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from planted_maps import eager_maps
+from heads_by_loops import eager_maps
 from tiny_models import build
 from tiny_readings import collected
 
@@ -196,7 +196,7 @@ def test_a_text_of_several_windows_is_left_out() -> None:
 
 def test_equal_weights_go_to_the_first_word() -> None:
     weights = torch.full((1, 1, 3, 3), 0.2)
-    found = most_attended(weights, torch.ones(1, 3, dtype=torch.bool))
+    found = most_attended(weights)
     assert found[0, :, 0].tolist() == [[1, 1], [0, 0], [0, 0]]
     heads = trees(weights, torch.tensor([3]))
     assert heads[0, :, 0].tolist() == [[ROOT] * 3, [0] * 3, [0] * 3]
@@ -204,5 +204,5 @@ def test_equal_weights_go_to_the_first_word() -> None:
 
 def test_a_decoder_does_not_choose_what_it_cannot_see() -> None:
     weights = torch.tril(torch.ones(3, 3)).view(1, 1, 3, 3) / 3
-    found = most_attended(weights, torch.ones(1, 3, dtype=torch.bool))
+    found = most_attended(weights)
     assert found[0, :, 0].tolist() == [[-1, 1], [0, 2], [0, -1]]

@@ -2,43 +2,41 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 from planted_heads import (
     compute,
     context,
     corpus,
     maps_of,
-    statistics,
 )
 
 from probes.examples.examples import NotServedError
 from probes.extraction.views import plain_text
-from probes.families.attention.heads import STATISTICS, TOKENS
+from probes.families.attention.heads import TOKENS
 
 
 def test_statistics_are_means_over_sentences(found, toy):
-    each = np.array(
-        [[[statistics(a) for a in row] for row in maps_of(s)] for s in toy.splits["test"]]
-    )
-    for place, name in enumerate(STATISTICS):
-        measure, _, offset = name.partition(" ")
-        of = (measure, int(offset) if offset else None)
-        if name in ("vertical", "diagonal"):
-            of = "pattern", name
-        if name in ("separators",):
-            assert found.heads.of(*of) is None
-            continue
+    """Entropy, by scipy, of heads that see all words; the first word; both neighbours and itself."""
+    statistics = {
+        ("entropy",): lambda a: scipy.stats.entropy(a, axis=-1).mean(-1) / np.log(a.shape[-1]),
+        ("first",): lambda a: a[..., 0].mean(-1),
+        ("offset", 1): lambda a: np.trace(a, 1, -2, -1) / a.shape[-1],
+        ("pattern", "diagonal"): lambda a: (
+            sum(np.trace(a, x, -2, -1) for x in (-1, 0, 1)) / a.shape[-1]
+        ),
+    }
+    uniform = [np.full((len(s), len(s)), 1 / len(s)) for s in toy.splits["test"]]
+    for of, statistic in statistics.items():
         its = found.heads.of(*of)
+        each = np.array([statistic(maps_of(s)) for s in toy.splits["test"]])
         assert its.n == 120
-        expected = each[..., place]
-        assert its.values == pytest.approx(expected.mean(0), abs=1e-6)
-        spread = expected.std(0) / np.sqrt(120)
-        width = its.high - its.low
-        assert width == pytest.approx(2 * 1.96 * spread, rel=0.1, abs=1e-6)
-    uniform = [statistics(np.full((len(s), len(s)), 1 / len(s))) for s in toy.splits["test"]]
-    entropy, vertical = found.heads.of("entropy"), found.heads.of("pattern", "vertical")
-    assert entropy.baseline == pytest.approx(np.ones((3, 3)))
-    expected = np.mean(uniform, 0)[STATISTICS.index("vertical")]
-    assert vertical.baseline == pytest.approx(np.full((3, 3), expected), abs=1e-6)
+        assert its.values == pytest.approx(each.mean(0), abs=1e-6)
+        expected = np.full((3, 3), np.mean([*map(statistic, uniform)]))
+        assert its.baseline == pytest.approx(expected, abs=1e-6)
+        assert its.high - its.low == pytest.approx(
+            2 * 1.96 * each.std(0) / np.sqrt(120), rel=0.1, abs=1e-6
+        )
+    assert found.heads.of("separators") is None
 
 
 def test_patterns_of_planted_heads():
