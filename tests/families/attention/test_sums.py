@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 import torch
 
-from probes.families.attention.collector import Layout, received, statistics, uniform
+from probes.families.attention.collector import Layout, statistics, uniform
 from probes.families.attention.heads import OFFSETS, STATISTICS
 
 T = 6
@@ -78,16 +78,6 @@ def test_a_head_that_looks_at_one_distance_has_no_columns(offset: int) -> None:
     assert (found["vertical"], found[f"offset {offset:+d}"]) == (0, (n - abs(offset)) / n)
 
 
-def test_columns_of_noise_are_those_of_uniform_attention() -> None:
-    """The masses of random maps are on average what their columns get from any rows."""
-    rng, n = np.random.default_rng(3), 10
-    maps = torch.from_numpy(rng.dirichlet(np.full(n, 0.2), size=(4000, n))).float()[None]
-    at = layout([[-1, *range(n - 2), -1]])
-    found = statistics(maps, at, torch.full((1, n), n))[0, :, STATISTICS.index("vertical")]
-    assert float(found.mean()) == pytest.approx(2 / n, abs=3 * float(found.std()) / 4000**0.5)
-    assert float(maps.mean(2).topk(2).values.sum(-1).mean()) > 0.35  # on the same rows
-
-
 def test_columns_of_one_token_have_all_of_its_attention() -> None:
     padded = torch.zeros(1, 1, 3, 3)
     padded[..., 0] = 1
@@ -133,32 +123,7 @@ def test_entropy_of_a_decoder_is_a_share_of_what_each_token_sees() -> None:
     assert of(maps)["entropy"] < 0.8
 
 
-def test_padding_changes_nothing() -> None:
-    maps = torch.rand(1, 3, T, T, generator=torch.Generator().manual_seed(0)).softmax(-1)
-    seen = torch.full((1, T), T)
-    alone = statistics(maps, PLAIN, seen)
-    padded = torch.zeros(1, 3, T + 2, T + 2)
-    padded[..., :T, :T] = maps
-    padded[..., T:, :T] = 1 / T  # padding attends, too
-    at = layout([[-1, 0, 1, 2, 3, -1, -2, -2]])
-    found = statistics(padded, at, torch.full((1, T + 2), T))
-    torch.testing.assert_close(found, alone, equal_nan=True)
-    torch.testing.assert_close(received(padded, at)[..., :T], received(maps, PLAIN))
-
-
 def test_a_uniform_map_is_spread_over_what_is_visible() -> None:
     visible = torch.tensor([[[True, False, False], [True, True, False], [False, True, True]]])
     expected = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])
     torch.testing.assert_close(uniform(visible)[0, 0], expected)
-
-
-def test_attention_between_words_sums_columns_and_averages_rows() -> None:
-    """Word 1 has two tokens; special tokens are dropped."""
-    at = layout([[-1, 0, 1, 1, -1]])
-    maps = torch.rand(1, 2, 5, 5, generator=torch.Generator().manual_seed(2)).softmax(-1)
-    found = at.between_words(maps)
-    for head in range(2):
-        m = maps[0, head].numpy()
-        columns = np.stack([m[:, 1], m[:, 2] + m[:, 3]], axis=1)
-        rows = np.stack([columns[1], (columns[2] + columns[3]) / 2])
-        np.testing.assert_allclose(found[0, head].numpy(), rows, rtol=1e-6)
