@@ -1,4 +1,4 @@
-"""What rows say of heads, as tests ask for it."""
+"""Numbers of heads from rows, and from the maps that a model returns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HeadNumbers:
         return SimpleNamespace(values=values, **of, n=n, kind=kind)
 
     def choices_of(self, metric):
-        """Those of a measure."""
+        """The choices of a measure."""
         return [choice for choice in self.choices if choice.test.metric == metric]
 
 
@@ -52,7 +52,7 @@ def one(model, corpus, out, *more):
 
 
 def eager_maps(encoder, text):
-    """The maps that a model itself returns of one text. Shape (blocks, heads, length, length)."""
+    """The maps that a model returns of one text. Shape (blocks, heads, length, length)."""
     (pieces,) = encoder.split([text])
     ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
     used = encoder.model.config._attn_implementation

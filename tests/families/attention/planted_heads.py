@@ -157,7 +157,7 @@ def collected(sentences, shard, maps_of, long):
 
 
 def share(sentences, right, counts=lambda of, i: True):
-    """Of words with a head that count, the share of those that are right."""
+    """Share of right words among those that count and have a head."""
     found = Counter(
         bool(right(of, i))
         for of in sentences
@@ -168,7 +168,7 @@ def share(sentences, right, counts=lambda of, i: True):
 
 
 def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
-    """What attention finds, and its rows as `heads`."""
+    """The findings of attention, with the rows as `heads`."""
     found = get_measurement("attention")(context(of, maps, layers=layers, **more))
     return SimpleNamespace(**vars(found), heads=HeadNumbers(Rows.of(found.rows)))
 

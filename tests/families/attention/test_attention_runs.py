@@ -1,4 +1,4 @@
-"""What the numbers of attention depend on, and corpora and texts that lack something."""
+"""Runs of attention that are interrupted, and corpora and texts that lack something."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is collected of heads, against slow passes that return whole maps."""
+"""Parts of the collector, against slow passes that return whole maps."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_everything_is_that_of_whole_maps(encoder: Encoder, batch_tokens: int) -
 
 
 def visible(encoder: Encoder, block: int, n_tokens: int) -> list[int]:
-    """How many tokens each token may attend to."""
+    """Number of tokens that each token may attend to."""
     if not encoder.info.causal:
         return [n_tokens] * n_tokens
     kinds = getattr(encoder.model.config, "layer_types", None) or ["full_attention"] * (block + 1)

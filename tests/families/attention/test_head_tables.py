@@ -18,7 +18,7 @@ def test_entropy_of_every_head_in_percent():
 
 
 def masses(vertical, diagonal, uniform=(0.0, 0.0)):
-    """Those of every head."""
+    """Rows of masses of every head."""
     return [
         numbers("pattern", vertical, uniform, feature="vertical"),
         numbers("pattern", diagonal, uniform, feature="diagonal"),

@@ -289,7 +289,7 @@ def test_mean_maps_are_those_of_texts_of_one_length():
 
 @pytest.mark.slow
 def test_sentences_beyond_the_window_count_nowhere(toy):
-    """As if they were not there."""
+    """Numbers are those of a corpus without these sentences."""
     long = {"dev3", "dev77", "test0", "test50", "test51"}
     kept = {x: tuple(s for s in toy.splits[x] if s.id not in long) for x in toy.splits}
     with_long, without = compute(toy, long=long), compute(type(toy)("toy", "1", "MIT", kept))

@@ -15,7 +15,7 @@ T = 6
 
 
 def layout(word: list[list[int]]) -> Layout:
-    """Of texts given by the word of each token: -1 for special tokens, -2 for padding."""
+    """The layout of texts, given by the word of each token: -1 for special tokens, -2 for padding."""
     words = torch.tensor(word)
     return Layout(
         window=torch.arange(len(words)),

@@ -1,4 +1,4 @@
-"""What the annotation says of words: by hand, and on EWT against published figures and counts."""
+"""Annotation of words by hand, offsets of EWT against published figures, and classes of heads."""
 
 import numpy as np
 import pandas as pd
