@@ -121,8 +121,8 @@ def frequent(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]
 def best_offset(train: Annotation, words: Words) -> int:
     """The most frequent distance from these words to their heads; +1 is the next word."""
     distances = Counter((train.head - train.position)[words].tolist())
-    near = [x for x in range(-FURTHEST, FURTHEST + 1) if x]
-    return max(near, key=lambda offset: (distances[offset], -abs(offset), offset))
+    offsets = filter(None, range(-FURTHEST, FURTHEST + 1))
+    return max(offsets, key=lambda offset: (distances[offset], -abs(offset), offset))
 
 
 FEATURES: dict[str, tuple[str, Callable[[Any], bool]]] = {

@@ -97,8 +97,7 @@ def head_view(corpus: Corpus, options: NoOptions) -> View:
     """Sentences of dev and test."""
     from probes.extraction.views import plain_text, view_over
 
-    sentences = (*corpus.splits["dev"], *corpus.splits["test"])
-    return view_over([plain_text(sentence) for sentence in sentences], "plain")
+    return view_over(map(plain_text, (*corpus.splits["dev"], *corpus.splits["test"])), "plain")
 
 
 def head_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
@@ -187,10 +186,9 @@ def attention(context: ModelContext) -> Found:
         "Entropy: share of the greatest possible. Means over test texts. heads.csv has the numbers "
         f"of single heads, with intervals over {heads.test.clusters}."
     )
-    train = splits["train"]
-    gold["train"] = annotation_of(train, np.zeros(len(train), dtype=bool))
+    gold["train"] = annotation_of(splits["train"], np.zeros(len(splits["train"]), dtype=bool))
     rows = [*of_texts(context, heads)]
-    of_class = classes(masses(rows)).to_dict()
+    of_class: dict[Any, str] = classes(masses(rows)).to_dict()
     rows += of_features(context, heads, gold["test"])
     scored, arrays, more = of_annotation(context, heads, gold)
     rows += scored
@@ -243,7 +241,7 @@ def averaged(metric: str, axes: Axes, values: Floats, heads: Heads) -> Iterator[
     Args:
         values: shape (texts, layers, heads + 1); the last head is uniform.
     """
-    known = ~np.isnan(values).any((1, 2))
+    known: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(values), axis=(1, 2))
     if known.any():
         counts, filled = known.astype(np.float64), np.where(known[:, None, None], values, 0)
         of_heads = filled[..., :-1].reshape(len(values), -1)
@@ -259,7 +257,8 @@ def of_annotation(
     """Rows, arrays and notes of heads that are scored on relations and trees."""
     names, rare = frequent(gold)
     of_trees, chains = trees(context, heads.blocks, gold)
-    rows, notes, lacking = [], [], []
+    rows: list[Row] = []
+    notes, lacking = [], []
     every: list[tuple[int, ScoredHeads]] = []
     of_relations = relations(context, heads.blocks, gold, names)
     for title, scored in ((RELATIONS, of_relations), (TREES, of_trees)):
@@ -285,7 +284,7 @@ def of_annotation(
             "test_counts": [x.heads["test"].counts for _, x in every],
             "test_baseline_sums": [x.baseline["test"].sums[:, 0] for _, x in every],
         }
-        arrays |= {name: np.stack(x).astype(np.float32) for name, x in of_all.items()}
+        arrays |= {name: np.array(x, dtype=np.float32) for name, x in of_all.items()}
     return [*rows, *chains], arrays, notes
 
 

@@ -61,7 +61,8 @@ def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, 
             own[f"{x['feature']}, {x['direction']}"] = _beside(x)
         texts[layer, head] = own
     for choice in choices(rows):
-        own = texts[choice.test.layer or 0, int(choice.test.axes["head"])]
+        place: Any = choice.test.layer, choice.test.axes["head"]
+        own = texts[place]
         best_for = choice.feature or choice.test.metric.upper()
         before = own.get("best on dev for")
         own["best on dev for"] = f"{before}, {best_for}" if before else best_for

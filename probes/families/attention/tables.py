@@ -139,9 +139,9 @@ def pattern_table(title: str, rows: Iterable[Row]) -> Table:
     of_heads = masses(rows)
     means = of_heads.groupby("layer").mean()
     lines = []
-    for layer, names in classes(of_heads).groupby("layer"):
-        cells = [score_cell(x, None, "pattern") for x in means.loc[layer].tolist()]
-        lines.append((str(layer), cells, names))
+    by_layer = zip(classes(of_heads).groupby("layer"), means.to_numpy().tolist(), strict=True)
+    for (layer, names), own in by_layer:
+        lines.append((str(layer), [score_cell(x, None, "pattern") for x in own], names))
     for bound in BOUNDS:
         cells = [Cell(NOTHING)] * len(MASSES)
         lines.append((f"all, {bound:.1f}".replace("0.", "."), cells, classes(of_heads, bound)))
