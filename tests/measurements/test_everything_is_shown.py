@@ -38,7 +38,7 @@ NOT_SHOWN = {
         *(f"{x}_p_best test" for x in ("uuas", "dspr", "root_accuracy", "nspr")),
     },
     "geometry": {"contribution test", "zero_vectors test"},
-    "attention": {"special test", "relation dev", "uuas dev"},
+    "attention": {"special test", "relation dev", "uas dev", "uuas dev"},
     "ablation": {"ablation_drop dev", "cka test", "cosine test"},
     "erasure": {"erased_rank train", "erased_variance train", "cka test"},
     "cloze": {"answer_threshold train"},
@@ -193,7 +193,7 @@ def few(name, record):
     """A record of no more layers than are needed, since many charts are slow."""
     if name not in ("attention", "structure", "geometry"):
         return record
-    rows = [row for row in record.rows if row.layer in (None, 1, 2)]
+    rows = [row for row in record.rows if row.layer in (None, 1, 2) or "chosen" in row.axes]
     return record.model_copy(update={"rows": Rows.of(rows)})
 
 

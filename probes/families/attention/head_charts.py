@@ -62,10 +62,10 @@ def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, 
         texts[layer, head] = own
     for choice in choices(rows):
         place: Any = choice.test.layer, choice.test.axes["head"]
-        own = texts[place]
         best_for = choice.feature or choice.test.metric.upper()
-        before = own.get("best on dev for")
-        own["best on dev for"] = f"{before}, {best_for}" if before else best_for
+        if own := texts.get(place):
+            before = own.get("best on dev for")
+            own["best on dev for"] = f"{before}, {best_for}" if before else best_for
     return texts
 
 
