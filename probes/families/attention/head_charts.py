@@ -63,9 +63,9 @@ def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, 
     for choice in choices(rows):
         place: Any = choice.test.layer, choice.test.axes["head"]
         best_for = choice.feature or choice.test.metric.upper()
-        if own := texts.get(place):
-            before = own.get("best on dev for")
-            own["best on dev for"] = f"{before}, {best_for}" if before else best_for
+        if place in texts:
+            before = texts[place].get("best on dev for")
+            texts[place]["best on dev for"] = f"{before}, {best_for}" if before else best_for
     return texts
 
 
