@@ -357,7 +357,6 @@ class Encoder:
             self.pad_id,
             n_prefix=len(words.prefix),
             n_suffix=len(words.suffix),
-            n_middle=len(words.between or ()),
             types=self._types,
         )
 

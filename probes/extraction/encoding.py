@@ -419,7 +419,7 @@ def _encoded(
         "subwords": sum(len(p.ids) for p in pieces),
         "unknown_words": sum(p.unknown for p in pieces),
     }
-    long = [place for place, p in enumerate(pieces) if p.length > encoder.capacity]
+    long = [place for place, p in enumerate(pieces) if len(p.ids) > encoder.capacity]
     return arrays, counts, long
 
 

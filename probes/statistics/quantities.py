@@ -94,11 +94,10 @@ nmi | NMI |  |  | share | Vinh et al. 2010
 ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
 cka | CKA |  | 2 digits | share | Kornblith et al. 2019
 
-# Attention, and its change between models. `feature`: the most attention to a word of a kind.
-# `offset`: attention to the token at a distance (0: itself). `pattern`: attention along the
-# diagonal, in the two strongest columns, or within a segment. `relation`: share of words that
-# attend most to their head, or their dependent. `role`: the most attention from a word of an
-# argument to one of the predicate, or back. `uas`: right heads in the maximum spanning tree.
+# Attention. `feature`: the most attention to a word of a kind. `offset`: attention to the token at
+# a distance (0: itself). `pattern`: attention along the diagonal, or in the two strongest columns.
+# `relation`: share of words that attend most to their head, or their dependent. `uas`: right heads
+# in the maximum spanning tree.
 entropy |  | % |  | share | Clark et al. 2019, section 3.3
 first | first token | % |  | share | Clark et al. 2019, section 3.2
 separators |  | % |  | share | Clark et al. 2019, section 3.2
@@ -107,10 +106,8 @@ offset |  | % |  | share | Clark et al. 2019, section 3.1
 pattern |  | % |  | share | Kovaleva et al. 2019, section 4.1
 feature |  | % |  | share | Kovaleva et al. 2019, section 4.4
 relation |  | % |  | share | Clark et al. 2019, section 4.2.1
-role |  | % |  | share | Kovaleva et al. 2019, section 4.2
 uas | UAS | % |  | share | Raganato & Tiedemann 2018
 above_baseline |  | % |  | correlation |
-divergence |  | nats |  | up to ln 2 | Lin 1991
 cosine |  |  |  | correlation | Kovaleva et al. 2019, section 4.3
 
 # Fits of probes.
@@ -207,7 +204,6 @@ _BOUNDS = {
     "share": SHARE,
     "correlation": CORRELATION,
     "positive": POSITIVE,
-    "up to ln 2": (0.0, math.log(2)),
 }
 
 for _line in _TABLE.splitlines():

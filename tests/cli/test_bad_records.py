@@ -55,7 +55,7 @@ def heads(folder, model):
         for feature in ("vertical", "diagonal")
     ]
     record = attention(
-        [choice("ARG1", measure="role")], [of_all, *masses], model=model, digest=f"{model} None"
+        [choice("", measure="uas")], [of_all, *masses], model=model, digest=f"{model} None"
     )
     path = store_record(folder, record.model_copy(update={"arrays": ("test_sums",)}))
     write_record(path, read_record(path), {"test_sums": np.full((1, 40), 0.5)})
@@ -235,9 +235,9 @@ def test_what_is_unknown_or_lacks_arrays_stops_nothing(folder, ranked, tmp_path,
     assert any("left out 1 result of schema 99 in" in each for each in said)
 
 
-def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, capsys):
-    path = changed(heads(folder, "odd"), lambda c: c.update(settings={}))
-    assert main(["heads", str(folder)]) == 0
+def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, tmp_path, capsys):
+    path = changed(of_corpus(folder, "odd"), lambda c: c.update(settings={}))
+    assert main(["export", str(folder), str(tmp_path / "sound"), "--sums"]) == 0
     assert f"left out {path}: not a readable result (no option " in capsys.readouterr().err
 
 

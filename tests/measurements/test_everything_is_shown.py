@@ -35,7 +35,7 @@ NOT_SHOWN = {
         *(f"{x}_p_best test" for x in ("uuas", "dspr", "root_accuracy", "nspr")),
     },
     "geometry": {"contribution test", "zero_vectors test"},
-    "attention": {"special test", "relation dev", "role dev", "uuas dev"},
+    "attention": {"special test", "relation dev", "uas dev", "uuas dev"},
 }
 """What is deliberately in the CSV file alone, or decides what is marked: metrics and splits."""
 
@@ -86,7 +86,7 @@ def few(name, record):
     """A record of no more layers than are needed, since many charts are slow."""
     if name not in ("attention", "structure", "geometry"):
         return record
-    rows = [row for row in record.rows if row.layer in (None, 1, 2)]
+    rows = [row for row in record.rows if row.layer in (None, 1, 2) or "chosen" in row.axes]
     return record.model_copy(update={"rows": Rows.of(rows)})
 
 
