@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
-from itertools import islice
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from probes.common.errors import DiskError, UserError
-from probes.common.files import published, sha256
+from probes.common.errors import UserError
+from probes.common.files import sha256
 from probes.common.registry import Registry, did_you_mean
-from probes.common.terminal import progress
 from probes.data import conll2000, generalisation, numeracy
 from probes.data.diagnostics import read_diagnostics
 from probes.data.downloads import HERE, Card, Remote, read_card
 from probes.data.ewt import read_ewt
 from probes.data.items import KINDS
 from probes.data.minimal_pairs import LANGUAGES, read_blimp, read_clams, read_suites
-from probes.data.sentence import LAYERS, SPLITS, Corpus, Sentence
+from probes.data.sentence import LAYERS, SPLITS, Corpus
 from probes.data.sources import CorpusRequest, LabelColumn, Source, read_checked
 from probes.data.treebank import read_english, read_gum, write_gum_train
 
@@ -113,8 +107,6 @@ class Registered:
         if origin := corpora.origin(self.name):
             identity["plug-in"] = origin.sha256
             read = partial(read_checked, read, origin)
-        elif self.remotes and self.layers & set(LAYERS):
-            read = partial(read_once, read, request.finder.folder)
         return Source(
             self.name,
             self.version,
@@ -161,83 +153,6 @@ def _with_genres(
         for split, sentences in corpus.splits.items()
     }
     return replace(corpus, splits=splits)
-
-
-@cache
-def _sentence() -> TypeAdapter[Sentence]:
-    return TypeAdapter(Sentence)
-
-
-def read_once(read: Callable[[Source], Corpus], folder: Path, source: Source) -> Corpus:
-    """Read a corpus and keep it in the cache; from then on, read it from there.
-
-    A file of the cache has a line of counts, a line of JSON for each sentence, and the digest of
-    both. Its name has a digest of the corpus's files and of the readers. A new file replaces those
-    of other versions. With a limit, no more is read than necessary; this is not kept. Notes of the
-    reader are about whole files, so a limited corpus has none.
-
-    Args:
-        folder: folder of the kept files.
-
-    Raises:
-        UserError: a file of the corpus is invalid.
-    """
-    whole = replace(source, limit=None, drop_overlap=False)
-    content = f"{whole.digest_for(whole.further)} {_readers()}".encode()
-    path = folder / f"{source.name}-{hashlib.sha256(content).hexdigest()[:16]}.jsonl"
-    corpus = _kept(path, source)
-    if corpus is None:
-        corpus = read(source)
-        if source.limit is None:
-            try:
-                _keep(path, corpus)
-            except DiskError as error:
-                progress.say(f"{source.name} is not kept as it was read: {error}")
-    limited = source.limit is not None and any(
-        len(part) > source.limit for part in corpus.splits.values()
-    )
-    return replace(corpus, notes={}) if limited else corpus
-
-
-@cache
-def _readers() -> str:
-    """Digest of the readers of corpora, since a change of one may read other sentences."""
-    return " ".join(sha256(path) for path in sorted(Path(__file__).parent.glob("*.py")))
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest().encode()
-
-
-def _keep(path: Path, corpus: Corpus) -> None:
-    sizes = {split: len(corpus.splits[split]) for split in SPLITS}
-    head = json.dumps({"sizes": sizes, "notes": dict(corpus.notes)}).encode()
-    content = b"\n".join((head, *map(_sentence().dump_json, corpus)))
-    with published(path) as temporary:
-        temporary.write_bytes(content + b"\n" + _digest(content))
-    for other in path.parent.glob(f"{corpus.name}-{'[0-9a-f]' * 16}.jsonl"):
-        if other != path:
-            other.unlink(missing_ok=True)
-
-
-def _kept(path: Path, source: Source) -> Corpus | None:
-    """The corpus in a file; None if there is no such file, or if it is damaged."""
-    try:
-        content, _, last = path.read_bytes().rpartition(b"\n")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if last != _digest(content):
-        progress.say(f"{path}: damaged; the files of {source.name} are read again")
-        return None
-    first, *lines = content.split(b"\n")
-    head = json.loads(first)
-    rest = iter(lines)
-    splits = {}
-    for split in SPLITS:
-        part = list(islice(rest, head["sizes"][split]))
-        some = part if source.limit is None else part[: source.limit + 1]
-        splits[split] = tuple(map(_sentence().validate_json, some))
-    return Corpus(source.name, source.version, source.licence, splits, head["notes"])
 
 
 def ewt_genre(document: str) -> str:

@@ -210,7 +210,9 @@ class Source:
             splits = {split: part[: self.limit] for split, part in splits.items()}
         limited = splits != corpus.splits
         if limited:
-            notes = {f"{what}, before --limit": count for what, count in notes.items()}
+            # Readers of registered corpora stop soon after the limit.
+            whole = notes.items() if self.own else ()
+            notes = {f"{what}, before --limit": count for what, count in whole}
         splits, changed = _without_spaces_at_edges(splits)
         notes |= changed
         notes |= overlap(splits)
