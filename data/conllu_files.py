@@ -53,7 +53,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     """Yield the sentences of one CoNLL-U file, in order.
 
     Multiword-token lines (``12-13``) and empty nodes (``8.1``) are not words. A document's genre is
-    what ``# meta::genre`` says where it begins.
+    the value of ``# meta::genre`` where it begins.
 
     Args:
         path: a UTF-8 file; a byte-order mark and Windows line ends are allowed.
@@ -70,29 +70,28 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
         if all(line.startswith("#") for line in lines):
             continue
         tokens = _parse(lines, path, first)
-        if "newdoc id" in tokens.metadata or "newdoc" in tokens.metadata:
-            document = tokens.metadata.get("newdoc id") or f"{path.stem}-{first}"
-            genre = tokens.metadata.get("meta::genre") or ""
-        words = [token for token in tokens if isinstance(token["id"], int)]
-        if not words:
+        comments = tokens.metadata
+        if "newdoc id" in comments or "newdoc" in comments:
+            document = comments.get("newdoc id") or f"{path.stem}-{first}"
+            genre = comments.get("meta::genre") or ""
+        name = str(comments.get("sent_id") or f"{path.stem}-{len(places) + 1}")
+        if not any(isinstance(token["id"], int) for token in tokens):
             raise UserError(f"{path}, line {first}: a sentence without words; remove it.")
         try:
-            if comment := tokens.metadata.get("global.Entity"):
+            if comment := comments.get("global.Entity"):
                 entity_parts = part_names(comment)
-            name = _id(tokens, path, len(places) + 1)
-            sentence = _sentence(words, language, document, genre, name)
-            mentions = _mentions(tokens, entity_parts) if entity_parts else ()
-            sentence = replace(sentence, written=_written(tokens), mentions=mentions)
+            sentence = _sentence(tokens, entity_parts)
         except WordError as error:
-            line = _line_of(error.word, first, lines)
+            rows = [i for i, line in enumerate(lines) if re.match(r"\d+\t", line)]
+            line = first + (rows[error.word] if error.word < len(rows) else 0)
             raise UserError(f"{path}, line {line}: {error}; fix the file.") from error
-        if sentence.id in places:
+        if name in places:
             raise UserError(
-                f"{path}, line {first}: the sent_id {sentence.id!r} is already used in line "
-                f"{places[sentence.id]}; ids must be unique."
+                f"{path}, line {first}: the sent_id {name!r} is already used in line "
+                f"{places[name]}; ids must be unique."
             )
-        places[sentence.id] = first
-        yield sentence
+        places[name] = first
+        yield replace(sentence, id=name, language=language, document=document, genre=genre)
     if not places:
         raise UserError(f"{path}: contains no sentence; is it the right file?")
 
@@ -152,37 +151,30 @@ def _sound(line: str) -> bool:
     return True
 
 
-def _line_of(word: int, first: int, lines: list[str]) -> int:
-    """Line number of a word."""
-    rows = [i for i, line in enumerate(lines) if re.match(r"\d+\t", line)]
-    return first + (rows[word] if word < len(rows) else 0)
-
-
-def _id(tokens: conllu.TokenList, path: Path, number: int) -> str:
-    return str(tokens.metadata.get("sent_id") or f"{path.stem}-{number}")
-
-
-def _sentence(words: list[Any], language: str, document: str, genre: str, name: str) -> Sentence:
+def _sentence(tokens: conllu.TokenList, entity_parts: tuple[str, ...]) -> Sentence:
+    """The sentence without id, language, document and genre."""
+    words = [token for token in tokens if isinstance(token["id"], int)]
     for i, word in enumerate(words):
         if word["id"] != i + 1:
             raise WordError(i, f"word id {word['id']} instead of {i + 1}")
     misc = [word["misc"] or {} for word in words]
+    feats = tuple(word["feats"] or _NO_FEATURES for word in words)
+    # ``_`` for a word that has none; empty if no word has any.
+    lemmas = interned(str(word.get("lemma") or "_") for word in words)
     return Sentence(
-        id=name,
-        language=language,
+        id="",
+        language="",
         words=interned(str(word["form"]) for word in words),
         upos=_column(words, "upos"),
         xpos=_column(words, "xpos"),
-        feats=tuple(word["feats"] or _NO_FEATURES for word in words)
-        if any(word["feats"] for word in words)
-        else (),
+        feats=feats if any(feats) else (),
         heads=_heads(words),
         deprels=_column(words, "deprel"),
         chunks=_chunks(misc),
-        lemmas=_lemmas(words),
+        lemmas=lemmas if {*lemmas} - {"_"} else (),
         frames=tuple(_frame(m, i, len(words)) for i, m in enumerate(misc) if m.get("Frame")),
-        document=document,
-        genre=genre,
+        written=_written(tokens),
+        mentions=_mentions(tokens, entity_parts) if entity_parts else (),
     )
 
 
@@ -224,12 +216,6 @@ def _column(words: list[Any], name: str) -> tuple[str, ...]:
     """A column of strings; empty if any word lacks a value (``_``)."""
     values = tuple(word.get(name) for word in words)
     return interned(values) if all(value not in (None, "_") for value in values) else ()
-
-
-def _lemmas(words: list[Any]) -> tuple[str, ...]:
-    """The lemmas, ``_`` for a word that has none; empty if no word has any."""
-    lemmas = interned(str(word.get("lemma") or "_") for word in words)
-    return lemmas if {*lemmas} - {"_"} else ()
 
 
 def _heads(words: list[Any]) -> tuple[int, ...]:

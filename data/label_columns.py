@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,15 +78,27 @@ class TableRows:
         """An error that names the table and the row."""
         return UserError(f"{self.place}, {self.where(row)}: {message}")
 
-    def tokens(self, row: int) -> list[str]:
-        """The words of a row, or its text.
+    @cached_property
+    def words(self) -> list[list[str]]:
+        """The words of each row, or its text.
 
         Raises:
             UserError: the tokens are not a list of strings, or one is blank; or there is no text.
         """
-        if self.text:
-            return [self._text(row)]
-        value = self.values["tokens"][row]
+        name = self.text or "tokens"
+        read = self._text if self.text else self._tokens
+        found = [read(row, value) for row, value in enumerate(self.values[name])]
+        for row, words in enumerate(found):
+            text = "".join(words)
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                odd = f"{text[error.start]!a}, half of a surrogate pair"
+                message = f"{name} has {odd}, which is no character; remove it."
+                raise self.error(row, message) from error
+        return found
+
+    def _tokens(self, row: int, value: Any) -> list[str]:
         if self.space_separated:
             value = _words(value)
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
@@ -93,8 +106,14 @@ class TableRows:
         for i, word in enumerate(value):
             if not bare(word):
                 raise self.error(row, f"token {i + 1} is empty; remove it and its label.")
-        self._require_characters(row, "tokens", "".join(value))
         return value
+
+    def _text(self, row: int, value: Any) -> list[str]:
+        if value is None or (isinstance(value, str) and not bare(value)):
+            raise self.error(row, f"{self.text} is empty; remove the row.")
+        if not isinstance(value, str):
+            raise self.error(row, f"{self.text} is not a text: {_short(value)}; correct the row.")
+        return [value]
 
     def require_distinct(self, ids: Sequence[Any]) -> None:
         """Check that no two rows have the same id; missing ones are no ids.
@@ -108,22 +127,6 @@ class TableRows:
                 other, remedy = self.where(first[name]), "remove one, or rename the column"
                 raise self.error(row, f"the id {_short(name)} is that of {other} too; {remedy}.")
 
-    def _text(self, row: int) -> str:
-        value = self.values[self.text][row]
-        if value is None or (isinstance(value, str) and not bare(value)):
-            raise self.error(row, f"{self.text} is empty; remove the row.")
-        if not isinstance(value, str):
-            raise self.error(row, f"{self.text} is not a text: {_short(value)}; correct the row.")
-        self._require_characters(row, self.text, value)
-        return value
-
-    def _require_characters(self, row: int, name: str, text: str) -> None:
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            odd = f"{text[error.start]!a}, half of a surrogate pair"
-            raise self.error(row, f"{name} has {odd}, which is no character; remove it.") from error
-
     def require_no_list_as_text(self, name: str) -> None:
         """Check that a column does not hold lists that were written as text.
 
@@ -136,6 +139,36 @@ class TableRows:
             row, text = lists[0]
             remedy = "save as JSON Lines or Parquet" if self.space_separated else "write a list"
             raise self.error(row, f"{name} is a list written as text: {_short(text)}; {remedy}.")
+
+    def labels(self, row: int, name: str, per_word: bool) -> list[Any]:
+        """The labels of a row, one per word or a single one; None for a missing label.
+
+        Raises:
+            UserError: their number differs from that of the words, or one is a list or an object.
+        """
+        value, n = self.values[name][row], len(self.words[row])
+        if self.text and str(value).strip().lower() == "nan":
+            remedy = "correct it, or leave it empty if the text has no label"
+            raise self.error(row, f"{name} is NaN; {remedy}.")
+        if not per_word:
+            value = [value]
+        elif self.space_separated:
+            value = _words(value)
+        elif value is None:
+            value = [None] * n
+        if not isinstance(value, list):
+            what = f"{name} is not a list of labels as in other rows: {_short(value)}."
+            raise self.error(row, what)
+        if per_word and len(value) != n:
+            raise self.error(row, f"{n} tokens, but {len(value)} labels in {name}.")
+        for label in value:
+            if isinstance(label, list) and len(label) == 1:
+                one = f"{name} is a list, {_short(label)}; write {label[0]!r} alone."
+                raise self.error(row, one)
+            if isinstance(label, (list, dict)):
+                what = f"{name} contains {_short(label)}, which cannot be a label."
+                raise self.error(row, what)
+        return [None if _is_missing(label, self.space_separated) else label for label in value]
 
 
 def _words(cell: str) -> list[str]:
@@ -162,11 +195,13 @@ def infer_column(rows: Sequence[TableRows], name: str) -> LabelColumn:
     words = not texts and _per_word(rows, name)
     shape: Literal["word", "sentence", "text"]
     shape = "text" if texts else "word" if words else "sentence"
-    labels: list[tuple[TableRows, int, Any]] = []
-    for part in rows:
-        for row in range(len(part.splits)):
-            found = _raw_labels(part, row, name, words)
-            labels.extend((part, row, label) for label in found if label is not None)
+    labels = [
+        (part, row, label)
+        for part in rows
+        for row in range(len(part.splits))
+        for label in part.labels(row, name, words)
+        if label is not None
+    ]
     if not labels:
         flag = "--label" if texts else "--task-from"
         raise UserError(f"{flag} {name}: {rows[0].place} has no label.")
@@ -191,18 +226,16 @@ def classes_of_floats(rows: Sequence[TableRows], name: str) -> list[TableRows]:
     """
     every = [value for part in rows for value in part.values[name]]
     there = [value for value in every if not _is_missing(value, True)]
-    if not there or len(there) == len(every) or not all(map(_is_whole_float, there)):
+    if len(there) == len(every) or not all(map(_is_whole_float, there)):
         return []
-    if len(set(map(float, there))) > _MOST_CLASSES:
+    if not 0 < len(set(map(float, there))) <= _MOST_CLASSES:
         return []
+
+    def named(value: Any) -> Any:
+        return str(int(float(value))) if _is_whole_float(value) else value
+
     return [
-        replace(
-            part,
-            values={
-                **part.values,
-                name: [str(int(float(x))) if _is_whole_float(x) else x for x in part.values[name]],
-            },
-        )
+        replace(part, values={**part.values, name: list(map(named, part.values[name]))})
         for part in rows
     ]
 
@@ -237,37 +270,9 @@ def _per_word(rows: Sequence[TableRows], name: str) -> bool:
     several: Counter[bool] = Counter()
     for part in rows:
         for row, value in enumerate(part.values[name]) if part.space_separated else ():
-            if (n := len(part.tokens(row))) > 1:
+            if (n := len(part.words[row])) > 1:
                 several[len(_words(value)) == n] += 1
     return several[True] > several[False]
-
-
-def _raw_labels(part: TableRows, row: int, name: str, words: bool) -> list[Any]:
-    """The labels of one row, one per word or a single one; None for a missing label.
-
-    Raises:
-        UserError: their number differs from that of the words, or one is a list or an object.
-    """
-    value, tokens = part.values[name][row], part.tokens(row)
-    if part.text and str(value).strip().lower() == "nan":
-        remedy = "correct it, or leave it empty if the text has no label"
-        raise part.error(row, f"{name} is NaN; {remedy}.")
-    if words and part.space_separated:
-        value = _words(value)
-    if words and value is None:
-        value = [None] * len(tokens)
-    if not words:
-        value = [value]
-    if not isinstance(value, list):
-        raise part.error(row, f"{name} is not a list of labels as in other rows: {_short(value)}.")
-    if words and len(value) != len(tokens):
-        raise part.error(row, f"{len(tokens)} tokens, but {len(value)} labels in {name}.")
-    for label in value:
-        if isinstance(label, list) and len(label) == 1:
-            raise part.error(row, f"{name} is a list, {_short(label)}; write {label[0]!r} alone.")
-        if isinstance(label, (list, dict)):
-            raise part.error(row, f"{name} contains {_short(label)}, which cannot be a label.")
-    return [None if _is_missing(label, part.space_separated) else label for label in value]
 
 
 def _is_missing(label: object, text: bool) -> bool:
@@ -322,13 +327,15 @@ def read_rows(
         if any(part.documents):
             notes["rows that name no document"] += part.documents.count("")
         for row, split in enumerate(part.splits):
-            tokens = part.tokens(row)
-            if not tokens:
+            words = part.words[row]
+            if not words:
                 notes["rows without tokens, left out"] += 1
                 continue
             values = {}
             for name, column in columns.items():
-                labels = _labels(_raw_labels(part, row, name, column.shape == "word"), column)
+                convert = float if column.kind == "regression" else str
+                raw = part.labels(row, name, column.shape == "word")
+                labels = tuple(None if label is None else convert(label) for label in raw)
                 if scheme := column.scheme:
                     tags = [None if label is None else str(label) for label in labels]
                     what = f"{name}: tags that continue no chunk, read as beginnings"
@@ -339,7 +346,7 @@ def read_rows(
                 Sentence(
                     id=f"{split}-{len(parts[split]) + 1}",
                     language=UNKNOWN_LANGUAGE,
-                    words=tuple(tokens) if part.text else interned(tokens),
+                    words=tuple(words) if part.text else interned(words),
                     columns=values,
                     document=part.documents[row],
                     whole=bool(part.text),
@@ -374,8 +381,3 @@ def require_shared_labels(
                 f"({counted(len(ids), 'text')}, first row {ids[0].rpartition('-')[2]}); merge or "
                 "remove rare labels, or shuffle rows that are sorted."
             )
-
-
-def _labels(raw: Sequence[Any], column: LabelColumn) -> tuple[Label, ...]:
-    convert = float if column.kind == "regression" else str
-    return tuple(None if label is None else convert(label) for label in raw)

@@ -19,7 +19,6 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
 from probes.common.wording import counted
-from probes.data.item_tables import find_items, kind_of
+from probes.data.item_suites import find_items, kind_of
 from probes.data.label_columns import (
     TableRows,
     classes_of_floats,
@@ -58,8 +57,6 @@ Table = tuple[dict[str, list[Any]], list[int]]
 _CSV_RULES = "2"
 """To be raised when the same cells would be read differently."""
 
-_HUB_WAYS_OUT = "Give --corpus a file of your own (.jsonl, .csv, .parquet)."
-
 
 def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     """The user's files; splits come from file names or from a column `split`.
@@ -86,7 +83,7 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
             identity[f"{split} {i}"] = sha256(path)
     if any(part.space_separated for part in rows):
         identity["rules for CSV"] = _CSV_RULES
-    return _source(name, "", files, identity, rows, request)
+    return _source(name, identity, rows, request, files=files)
 
 
 def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusRequest) -> Source:
@@ -106,12 +103,12 @@ def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusReq
     rows = [_rows(columns, UNNAMED, f"the table {name}", request)]
     content = repr([(part.splits, part.documents, part.values) for part in rows])
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
-    found = _source(name, "", {}, identity, rows, request)
-    return replace(found, limit=request.limit, drop_overlap=request.drop_overlap)
+    limits = {"limit": request.limit, "drop_overlap": request.drop_overlap}
+    return _source(name, identity, rows, request, **limits)
 
 
 def find_items_in(name: str, paths: list[Path]) -> Source | None:
-    """The files as items, if their columns are those of items; see data/item_tables.py.
+    """The files as items, if their columns are those of items; see item_suites.
 
     Raises:
         UserError: a file is damaged, or the files hold items of several kinds.
@@ -142,9 +139,9 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         revision=None,
         offline=request.offline,
         patterns=None,
-        remedy=_HUB_WAYS_OUT,
+        remedy="Give --corpus a file of your own (.jsonl, .csv, .parquet).",
     )
-    licence = _card(folder, f"--corpus {name}")
+    licence = _licence(folder, f"--corpus {name}")
     rows = []
     with _loading(f"--corpus {name}") as cache:
         from datasets import load_dataset_builder
@@ -153,24 +150,19 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         _require_inside(builder.config.data_files or {}, folder, f"--corpus {name}")
         builder.download_and_prepare()
         for split, part in builder.as_dataset(in_memory=True).items():
-            canonical = canonical_split(str(split))
-            if canonical is None:
+            if canonical := canonical_split(str(split)):
+                rows.append(_rows(_columns(part), canonical, f"{repository} {split}", request))
+            else:
                 progress.say(
                     f"skipped the split {str(split)!r} of {repository}: not train, dev or test"
                 )
-                continue
-            rows.append(_rows(_columns(part), canonical, f"{repository} {split}", request))
     if not rows:
         raise UserError(f"--corpus {name}: has no train, dev or test split; give another dataset.")
-    return _source(name, commit, {}, {"commit": commit}, rows, request, licence)
+    return _source(name, {"commit": commit}, rows, request, version=commit, licence=licence)
 
 
-def _card(folder: Path, where: str) -> str:
-    """The licence stated in a dataset's README; empty if none.
-
-    Raises:
-        UserError: the README is invalid, or refers to data at another address.
-    """
+def _licence(folder: Path, where: str) -> str:
+    """The licence stated in a dataset's README; empty if none."""
     readme = folder / "README.md"
     if not readme.is_file():
         return ""
@@ -204,13 +196,12 @@ def _require_inside(files: Mapping[Any, Any], folder: Path, where: str) -> None:
 
 def _source(
     name: str,
-    version: str,
-    files: Mapping[str, tuple[Path, ...]],
     identity: Mapping[str, str],
     rows: list[TableRows],
     request: CorpusRequest,
-    licence: str = "",
+    **fields: Any,
 ) -> Source:
+    """The rows as a corpus; `fields` are further ones of `Source`."""
     splits = {split for part in rows for split in part.splits}
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
@@ -218,24 +209,20 @@ def _source(
         grouped = request.group or all(all(part.documents) for part in rows)
         split_by = "document" if grouped else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
-    whole = {}
+    # The same files may be read in other ways.
+    asked = {flag: getattr(request, flag) for flag in ("text", "group", "field")}
+    identity = {**identity, **{f"--{flag}": given for flag, given in asked.items() if given}}
     for column in request.labelled:
         if found := classes_of_floats(rows, column):
-            rows, whole[f"whole floats of {column}"] = found, "classes"
+            rows, identity[f"whole floats of {column}"] = found, "classes"
             progress.warn(
                 f"--corpus {name}: labels of {column} are whole floats and some are missing, as "
                 "pandas writes classes: classification; for amounts, leave out rows without a label"
             )
     columns = {column: infer_column(rows, column) for column in request.labelled}
-    # What else the same files may be read as.
-    asked = {flag: getattr(request, flag) for flag in ("text", "group", "field")}
-    identity = {**identity, **whole}
-    identity |= {f"--{flag}": given for flag, given in asked.items() if given}
     return Source(
-        name=name,
-        version=version,
-        licence=licence,
-        files=files,
+        name,
+        **{"version": "", "licence": "", "files": {}, **fields},
         identity=identity,
         read=partial(_read, rows=rows),
         layers=frozenset(column.layer for column in columns.values()),
@@ -247,16 +234,15 @@ def _source(
 
 def _read(source: Source, rows: list[TableRows]) -> Corpus:
     parts, notes = read_rows(rows, source.columns)
-    splits, cut = cut_missing_splits(
-        parts, source.split_by or "sentence", f"--corpus {source.name}"
-    )
+    where = f"--corpus {source.name}"
+    splits, cut = cut_missing_splits(parts, source.split_by or "sentence", where)
     if rows[0].text:
-        require_shared_labels(splits, source.columns.values(), f"--corpus {source.name}")
+        require_shared_labels(splits, source.columns.values(), where)
         known = {text.document for text in splits["train"]} - {""}
         for split in ("dev", "test"):
             if shared := sum(text.document in known for text in splits[split]):
                 cut[f"{split} texts of a group that occurs in train too"] = shared
-    return Corpus(source.name, source.version, source.licence, splits, {**notes, **cut})
+    return source.corpus(splits, {**notes, **cut})
 
 
 def _rows(
@@ -267,11 +253,7 @@ def _rows(
     lines: list[int] | None = None,
     space_separated: bool = False,
 ) -> TableRows:
-    """The columns that are needed.
-
-    Raises:
-        UserError: a column is missing, or a row has an unknown split.
-    """
+    """The columns that are needed."""
     words = request.text or "tokens"
     flags = {words: f"--text {words}" if request.text else "tokens"}
     flags |= {column: f"--task-from {column}" for column in request.task_from}
@@ -305,18 +287,15 @@ def _json(path: Path, field: str = "") -> Table:
 
     Args:
         field: the key, dotted where it is further below.
-
-    Raises:
-        UserError: the file is not JSON, or a row is not an object.
     """
     text = read_text(path)
     lines: list[int] = []
     if field or (path.suffix.lower() == ".json" and text.lstrip().startswith("[")):
         rows = _below(path, field, _parsed(str(path), text))
     else:
-        numbered = list(enumerate(text.split("\n"), start=1))
-        lines = [number for number, line in numbered if line.strip()]
-        rows = [_parsed(f"{path}, line {n}", line) for n, line in numbered if line.strip()]
+        lines = [n for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        every = text.split("\n")
+        rows = [_parsed(f"{path}, line {n}", every[n - 1]) for n in lines]
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
             where = f"line {lines[i]}" if lines else f"element {i + 1}"
@@ -352,11 +331,7 @@ def _below(path: Path, field: str, found: Any) -> list[Any]:
 
 
 def _csv(path: Path) -> Table:
-    """Read all cells as strings; the line number of a row is that of its last line.
-
-    Raises:
-        UserError: the file is not valid CSV, or a row has more or fewer cells than the header.
-    """
+    """Read all cells as strings; the line number of a row is that of its last line."""
     csv.field_size_limit(1 << 30)
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows, numbers, last = [], [], 0
@@ -403,16 +378,15 @@ _READERS: dict[str, Callable[[Path], Table]] = {
 
 def _columns(part: datasets.Dataset) -> dict[str, list[Any]]:
     """The values of every column, with class numbers replaced by class names."""
-    from datasets import ClassLabel, LargeList, List
+    from datasets import ClassLabel
 
     columns = {}
     for name, feature in part.features.items():
-        values = list(part[name])
+        values, inner = list(part[name]), getattr(feature, "feature", None)
         if isinstance(feature, ClassLabel):
             values = [_name(feature, value) for value in values]
-        elif isinstance(feature, (List, LargeList)) and isinstance(feature.feature, ClassLabel):
-            label = feature.feature
-            values = [v if v is None else [_name(label, x) for x in v] for v in values]
+        elif isinstance(inner, ClassLabel):
+            values = [v if v is None else [_name(inner, x) for x in v] for v in values]
         columns[name] = values
     return columns
 
