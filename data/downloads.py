@@ -162,6 +162,7 @@ def read_members(name: str, path: Path) -> dict[str, bytes]:
     Raises:
         UserError: the archive cannot be read, or its members have other content.
     """
+    archive: Archive
     (archive,) = (file.archive for file in read_card(name)["files"].values() if file.archive)
     return archive.read(path)
 

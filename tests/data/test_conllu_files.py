@@ -46,11 +46,10 @@ def test_words_are_neither_multiword_tokens_nor_empty_nodes(tmp_path):
     )
 
 
-def test_windows_line_ends_and_no_last_blank_line(tmp_path):
-    path = write(tmp_path, SOUND.rstrip("\n").replace("\n", "\r\n"))
-    (sentence,) = read_conllu(path, "en")
-    assert sentence.words[-1] == "."
-    assert sentence.chunks[-1] == "O"
+def test_windows_line_ends_a_byte_order_mark_and_no_last_blank_line(tmp_path):
+    text = "\ufeff" + SOUND.rstrip("\n").replace("\n", "\r\n")
+    (sentence,) = read_conllu(write(tmp_path, text), "en")
+    assert (sentence.id, sentence.words[-1], sentence.chunks[-1]) == ("a-1", ".", "O")
 
 
 def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
@@ -124,24 +123,14 @@ def test_enhanced_dependencies_are_not_read_nor_blamed_for_another_line(tmp_path
         list(read_conllu(write(tmp_path, odd.replace("\t0\troot", "\tnone\troot")), "en"))
 
 
-def test_documents_begin_where_the_file_says(tmp_path):
-    second, third = (SOUND.replace("a-1", name) for name in ("b-1", "b-2"))
-    text = "# newdoc id = d\n" + SOUND + "# newdoc\n" + second + third
-    found = [sentence.document for sentence in read_conllu(write(tmp_path, text), "en")]
-    assert found[0] == "d"
-    assert found[1] == found[2] != "d"
-
-
-def test_a_document_has_the_genre_that_is_stated_where_it_begins(tmp_path):
-    second, third = (SOUND.replace("a-1", name) for name in ("b-1", "b-2"))
-    text = "# newdoc id = d\n# meta::genre = news\n" + SOUND + second + "# newdoc id = e\n" + third
-    found = [sentence.genre for sentence in read_conllu(write(tmp_path, text), "en")]
-    assert found == ["news", "news", ""]
-
-
-def test_a_byte_order_mark_is_no_word(tmp_path):
-    (sentence,) = read_conllu(write(tmp_path, b"\xef\xbb\xbf" + SOUND.encode()), "en")
-    assert sentence.id == "a-1"
+def test_documents_and_genres_begin_where_the_file_says(tmp_path):
+    second, third, fourth = (SOUND.replace("a-1", name) for name in ("a-2", "b-1", "b-2"))
+    begins = "# newdoc id = d\n# meta::genre = news\n"
+    text = begins + SOUND + second + "# newdoc\n" + third + fourth
+    found = list(read_conllu(write(tmp_path, text), "en"))
+    assert [sentence.genre for sentence in found] == ["news", "news", "", ""]
+    assert [sentence.document == "d" for sentence in found] == [True, True, False, False]
+    assert found[2].document == found[3].document
 
 
 def test_a_missing_file_is_an_error(tmp_path):
