@@ -19,9 +19,9 @@ from typing import Any
 
 from probes.common.errors import UserError
 from probes.common.files import default_cache
-from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import BusyError
 from probes.common.origin import described
+from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress
 from probes.common.wording import counted
 from probes.run.cluster import alive, caches, connect
