@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from probes.common.errors import UserError, printable
+from probes.common.errors import UserError, listed, printable
 from probes.common.registry import did_you_mean
-from probes.common.wording import listed
 from probes.data.registered import corpora
 from probes.data.sources import CorpusRequest, Source
 from probes.data.treebank import find_treebank

@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted
 from probes.common.files import read_text
-from probes.common.wording import counted
 from probes.data.chunk_schemes import scheme_of
 from probes.data.sentence import LARGEST_LABEL, Label, Sentence, bare, interned
 from probes.data.sources import LabelColumn

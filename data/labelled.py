@@ -23,11 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.data.item_suites import find_items, kind_of
 from probes.data.label_columns import (
     TableRows,

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from probes.common.errors import UserError
-from probes.common.wording import listed
+from probes.common.errors import UserError, listed
 from probes.data.sentence import SPLITS, Sentence
 
 SplitBy = Literal["document", "sentence"]

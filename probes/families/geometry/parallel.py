@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from probes.common.arrays import Ints
-from probes.common.errors import UserError
-from probes.common.wording import counted
+from probes.common.errors import UserError, counted
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import SPLITS, Sentence
 from probes.data.treebank import language_of
