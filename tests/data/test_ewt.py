@@ -13,7 +13,6 @@ from tiny_runs import run
 
 from probes.common.errors import UserError
 from probes.data.chunks import Tree
-from probes.data.downloads import HERE
 from probes.data.ewt import (
     IDS,
     JOINED,
@@ -34,9 +33,7 @@ from probes.data.ewt import (
 )
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT, SPLITS, Corpus, Frame, Rating, Sentence
-from probes.examples.examples import collect_examples
 from probes.measurements.plugin_keys import is_current
-from probes.tasks.builtin import tasks
 from probes.tasks.constituents import constituent, top_constituents
 from probes.tasks.srl import srl
 from probes.tasks.task import Example
@@ -406,35 +403,6 @@ def test_the_words_are_those_that_were_rated(
         s.upos[r.words[place]] in tags for s in ewt for r in s.ratings if r.subspace == subspace
     ]
     assert sum(found) / len(found) > share
-
-
-TABLE = "| | train | dev | test |"
-
-
-@pytest.mark.slow
-@pytest.mark.real_data
-def test_the_card_counts_what_the_tasks_find(ewt: Corpus) -> None:
-    card = (HERE / "cards" / "uds.md").read_text().splitlines()
-    lines = [TABLE, "| --- | ---: | ---: | ---: |"]
-    for name in (
-        "proto-roles",
-        "factuality",
-        "supersense",
-        "argument-genericity",
-        "predicate-genericity",
-        "sense",
-    ):
-        found = collect_examples(tasks.get(name), ewt, "masked")
-        parts = [found.splits[split] for split in SPLITS]
-        rows = {"examples": [len(part.examples) for part in parts]}
-        for reason in parts[0].excluded:
-            rows[f"left out, {reason}"] = [part.excluded[reason] for part in parts]
-        if found.label_sets:
-            rows |= {f"`{label}`": list(n) for label, n in found.label_counts.items()}
-        for what, counts in rows.items():
-            lines.append(f"| {name}: {what} | " + " | ".join(f"{n:,}" for n in counts) + " |")
-    start = card.index(TABLE)
-    assert card[start : start + len(lines)] == lines
 
 
 @pytest.mark.slow
