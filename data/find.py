@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from probes.common.errors import UserError, listed, printable
 from probes.common.registry import did_you_mean
+from probes.data.item_suites import find_items
 from probes.data.registered import corpora
 from probes.data.sources import CorpusRequest, Source
 from probes.data.treebank import find_treebank
@@ -34,11 +35,12 @@ class _Kind(NamedTuple):
 
 
 def _table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
-    from probes.data.labelled import find_items_in, find_table
+    from probes.data.labelled import find_table, read_table
 
     if request.labelled:
         return find_table(name, paths, request)
-    if (items := find_items_in(name, paths)) is None:
+    items = find_items(name, paths, [read_table(path) for path in paths])
+    if items is None:
         raise UserError(
             f"--corpus {' '.join(request.corpus)}: give its label column with --task-from, e.g. "
             "ner_tags; if its rows are texts, --text and --label; minimal pairs have the columns "

@@ -229,30 +229,37 @@ Row = Mapping[str, Any]
 _FACT = "subject", "template", "object"
 
 
-def kind_of(columns: Row) -> Kind | None:
-    """Kind of the items in a table with these columns; None if they are no items."""
-    if "sentence_good" in columns and "sentence_bad" in columns:
-        return "pairs"
-    return "contexts" if all(name in columns for name in _FACT) else None
-
-
 def find_items(
-    name: str, paths: Sequence[Path], tables: Sequence[tuple[Row, list[int]]], kind: Kind
-) -> Source:
-    """Make a corpus of items from the user's files.
+    name: str, paths: Sequence[Path], tables: Sequence[tuple[Row, list[int]]]
+) -> Source | None:
+    """Make a corpus of items from the user's files; None if their columns are not those of items.
 
     Args:
         name: name of the corpus in tables.
-        paths: files of items of one kind.
         tables: the columns of each file, and the line number of each row.
+
+    Raises:
+        UserError: the files hold items of several kinds.
     """
+    kinds = {_kind(columns) for columns, _ in tables}
+    if None in kinds:
+        return None
+    if len(kinds) > 1:
+        raise UserError(f"--corpus {name}: some files hold pairs, others facts; give one kind.")
+    (kind,) = kinds
 
     def read(source: Source) -> Corpus:
         return source.corpus(items=_items(paths, tables, _pair if kind == "pairs" else _fact))
 
     identity = {f"{kind} {i}": sha256(path) for i, path in enumerate(paths)}
     files = {role: (path,) for role, path in zip(identity, paths, strict=True)}
-    return Source(name, "", "", files, identity, read, frozenset((kind,)), own=True)
+    return Source(name, "", "", files, identity, read, frozenset((str(kind),)), own=True)
+
+
+def _kind(columns: Row) -> Kind | None:
+    if "sentence_good" in columns and "sentence_bad" in columns:
+        return "pairs"
+    return "contexts" if all(name in columns for name in _FACT) else None
 
 
 def _items(

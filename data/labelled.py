@@ -18,7 +18,7 @@ import hashlib
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,6 @@ from probes.common.errors import UserError, counted
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.item_suites import find_items, kind_of
 from probes.data.label_columns import (
     TableRows,
     classes_of_floats,
@@ -71,14 +70,14 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     rows, identity = [], {}
     for split, part in files.items():
         for i, path in enumerate(part):
-            read = _READERS[path.suffix.lower()]
-            if request.field and read is not _json:
+            is_csv = path.suffix.lower() == ".csv"
+            if request.field and path.suffix.lower() not in (".json", ".jsonl"):
                 raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
-            table, lines = _json(path, request.field) if request.field else read(path)
-            if read is _csv and (n := drop_missing_of_r(table, path)):
+            table, lines = read_table(path, request.field)
+            if is_csv and (n := drop_missing_of_r(table, path)):
                 progress.say(f"{path}: NA of R in {counted(n, 'cell')}, read as missing")
                 identity["NA of R"] = "missing"
-            rows.append(_rows(table, split, str(path), request, lines, read is _csv))
+            rows.append(_rows(table, split, str(path), request, lines, is_csv))
             identity[f"{split} {i}"] = sha256(path)
     if any(part.space_separated for part in rows):
         identity["rules for CSV"] = _CSV_RULES
@@ -104,23 +103,6 @@ def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusReq
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
     limits = {"limit": request.limit, "drop_overlap": request.drop_overlap}
     return _source(name, identity, rows, request, **limits)
-
-
-def find_items_in(name: str, paths: list[Path]) -> Source | None:
-    """The files as items, if their columns are those of items; see item_suites.
-
-    Raises:
-        UserError: a file is damaged, or the files hold items of several kinds.
-    """
-    tables = [_READERS[path.suffix.lower()](path) for path in paths]
-    kinds = {kind_of(columns) for columns, _ in tables}
-    if None in kinds:
-        return None
-    if len(kinds) > 1:
-        raise UserError(f"--corpus {name}: some files hold pairs, others facts; give one kind.")
-    (kind,) = kinds
-    assert kind is not None
-    return find_items(name, paths, tables, kind)
 
 
 def find_dataset(name: str, request: CorpusRequest) -> Source:
@@ -367,12 +349,15 @@ def _parquet(path: Path) -> Table:
         return _columns(Dataset(read_table(file))), []
 
 
-_READERS: dict[str, Callable[[Path], Table]] = {
-    ".jsonl": _json,
-    ".json": _json,
-    ".csv": _csv,
-    ".parquet": _parquet,
-}
+def read_table(path: Path, field: str = "") -> Table:
+    """Read a file; `field` is the key in JSON below which the rows lie.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    if path.suffix.lower() in (".json", ".jsonl"):
+        return _json(path, field)
+    return _csv(path) if path.suffix.lower() == ".csv" else _parquet(path)
 
 
 def _columns(part: datasets.Dataset) -> dict[str, list[Any]]:
