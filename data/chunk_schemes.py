@@ -51,29 +51,28 @@ class Scheme:
         assert found is not None
         return found["letter"], found["type"] or UNTYPED
 
-    def as_bio(self, tags: Sequence[str | None]) -> Iterator[str | None]:
+    def as_bio(self, tags: Sequence[str | None]) -> tuple[list[str | None], int]:
         """Convert to BIO tags. A word continues a chunk only if the type is the same.
 
         Missing tags stay missing, and end a chunk.
+
+        Returns:
+            BIO tags, and the number of tags that continue or end a chunk where there is none.
         """
-        open_type = None
+        found: list[str | None] = []
+        strays, open_type = 0, None
         for tag in tags:
             if tag is None or tag == "O":
                 open_type = None
-                yield tag
+                found.append(tag)
                 continue
             letter, chunk_type = self.parsed(tag)
-            begins = letter == "B" or letter in _ALONE or chunk_type != open_type
+            first = letter == "B" or letter in _ALONE
+            strays += not first and chunk_type != open_type
+            begins = first or chunk_type != open_type
             open_type = None if letter in _ENDS else chunk_type
-            yield f"{'B' if begins else 'I'}-{chunk_type}"
-
-    def strays(self, tags: Sequence[str | None]) -> int:
-        """Number of tags that continue or end a chunk where there is none."""
-        letters = ["O" if tag in (None, "O") else self.parsed(str(tag))[0] for tag in tags]
-        return sum(
-            bio is not None and bio[0] == "B" and letter != "B" and letter not in _ALONE
-            for bio, letter in zip(self.as_bio(tags), letters, strict=True)
-        )
+            found.append(f"{'B' if begins else 'I'}-{chunk_type}")
+        return found, strays
 
 
 def scheme_of(labels: Collection[str]) -> Scheme | None:

@@ -21,17 +21,24 @@ from typing import Any
 
 import conllu
 from conllu.exceptions import ParseException
-from conllu.parser import parse_dict_value
+from conllu.parser import (
+    DEFAULT_FIELD_PARSERS,
+    DEFAULT_FIELDS,
+    parse_comment_line,
+    parse_dict_value,
+    parse_line,
+)
 
 from probes.common.errors import UserError
 from probes.common.files import read_text
 from probes.data.chunk_schemes import WordError, require_bio
 from probes.data.sentence import ROOT, Frame, FrozenDict, Mention, Sentence, Span, interned
 
+Comments = dict[str, str | None]
+"""Values of a sentence's comments, by key."""
+
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _COLUMNS, _CONLL_2003 = 10, range(2, 6)
-_BROKEN = (ParseException, ValueError, KeyError, TypeError, IndexError, AttributeError)
-"""What the parser raises on text that is not CoNLL-U."""
 _NO_FEATURES = FrozenDict()
 
 
@@ -44,6 +51,7 @@ def _features(text: str) -> FrozenDict:
 
 
 _PARSERS: dict[str, Any] = {
+    **DEFAULT_FIELD_PARSERS,
     "deps": lambda columns, i: columns[i],  # never read
     "feats": lambda columns, i: _features(columns[i]),  # many words share theirs
 }
@@ -69,8 +77,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     for first, lines in _blocks(read_text(path)):
         if all(line.startswith("#") for line in lines):
             continue
-        tokens = _parse(lines, path, first)
-        comments = tokens.metadata
+        tokens, comments = _parse(lines, path, first)
         if "newdoc id" in comments or "newdoc" in comments:
             document = comments.get("newdoc id") or f"{path.stem}-{first}"
             genre = comments.get("meta::genre") or ""
@@ -107,51 +114,43 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
             lines = []
 
 
-def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
-    """Parse the lines of one sentence."""
-    for i, line in enumerate(lines):
+def _parse(lines: list[str], path: Path, first: int) -> tuple[list[conllu.Token], Comments]:
+    """The tokens of one sentence, and its comments."""
+    tokens: list[conllu.Token] = []
+    comments: Comments = {}
+    for number, line in enumerate(lines, start=first):
+        # The parser would treat two spaces as a tab.
+        plain = re.sub(" {2,}", " ", line).strip()
         if line.startswith("#"):
+            comments.update(parse_comment_line(plain))
             continue
         columns = line.split("\t")
         if len(columns) == 1 and len(line.split()) in _CONLL_2003:
             raise UserError(
-                f"{path}, line {first + i}: words and tags separated by spaces, as in CoNLL-2003, "
+                f"{path}, line {number}: words and tags separated by spaces, as in CoNLL-2003, "
                 "are not CoNLL-U; write tokens and ner_tags as JSON Lines, and give --task-from."
             )
         if len(columns) != _COLUMNS:
             raise UserError(
-                f"{path}, line {first + i}: not valid CoNLL-U ({len(columns)} columns instead of "
+                f"{path}, line {number}: not valid CoNLL-U ({len(columns)} columns instead of "
                 f"{_COLUMNS}, separated by tabs); fix the file."
             )
         if not all(map(str.strip, columns)):
             empty = [bool(column.strip()) for column in columns].index(False) + 1
-            raise UserError(f"{path}, line {first + i}: column {empty} is empty; write _ for none.")
-    try:
-        return _tokens("\n".join(lines))
-    except _BROKEN as error:
-        number = next((first + i for i, line in enumerate(lines) if not _sound(line)), first)
-        why = " ".join(str(error).split())
-        raise UserError(f"{path}, line {number}: not valid CoNLL-U ({why}); fix the file.") from (
-            error
-        )
+            raise UserError(f"{path}, line {number}: column {empty} is empty; write _ for none.")
+        try:
+            tokens.append(parse_line(plain, DEFAULT_FIELDS, _PARSERS))
+            if tokens[-1]["id"] is None:
+                raise ValueError("the word has no ID")
+        except (ParseException, ValueError, IndexError) as error:
+            why = " ".join(str(error).split())
+            raise UserError(
+                f"{path}, line {number}: not valid CoNLL-U ({why}); fix the file."
+            ) from error
+    return tokens, comments
 
 
-def _tokens(text: str) -> conllu.TokenList:
-    # The parser would treat two spaces as a tab.
-    (tokens,) = conllu.parse(re.sub(" {2,}", " ", text), field_parsers=_PARSERS)
-    return tokens
-
-
-def _sound(line: str) -> bool:
-    """Whether a line can be parsed on its own."""
-    try:
-        _tokens(line)
-    except _BROKEN:
-        return False
-    return True
-
-
-def _sentence(tokens: conllu.TokenList, entity_parts: tuple[str, ...]) -> Sentence:
+def _sentence(tokens: list[conllu.Token], entity_parts: tuple[str, ...]) -> Sentence:
     """The sentence without id, language, document and genre."""
     words = [token for token in tokens if isinstance(token["id"], int)]
     for i, word in enumerate(words):
@@ -178,7 +177,7 @@ def _sentence(tokens: conllu.TokenList, entity_parts: tuple[str, ...]) -> Senten
     )
 
 
-def _mentions(tokens: conllu.TokenList, names: tuple[str, ...]) -> tuple[Mention, ...]:
+def _mentions(tokens: list[conllu.Token], names: tuple[str, ...]) -> tuple[Mention, ...]:
     """The mentions of entities; empty nodes may have some too."""
     marked: list[tuple[Span, str]] = []
     before = 0
@@ -190,7 +189,7 @@ def _mentions(tokens: conllu.TokenList, names: tuple[str, ...]) -> tuple[Mention
     return read_mentions(marked, names)
 
 
-def _written(tokens: conllu.TokenList) -> tuple[str, ...]:
+def _written(tokens: list[conllu.Token]) -> tuple[str, ...]:
     """`Sentence.written` of a parsed sentence."""
     found: list[str] = []
     space, within = "", 0

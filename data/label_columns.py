@@ -336,10 +336,9 @@ def read_rows(
                 raw = part.labels(row, name, column.shape == "word")
                 labels = tuple(None if label is None else convert(label) for label in raw)
                 if scheme := column.scheme:
-                    tags = [None if label is None else str(label) for label in labels]
-                    what = f"{name}: tags that continue no chunk, read as beginnings"
-                    notes[what] += scheme.strays(tags)
-                    labels = labels if scheme.is_bio else tuple(scheme.as_bio(tags))
+                    tags, strays = scheme.as_bio([None if x is None else str(x) for x in labels])
+                    notes[f"{name}: tags that continue no chunk, read as beginnings"] += strays
+                    labels = labels if scheme.is_bio else tuple(tags)
                 values[column.layer] = labels
             parts[split].append(
                 Sentence(

@@ -69,6 +69,7 @@ def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
         (SOUND.replace("\t0\troot", "\t6\troot"), "cycle"),
         (SOUND.replace("\t0\troot", "\t40\troot"), "head 40, but there are 8 words"),
         (SOUND.replace("5\tthe", "6\tthe"), "line 9: word id 6 instead of 5"),
+        (SOUND.replace("5\tthe", "_\tthe"), "line 9: not valid CoNLL-U .the word has no ID"),
         (SOUND.replace("ARG1:5-6", "ARG1:5-60"), "'5-60' is not a range within words 1 to 8"),
         (SOUND.replace("Chunk=B-NP", "Chunks=B-NP", 1), "Chunk"),
         (SOUND.replace("\tnsubj\t_\tChunk=B-NP", ""), "valid CoNLL-U"),
