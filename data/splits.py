@@ -197,18 +197,16 @@ def with_distinct_ids(parts: Mapping[str, Sequence[Sentence]]) -> dict[str, tupl
     Raises:
         UserError: the same text has the same ids in two files, or files of the same name share ids.
     """
-    shared: list[tuple[str, str, Sentence, Sentence]] = []
-    first: dict[str, tuple[str, Sentence]] = {}
+    places: dict[str, list[tuple[str, Sentence]]] = defaultdict(list)
     for name, sentences in parts.items():
         for sentence in sentences:
-            before, other = first.setdefault(sentence.id, (name, sentence))
-            if before != name:
-                shared.append((name, before, sentence, other))
+            places[sentence.id].append((name, sentence))
+    shared = [found for found in places.values() if len(found) > 1]
     if not shared:
         return {name: tuple(sentences) for name, sentences in parts.items()}
-    restart = any(one.words != other.words for _, _, one, other in shared)
+    restart = any(len({sentence.words for _, sentence in found}) > 1 for found in shared)
     if not restart or len({Path(name).stem for name in parts}) < len(parts):
-        name, before, sentence, _ = shared[0]
+        (before, _), (name, sentence), *_ = shared[0]
         raise UserError(
             f"{name}: the sent_id {sentence.id!r} also occurs in {before}; "
             "ids must be unique within a corpus."
