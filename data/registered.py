@@ -17,13 +17,7 @@ from probes.data import conll2000
 from probes.data.downloads import HERE, Remote, read_card
 from probes.data.ewt import read_ewt
 from probes.data.generated import COLUMNS, read_generalisation, read_numeracy
-from probes.data.item_suites import (
-    LANGUAGES,
-    read_blimp,
-    read_clams,
-    read_diagnostics,
-    read_suites,
-)
+from probes.data.item_suites import LANGUAGES, read_blimp, read_clams, read_diagnostics, read_suites
 from probes.data.items import KINDS
 from probes.data.sentence import LAYERS, ROOT, SPLITS, Corpus, Sentence
 from probes.data.sources import CorpusRequest, LabelColumn, Source

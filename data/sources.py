@@ -164,11 +164,7 @@ class Source:
     def digest_for(self, layers: Iterable[str]) -> str:
         """The digest for who reads `layers`: with the further files that hold any of these."""
         further = {layer: self.further[layer] for layer in layers if layer in self.further}
-        asked = {
-            "limit": self.limit,
-            "drop_overlap": self.drop_overlap,
-            "split_by": self.split_by,
-        }
+        asked = {"limit": self.limit, "drop_overlap": self.drop_overlap, "split_by": self.split_by}
         return _digest({**self._content, **asked, **further})
 
     @cached_property

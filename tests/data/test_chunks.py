@@ -194,11 +194,7 @@ def test_words_before_a_phrase_cut_off_from_their_head_are_outside() -> None:
 
 
 def test_a_phrase_without_a_head_is_outside() -> None:
-    assert chunk(*bracketed("(NP (NNS points) (PP (SYM -) (NP (CD 7))))")) == (
-        "B-NP",
-        "O",
-        "B-NP",
-    )
+    assert chunk(*bracketed("(NP (NNS points) (PP (SYM -) (NP (CD 7))))")) == ("B-NP", "O", "B-NP")
     assert chunk(*bracketed("(FRAG (. ...))")) == ("O",)
 
 

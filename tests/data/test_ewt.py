@@ -217,17 +217,14 @@ def values(**of: float) -> dict[str, dict[str, float]]:
 
 NODES: dict[str, dict[str, dict[str, Any]]] = {
     "protoroles": {
-        f"{NODE}pred-2%%{NODE}arg-1": {"protoroles": values(volition=1.2, partitive=-0.0)},
+        f"{NODE}pred-2%%{NODE}arg-1": {"protoroles": values(volition=1.2, partitive=-0.0)}
     },
     "factuality": {
         f"{NODE}pred-2": {"factuality": values(factual=-1.1)},
-        f"{NODE}subpred-1": {
-            "subpredof": f"{NODE}arg-0",
-            "factuality": values(factual=0.9),
-        },
+        f"{NODE}subpred-1": {"subpredof": f"{NODE}arg-0", "factuality": values(factual=0.9)},
     },
     "genericity": {
-        f"{NODE}predhead-2": {"headof": f"{NODE}pred-2", "genericity": values(arg_kind=0.3)},
+        f"{NODE}predhead-2": {"headof": f"{NODE}pred-2", "genericity": values(arg_kind=0.3)}
     },
     "wordsense": {},
 }
