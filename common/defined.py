@@ -132,7 +132,10 @@ def digest_of(entry: object, folder: Path) -> str:
         warnings.simplefilter("ignore")
         Noting(file, recurse=True).dump(entry)
     digest = hashlib.sha256(file.getvalue())
-    for name, path in sorted(_modules(words, folder).items()):
+    names = [word for word in words if all(map(str.isidentifier, word.split(".")))]
+    # In a function, "from package import module" gives two names.
+    inner = [f"{package}.{name}" for package in own_modules(names, folder) for name in names]
+    for name, path in sorted(own_modules([*names, *inner], folder).items()):
         digest.update(f"{name} {sha256(path)}\n".encode())
         if name in sys.modules and path.stat().st_mtime > _STARTED:
             # The loaded version is unknown, so the digest is valid only for this session.
@@ -145,14 +148,6 @@ _UNSEEN = (builtins.eval, builtins.exec, builtins.globals, builtins.__import__)
 
 _COMPILED = ("__pydantic_core_schema__", "__pydantic_validator__", "__pydantic_serializer__")
 """Attributes of pydantic classes that contain addresses in memory."""
-
-
-def _modules(words: set[str], folder: Path) -> dict[str, Path]:
-    names = [word for word in words if all(map(str.isidentifier, word.split(".")))]
-    found = own_modules(names, folder)
-    # In a function, "from package import module" gives two names.
-    inner = [f"{package}.{name}" for package in found for name in names]
-    return own_modules([*names, *inner], folder)
 
 
 _NOT_OWN = [Path(__file__).resolve().parents[1] / n for n in ("probes", "common", "data", "tasks")]

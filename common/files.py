@@ -104,7 +104,7 @@ def published(path: Path) -> Iterator[Path]:
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        sweep_temporaries(path.parent)
+        _sweep_temporaries(path.parent)
         handle, name = tempfile.mkstemp(
             dir=path.parent, prefix=f"{_TEMPORARY}{path.name[:40]}.", suffix=path.suffix
         )
@@ -114,21 +114,18 @@ def published(path: Path) -> Iterator[Path]:
             yield temporary
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
-            temporary.chmod(0o666 & ~_umask())
+            os.umask(mask := os.umask(0))
+            temporary.chmod(0o666 & ~mask)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
 
 
-def sweep_temporaries(folder: Path, older_than: float = _STALE) -> None:
-    """Delete temporary files that killed runs left in `folder`.
-
-    Args:
-        older_than: minimum number of seconds since the last write; 0 if no other process writes.
-    """
+def _sweep_temporaries(folder: Path) -> None:
+    """Delete temporary files that killed runs left in `folder`."""
     for path in folder.glob(f"{_TEMPORARY}*"):
         with contextlib.suppress(OSError):  # another run deleted it first
-            if time.time() - path.stat().st_mtime >= older_than:
+            if time.time() - path.stat().st_mtime >= _STALE:
                 path.unlink()
 
 
@@ -166,12 +163,6 @@ def writing(path: Path) -> Iterator[None]:
         raise DiskError(
             f"{path}: cannot be written ({error.strerror or error}); {remedy}."
         ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def default_cache() -> Path:

@@ -10,8 +10,7 @@ from traceback import walk_tb
 
 from pydantic import ValidationError
 
-from probes.common.errors import printable
-from probes.common.wording import first_fault
+from probes.common.errors import first_fault, printable
 
 
 @dataclass(frozen=True)

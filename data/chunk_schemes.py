@@ -51,29 +51,28 @@ class Scheme:
         assert found is not None
         return found["letter"], found["type"] or UNTYPED
 
-    def as_bio(self, tags: Sequence[str | None]) -> Iterator[str | None]:
+    def as_bio(self, tags: Sequence[str | None]) -> tuple[list[str | None], int]:
         """Convert to BIO tags. A word continues a chunk only if the type is the same.
 
         Missing tags stay missing, and end a chunk.
+
+        Returns:
+            BIO tags, and the number of tags that continue or end a chunk where there is none.
         """
-        open_type = None
+        found: list[str | None] = []
+        strays, open_type = 0, None
         for tag in tags:
             if tag is None or tag == "O":
                 open_type = None
-                yield tag
+                found.append(tag)
                 continue
             letter, chunk_type = self.parsed(tag)
-            begins = letter == "B" or letter in _ALONE or chunk_type != open_type
+            first = letter == "B" or letter in _ALONE
+            strays += not first and chunk_type != open_type
+            begins = first or chunk_type != open_type
             open_type = None if letter in _ENDS else chunk_type
-            yield f"{'B' if begins else 'I'}-{chunk_type}"
-
-    def strays(self, tags: Sequence[str | None]) -> int:
-        """Number of tags that continue or end a chunk where there is none."""
-        letters = ["O" if tag in (None, "O") else self.parsed(str(tag))[0] for tag in tags]
-        return sum(
-            bio is not None and bio[0] == "B" and letter != "B" and letter not in _ALONE
-            for bio, letter in zip(self.as_bio(tags), letters, strict=True)
-        )
+            found.append(f"{'B' if begins else 'I'}-{chunk_type}")
+        return found, strays
 
 
 def scheme_of(labels: Collection[str]) -> Scheme | None:
@@ -105,19 +104,6 @@ def _is_evident(scheme: Scheme, tags: Collection[tuple[str, str]], outside: bool
     return bool(begun & more) or (outside and bool(begun or not scheme.notation))
 
 
-def stray_inside_tags(tags: Sequence[str]) -> list[int]:
-    """Indices of ``I-X`` tags that continue no chunk of type X.
-
-    The BIO scheme of CoNLL-2000 (IOB2) has none. In the older IOB1, most chunks begin with one.
-    """
-    before = ("O", *tags)
-    return [
-        i
-        for i, tag in enumerate(tags)
-        if tag.startswith("I-") and before[i] not in (tag, f"B-{tag[2:]}")
-    ]
-
-
 def is_bio(tag: str) -> bool:
     """Whether `tag` is ``O``, ``B-X`` or ``I-X``."""
     return tag == "O" or (tag[:2] in ("B-", "I-") and len(tag) > 2)
@@ -126,16 +112,19 @@ def is_bio(tag: str) -> bool:
 def require_bio(tags: Sequence[str]) -> None:
     """Check that tags form a valid BIO sequence.
 
+    The BIO scheme of CoNLL-2000 (IOB2) has no ``I-X`` that continues no chunk of type X. In the
+    older IOB1, most chunks begin with one.
+
     Raises:
         WordError: a tag is not BIO, or an I- tag continues no chunk; names the first such tag.
     """
     for i, tag in enumerate(tags):
         if not is_bio(tag):
             raise WordError(i, f"{tag!r} is not a BIO tag (O, B-X, I-X)")
-    if wrong := stray_inside_tags(tags):
-        i = wrong[0]
-        after = f"after {tags[i - 1]!r}" if i else "at the start of a sentence"
-        raise WordError(i, f"the BIO tag {tags[i]!r} is not allowed {after}")
+        before = tags[i - 1] if i else "O"
+        if tag.startswith("I-") and before not in (tag, f"B-{tag[2:]}"):
+            after = f"after {before!r}" if i else "at the start of a sentence"
+            raise WordError(i, f"the BIO tag {tag!r} is not allowed {after}")
 
 
 def chunks_of(tags: Sequence[str]) -> Iterator[tuple[str, int, int]]:

@@ -17,7 +17,6 @@ from probes.common.files import decoded
 from probes.data.chunk_schemes import WordError, require_bio
 from probes.data.sentence import Corpus, Sentence, interned
 from probes.data.sources import Source
-from probes.data.splits import cut_missing_splits
 
 _MEMBERS = {"train": "conll2000/train.txt", "test": "conll2000/test.txt"}
 _MAX_BYTES = 1 << 25
@@ -27,17 +26,9 @@ _COLUMNS = 3
 
 
 def read_corpus(source: Source) -> Corpus:
-    """The shared task's train and test, and a dev split cut from the end of train."""
+    """The shared task's train and test; a dev split is cut from the end of train."""
     (archive,) = source.files["archive"]
-    parts = {split: tuple(read_split(archive, split)) for split in _MEMBERS}
-    splits, notes = cut_missing_splits(parts, "sentence", str(archive))
-    return Corpus(
-        source.name,
-        source.version,
-        source.licence,
-        splits,
-        notes,
-    )
+    return source.corpus({split: tuple(read_split(archive, split)) for split in _MEMBERS})
 
 
 def read_split(archive: Path, split: str) -> Iterator[Sentence]:

@@ -21,17 +21,24 @@ from typing import Any
 
 import conllu
 from conllu.exceptions import ParseException
-from conllu.parser import parse_dict_value
+from conllu.parser import (
+    DEFAULT_FIELD_PARSERS,
+    DEFAULT_FIELDS,
+    parse_comment_line,
+    parse_dict_value,
+    parse_line,
+)
 
 from probes.common.errors import UserError
 from probes.common.files import read_text
 from probes.data.chunk_schemes import WordError, require_bio
 from probes.data.sentence import ROOT, Frame, FrozenDict, Mention, Sentence, Span, interned
 
+Comments = dict[str, str | None]
+"""Values of a sentence's comments, by key."""
+
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _COLUMNS, _CONLL_2003 = 10, range(2, 6)
-_BROKEN = (ParseException, ValueError, KeyError, TypeError, IndexError, AttributeError)
-"""What the parser raises on text that is not CoNLL-U."""
 _NO_FEATURES = FrozenDict()
 
 
@@ -44,6 +51,7 @@ def _features(text: str) -> FrozenDict:
 
 
 _PARSERS: dict[str, Any] = {
+    **DEFAULT_FIELD_PARSERS,
     "deps": lambda columns, i: columns[i],  # never read
     "feats": lambda columns, i: _features(columns[i]),  # many words share theirs
 }
@@ -53,7 +61,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     """Yield the sentences of one CoNLL-U file, in order.
 
     Multiword-token lines (``12-13``) and empty nodes (``8.1``) are not words. A document's genre is
-    what ``# meta::genre`` says where it begins.
+    the value of ``# meta::genre`` where it begins.
 
     Args:
         path: a UTF-8 file; a byte-order mark and Windows line ends are allowed.
@@ -69,30 +77,28 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     for first, lines in _blocks(read_text(path)):
         if all(line.startswith("#") for line in lines):
             continue
-        tokens = _parse(lines, path, first)
-        if "newdoc id" in tokens.metadata or "newdoc" in tokens.metadata:
-            document = tokens.metadata.get("newdoc id") or f"{path.stem}-{first}"
-            genre = tokens.metadata.get("meta::genre") or ""
-        words = [token for token in tokens if isinstance(token["id"], int)]
-        if not words:
+        tokens, comments = _parse(lines, path, first)
+        if "newdoc id" in comments or "newdoc" in comments:
+            document = comments.get("newdoc id") or f"{path.stem}-{first}"
+            genre = comments.get("meta::genre") or ""
+        name = str(comments.get("sent_id") or f"{path.stem}-{len(places) + 1}")
+        if not any(isinstance(token["id"], int) for token in tokens):
             raise UserError(f"{path}, line {first}: a sentence without words; remove it.")
         try:
-            if comment := tokens.metadata.get("global.Entity"):
+            if comment := comments.get("global.Entity"):
                 entity_parts = part_names(comment)
-            name = _id(tokens, path, len(places) + 1)
-            sentence = _sentence(words, language, document, genre, name)
-            mentions = _mentions(tokens, entity_parts) if entity_parts else ()
-            sentence = replace(sentence, written=_written(tokens), mentions=mentions)
+            sentence = _sentence(tokens, entity_parts)
         except WordError as error:
-            line = _line_of(error.word, first, lines)
+            rows = [i for i, line in enumerate(lines) if re.match(r"\d+\t", line)]
+            line = first + (rows[error.word] if error.word < len(rows) else 0)
             raise UserError(f"{path}, line {line}: {error}; fix the file.") from error
-        if sentence.id in places:
+        if name in places:
             raise UserError(
-                f"{path}, line {first}: the sent_id {sentence.id!r} is already used in line "
-                f"{places[sentence.id]}; ids must be unique."
+                f"{path}, line {first}: the sent_id {name!r} is already used in line "
+                f"{places[name]}; ids must be unique."
             )
-        places[sentence.id] = first
-        yield sentence
+        places[name] = first
+        yield replace(sentence, id=name, language=language, document=document, genre=genre)
     if not places:
         raise UserError(f"{path}: contains no sentence; is it the right file?")
 
@@ -108,85 +114,70 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
             lines = []
 
 
-def _parse(lines: list[str], path: Path, first: int) -> conllu.TokenList:
-    """Parse the lines of one sentence."""
-    for i, line in enumerate(lines):
+def _parse(lines: list[str], path: Path, first: int) -> tuple[list[conllu.Token], Comments]:
+    """The tokens of one sentence, and its comments."""
+    tokens: list[conllu.Token] = []
+    comments: Comments = {}
+    for number, line in enumerate(lines, start=first):
+        # The parser would treat two spaces as a tab.
+        plain = re.sub(" {2,}", " ", line).strip()
         if line.startswith("#"):
+            comments.update(parse_comment_line(plain))
             continue
         columns = line.split("\t")
         if len(columns) == 1 and len(line.split()) in _CONLL_2003:
             raise UserError(
-                f"{path}, line {first + i}: words and tags separated by spaces, as in CoNLL-2003, "
+                f"{path}, line {number}: words and tags separated by spaces, as in CoNLL-2003, "
                 "are not CoNLL-U; write tokens and ner_tags as JSON Lines, and give --task-from."
             )
         if len(columns) != _COLUMNS:
             raise UserError(
-                f"{path}, line {first + i}: not valid CoNLL-U ({len(columns)} columns instead of "
+                f"{path}, line {number}: not valid CoNLL-U ({len(columns)} columns instead of "
                 f"{_COLUMNS}, separated by tabs); fix the file."
             )
         if not all(map(str.strip, columns)):
             empty = [bool(column.strip()) for column in columns].index(False) + 1
-            raise UserError(f"{path}, line {first + i}: column {empty} is empty; write _ for none.")
-    try:
-        return _tokens("\n".join(lines))
-    except _BROKEN as error:
-        number = next((first + i for i, line in enumerate(lines) if not _sound(line)), first)
-        why = " ".join(str(error).split())
-        raise UserError(f"{path}, line {number}: not valid CoNLL-U ({why}); fix the file.") from (
-            error
-        )
+            raise UserError(f"{path}, line {number}: column {empty} is empty; write _ for none.")
+        try:
+            tokens.append(parse_line(plain, DEFAULT_FIELDS, _PARSERS))
+            if tokens[-1]["id"] is None:
+                raise ValueError("the word has no ID")
+        except (ParseException, ValueError, IndexError) as error:
+            why = " ".join(str(error).split())
+            raise UserError(
+                f"{path}, line {number}: not valid CoNLL-U ({why}); fix the file."
+            ) from error
+    return tokens, comments
 
 
-def _tokens(text: str) -> conllu.TokenList:
-    # The parser would treat two spaces as a tab.
-    (tokens,) = conllu.parse(re.sub(" {2,}", " ", text), field_parsers=_PARSERS)
-    return tokens
-
-
-def _sound(line: str) -> bool:
-    """Whether a line can be parsed on its own."""
-    try:
-        _tokens(line)
-    except _BROKEN:
-        return False
-    return True
-
-
-def _line_of(word: int, first: int, lines: list[str]) -> int:
-    """Line number of a word."""
-    rows = [i for i, line in enumerate(lines) if re.match(r"\d+\t", line)]
-    return first + (rows[word] if word < len(rows) else 0)
-
-
-def _id(tokens: conllu.TokenList, path: Path, number: int) -> str:
-    return str(tokens.metadata.get("sent_id") or f"{path.stem}-{number}")
-
-
-def _sentence(words: list[Any], language: str, document: str, genre: str, name: str) -> Sentence:
+def _sentence(tokens: list[conllu.Token], entity_parts: tuple[str, ...]) -> Sentence:
+    """The sentence without id, language, document and genre."""
+    words = [token for token in tokens if isinstance(token["id"], int)]
     for i, word in enumerate(words):
         if word["id"] != i + 1:
             raise WordError(i, f"word id {word['id']} instead of {i + 1}")
     misc = [word["misc"] or {} for word in words]
+    feats = tuple(word["feats"] or _NO_FEATURES for word in words)
+    # ``_`` for a word that has none; empty if no word has any.
+    lemmas = interned(str(word.get("lemma") or "_") for word in words)
     return Sentence(
-        id=name,
-        language=language,
+        id="",
+        language="",
         words=interned(str(word["form"]) for word in words),
         upos=_column(words, "upos"),
         xpos=_column(words, "xpos"),
-        feats=tuple(word["feats"] or _NO_FEATURES for word in words)
-        if any(word["feats"] for word in words)
-        else (),
+        feats=feats if any(feats) else (),
         heads=_heads(words),
         deprels=_column(words, "deprel"),
         chunks=_chunks(misc),
-        lemmas=_lemmas(words),
+        lemmas=lemmas if {*lemmas} - {"_"} else (),
         frames=tuple(_frame(m, i, len(words)) for i, m in enumerate(misc) if m.get("Frame")),
-        document=document,
-        genre=genre,
+        written=_written(tokens),
+        mentions=_mentions(tokens, entity_parts) if entity_parts else (),
     )
 
 
-def _mentions(tokens: conllu.TokenList, names: tuple[str, ...]) -> tuple[Mention, ...]:
+def _mentions(tokens: list[conllu.Token], names: tuple[str, ...]) -> tuple[Mention, ...]:
     """The mentions of entities; empty nodes may have some too."""
     marked: list[tuple[Span, str]] = []
     before = 0
@@ -198,7 +189,7 @@ def _mentions(tokens: conllu.TokenList, names: tuple[str, ...]) -> tuple[Mention
     return read_mentions(marked, names)
 
 
-def _written(tokens: conllu.TokenList) -> tuple[str, ...]:
+def _written(tokens: list[conllu.Token]) -> tuple[str, ...]:
     """`Sentence.written` of a parsed sentence."""
     found: list[str] = []
     space, within = "", 0
@@ -224,12 +215,6 @@ def _column(words: list[Any], name: str) -> tuple[str, ...]:
     """A column of strings; empty if any word lacks a value (``_``)."""
     values = tuple(word.get(name) for word in words)
     return interned(values) if all(value not in (None, "_") for value in values) else ()
-
-
-def _lemmas(words: list[Any]) -> tuple[str, ...]:
-    """The lemmas, ``_`` for a word that has none; empty if no word has any."""
-    lemmas = interned(str(word.get("lemma") or "_") for word in words)
-    return lemmas if {*lemmas} - {"_"} else ()
 
 
 def _heads(words: list[Any]) -> tuple[int, ...]:

@@ -19,9 +19,10 @@ import tarfile
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from probes.common.errors import UserError
@@ -61,10 +62,7 @@ class Remote:
 
 
 def write_tar(members: Mapping[str, bytes], folder: str, target: Path) -> None:
-    """Write members to a tar file, always with the same bytes.
-
-    It is not compressed, since compression differs between machines.
-    """
+    """Write members to a tar file, uncompressed, since compression differs between machines."""
     with tarfile.open(target, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path in sorted(members):
             member = tarfile.TarInfo(f"{folder}/{path}")
@@ -125,15 +123,7 @@ class Archive:
         return members
 
     def extract(self, archive: Path, target: Path) -> None:
-        """Store the members of an archive.
-
-        Args:
-            archive: as its host packs it.
-            target: the file to write.
-
-        Raises:
-            UserError: see `read`.
-        """
+        """Store the members of an archive, as its host packs it, in the file `target`."""
         self.write(self.read(archive), self.folder, target)
 
 
@@ -146,47 +136,24 @@ def digest_of(members: Mapping[str, bytes]) -> str:
     return hashlib.sha256(b"".join(lines)).hexdigest()
 
 
-@dataclass(frozen=True)
-class Card:
-    """The facts about a corpus: the front matter of its data card, and the BibTeX below.
-
-    Attributes:
-        version, licence, layers, silver, tasks, citation: see `probes.data.sources.Source`.
-        summary: one line for `--list-corpora`.
-        files: files to download, by role.
-        further: names of the cards of optional layers with files of their own, by layer.
-        fingerprint: of the whole corpus, by which boards know it; see `Corpus.fingerprint`.
-    """
-
-    version: str
-    licence: str
-    summary: str
-    layers: frozenset[str]
-    files: Mapping[str, Remote] = field(default_factory=dict)
-    silver: frozenset[str] = frozenset()
-    tasks: tuple[str, ...] = ()
-    further: Mapping[str, str] = field(default_factory=dict)
-    fingerprint: str = ""
-    citation: str = ""
-
-
 @cache
-def read_card(name: str) -> Card:
-    """Read the data card of a corpus of the suite.
+def read_card(name: str) -> dict[str, Any]:
+    """The facts on the data card of a corpus: its front matter, and the BibTeX below.
 
-    The front matter is JSON, which is valid YAML and needs no library.
+    They are fields of `probes.data.registered.Registered`; ``further`` has names of cards. The
+    front matter is JSON, which is valid YAML and needs no library.
     """
     text = (HERE / "cards" / f"{name}.md").read_text(encoding="utf-8")
     _, front, page = text.split("---\n", 2)
-    facts = json.loads(front)
+    facts = {"files": {}, **json.loads(front)}
     for key, kind in (("layers", frozenset), ("silver", frozenset), ("tasks", tuple)):
         facts[key] = kind(facts.get(key, ()))
-    files = {}
-    for role, file in facts.pop("files", {}).items():
-        archive = Archive(**file.pop("archive")) if "archive" in file else None
-        files[role] = Remote(**file, archive=archive)
+    for file in facts["files"].values():
+        if "archive" in file:
+            file["archive"] = Archive(**file["archive"])
+    facts["files"] = {role: Remote(**file) for role, file in facts["files"].items()}
     entries = re.findall(r"^```bibtex\n(.*?)^```", page, re.S | re.M)
-    return Card(**facts, files=files, citation="\n\n".join(map(str.strip, entries)))
+    return {**facts, "citation": "\n\n".join(map(str.strip, entries))}
 
 
 def read_members(name: str, path: Path) -> dict[str, bytes]:
@@ -195,7 +162,8 @@ def read_members(name: str, path: Path) -> dict[str, bytes]:
     Raises:
         UserError: the archive cannot be read, or its members have other content.
     """
-    (archive,) = (file.archive for file in read_card(name).files.values() if file.archive)
+    archive: Archive
+    (archive,) = (file.archive for file in read_card(name)["files"].values() if file.archive)
     return archive.read(path)
 
 
@@ -306,11 +274,7 @@ class FileFinder:
 
 
 def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | None:
-    """The complete and checked file to store; None if this is not the last URL and lacks it.
-
-    Raises:
-        UserError: every attempt failed or brought other content.
-    """
+    """The complete and checked file to store; None if this is not the last URL and lacks it."""
     import pooch
     import requests
 
@@ -330,7 +294,12 @@ def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | 
                 if not last and response is not None and response.status_code == 404:
                     return None
                 if attempt == RETRIES:
-                    raise UserError(_unreachable(remote, url, error)) from error
+                    why = " ".join(str(error).split())[:200]
+                    raise UserError(
+                        f"{url}: could not be downloaded ({type(error).__name__}: {why}). Try "
+                        f"again, or get {remote.name} elsewhere and give its folder with "
+                        "--data-dir (or PROBES_DATA_DIR)."
+                    ) from error
             except (ValueError, UserError) as error:
                 if attempt == RETRIES:
                     raise UserError(
@@ -354,11 +323,3 @@ def _difference(path: Path, remote: Remote) -> str:
     except UserError as error:
         return str(error)
     return ""
-
-
-def _unreachable(remote: Remote, url: str, error: Exception) -> str:
-    why = " ".join(str(error).split())[:200]
-    return (
-        f"{url}: could not be downloaded ({type(error).__name__}: {why}). Try again, or get "
-        f"{remote.name} elsewhere and give its folder with --data-dir (or PROBES_DATA_DIR)."
-    )

@@ -74,19 +74,14 @@ def read_skeletons(
     Raises:
         UserError: a line is invalid.
     """
-    names = {path: _document(path) for path in members}
-    return {
-        name: tuple(_skeletons(members[path], f"PropBank's {path}"))
-        for path, name in names.items()
-        if documents is None or name in documents
-    }
-
-
-def _document(path: str) -> str:
-    """``reviews/00/042012.xml.gold_skel`` is UD's document ``reviews-042012``."""
-    genre = path.partition("/")[0]
-    name = path.rpartition("/")[2].removesuffix(".gold_skel").removesuffix(".xml")
-    return f"{genre}-{name}"
+    found = {}
+    for path, content in members.items():
+        # ``reviews/00/042012.xml.gold_skel`` is UD's document ``reviews-042012``.
+        genre, file = path.partition("/")[0], path.rpartition("/")[2]
+        name = f"{genre}-{file.removesuffix('.gold_skel').removesuffix('.xml')}"
+        if documents is None or name in documents:
+            found[name] = tuple(_skeletons(content, f"PropBank's {path}"))
+    return found
 
 
 def _skeletons(content: bytes, place: str) -> Iterator[Skeleton]:
@@ -101,7 +96,14 @@ def _skeletons(content: bytes, place: str) -> Iterator[Skeleton]:
         row = line.split()
         try:
             if row:
-                _check(row, n_sentences, rows)
+                n_columns = len(rows[0]) if rows else max(len(row), _FIXED_COLUMNS)
+                if len(row) != n_columns:
+                    raise ValueError(f"{len(row)} columns instead of {n_columns}")
+                if row[1:3] != [str(n_sentences), str(len(rows))]:
+                    raise ValueError(
+                        f"sentence {row[1]!r}, word {row[2]!r} instead of sentence {n_sentences}, "
+                        f"word {len(rows)}"
+                    )
                 rows.append(row)
             elif rows:
                 yield _skeleton(rows)
@@ -113,36 +115,16 @@ def _skeletons(content: bytes, place: str) -> Iterator[Skeleton]:
             ) from error
 
 
-def _check(row: Sequence[str], n_sentences: int, rows: Sequence[Sequence[str]]) -> None:
-    """Check that a line is the next word of this sentence."""
-    expected = len(rows[0]) if rows else _FIXED_COLUMNS
-    if len(row) < _FIXED_COLUMNS or (rows and len(row) != expected):
-        raise ValueError(f"{len(row)} columns instead of {expected}")
-    if row[1:3] != [str(n_sentences), str(len(rows))]:
-        raise ValueError(
-            f"sentence {row[1]!r}, word {row[2]!r} instead of sentence {n_sentences}, "
-            f"word {len(rows)}"
-        )
-
-
 def _skeleton(rows: Sequence[Sequence[str]]) -> Skeleton:
     columns = list(zip(*rows, strict=True))
     rolesets = [roleset for roleset in columns[7] if roleset != _NO_ROLESET]
     arguments = columns[_FIXED_COLUMNS:]
     if len(rolesets) != len(arguments):
         raise ValueError(f"{len(rolesets)} predicates, but {len(arguments)} columns of arguments")
-    return Skeleton(
-        tags=columns[4],
-        tree=_tree(columns[5]),
-        frames=tuple(map(_frame, rolesets, arguments)),
-    )
-
-
-def _tree(bits: Sequence[str]) -> Tree:
-    roots = _brackets(bits)
+    roots = _brackets(columns[5])
     if len(roots) != 1 or isinstance(roots[0], int):
         raise ValueError("the constituents of the sentence above do not form a single tree")
-    return roots[0]
+    return Skeleton(columns[4], roots[0], tuple(map(_frame, rolesets, arguments)))
 
 
 def _frame(roleset: str, bits: Sequence[str]) -> Frame:
@@ -294,15 +276,9 @@ def _rating(graph: str, node: str, subspace: str, attributes: Mapping[str, Any])
 
 
 def join_ratings(
-    splits: Mapping[str, Iterable[Sentence]],
-    skeletons: Skeletons,
-    ratings: Ratings,
+    splits: Mapping[str, Iterable[Sentence]], skeletons: Skeletons, ratings: Ratings
 ) -> tuple[dict[str, tuple[Sentence, ...]], Counter[str]]:
-    """Add the ratings of each sentence.
-
-    Args:
-        splits: sentences of UD English-EWT.
-        skeletons: see `read_skeletons`.
+    """Add the ratings of each sentence of UD English-EWT.
 
     Returns:
         all sentences, and the number of ratings by outcome: `RATINGS_JOINED`,

@@ -1,26 +1,76 @@
-"""Finding a corpus by what `--corpus` says: a name, files, or a dataset on the hub."""
+"""Finding a corpus by the value of `--corpus`: a name, files, or a dataset on the hub.
+
+A new kind of input is an entry of `_KINDS`: the endings of its files, the flags that it takes, and
+a function that makes a `Source`.
+"""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from probes.common.errors import UserError, printable
+from probes.common.errors import UserError, listed, printable
 from probes.common.registry import did_you_mean
-from probes.common.wording import listed
+from probes.data.item_suites import find_items
 from probes.data.registered import corpora
 from probes.data.sources import CorpusRequest, Source
 from probes.data.treebank import find_treebank
 
-TREEBANK = frozenset((".conllu",))
-TABLES = frozenset((".jsonl", ".json", ".csv", ".parquet"))
-TEXT = frozenset((".txt",))
 
-_OF_TABLES = ("text", "label", "group", "field")
-"""What is asked of tables alone."""
+class _Kind(NamedTuple):
+    """A kind of files.
+
+    Attributes:
+        endings: of the files' names.
+        flags: fields of `CorpusRequest` that apply to it; others are refused.
+        find: makes the source from the corpus's name, the files and the request.
+    """
+
+    endings: frozenset[str]
+    flags: tuple[str, ...]
+    find: Callable[[str, list[Path], CorpusRequest], Source]
+
+
+def _table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
+    from probes.data.labelled import find_table, read_table
+
+    if request.labelled:
+        return find_table(name, paths, request)
+    items = find_items(name, paths, [read_table(path) for path in paths])
+    if items is None:
+        raise UserError(
+            f"--corpus {' '.join(request.corpus)}: give its label column with --task-from, e.g. "
+            "ner_tags; if its rows are texts, --text and --label; minimal pairs have the columns "
+            "sentence_good and sentence_bad, facts subject, template and object."
+        )
+    _refuse_unused(request, ())
+    return items
+
+
+def _raw_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
+    from probes.data.raw_text import find_text
+
+    if not request.annotate:
+        raise UserError(
+            f"--corpus {' '.join(request.corpus)}: raw text has no annotation; give a spaCy "
+            "pipeline with --annotate, e.g. en_core_web_sm."
+        )
+    return find_text(name, paths, request)
+
+
+_OF_TABLES = ("task_from", "text", "label", "group", "split_by")
+_TREEBANK = _Kind(frozenset((".conllu",)), ("split_by",), find_treebank)
+_TABLES = tuple(
+    _Kind(frozenset((ending,)), (*_OF_TABLES, "field"), _table)
+    for ending in (".jsonl", ".json", ".csv", ".parquet")
+)
+_KINDS = (_TREEBANK, *_TABLES, _Kind(frozenset((".txt",)), ("annotate", "split_by"), _raw_text))
+_FLAGS = tuple(dict.fromkeys(flag for kind in _KINDS for flag in kind.flags))
+_ENDINGS = sorted(ending for kind in _KINDS for ending in kind.endings)
+_READABLE = listed(_ENDINGS)
 
 
 def find_corpus(*names: str, **asked: Any) -> Source:
@@ -34,11 +84,12 @@ def find_corpus(*names: str, **asked: Any) -> Source:
         UserError: the corpus does not exist or cannot be obtained.
     """
     request = CorpusRequest(names, **asked)
-    if names and names[0] in corpora and len(names) == 1:
-        _refuse_unused(request, "task_from", "annotate", "split_by", *_OF_TABLES)
+    if len(names) == 1 and names[0] in corpora:
+        _refuse_unused(request, ())
         source = corpora.get(names[0]).find(request)
     else:
-        source = _find_own(request)
+        require_known(names, request.labelled)
+        source = _find_own(request, expand(names))
     return replace(source, limit=request.limit, drop_overlap=request.drop_overlap)
 
 
@@ -54,71 +105,43 @@ def require_known(names: Sequence[str], labelled: Sequence[str]) -> None:
     if (len(names) == 1 and names[0] in corpora) or expand(names):
         return
     name = " ".join(names)
-    if labelled and len(names) == 1 and not _looks_like_path(name):
-        return
     if _looks_like_path(name):
         raise UserError(f"--corpus {name}: there is no such file or folder.")
-    raise UserError(
-        f"Unknown corpus {name!r}. {did_you_mean(name, corpora)} Give a file or folder by its "
-        "path; a dataset on the hub needs --task-from, or --text and --label."
-    )
+    if not labelled or len(names) > 1:
+        raise UserError(
+            f"Unknown corpus {name!r}. {did_you_mean(name, corpora)} Give a file or folder by its "
+            "path; a dataset on the hub needs --task-from, or --text and --label."
+        )
 
 
-def _find_own(request: CorpusRequest) -> Source:
-    """The user's own files; their endings determine the reader."""
-    paths = expand(request.corpus)
+def _find_own(request: CorpusRequest, paths: list[Path]) -> Source:
+    """The user's own files, whose endings determine the reader, or a dataset on the hub."""
     name = " ".join(request.corpus)
-    require_known(request.corpus, request.labelled)
     if not paths:
-        _refuse_unused(request, "annotate", "field")
+        _refuse_unused(request, _OF_TABLES)
         from probes.data.labelled import find_dataset
 
         return find_dataset(name, request)
     endings = {path.suffix.lower() for path in paths}
-    label = _label(request.corpus, paths)
-    if endings <= TREEBANK:
-        _refuse_unused(request, "task_from", "annotate", *_OF_TABLES)
-        return find_treebank(label, paths, request)
-    if endings <= TABLES and len(endings) == 1:
-        from probes.data.labelled import find_items_in, find_table
-
-        if not request.labelled:
-            if (items := find_items_in(label, paths)) is not None:
-                _refuse_unused(request, "annotate", "split_by", "group", "field")
-                return items
-            raise UserError(
-                f"--corpus {name}: give its label column with --task-from, e.g. ner_tags; if its "
-                "rows are texts, --text and --label; minimal pairs have the columns sentence_good "
-                "and sentence_bad, facts subject, template and object."
-            )
-        _refuse_unused(request, "annotate")
-
-        return find_table(label, paths, request)
-    if endings <= TEXT:
-        if not request.annotate:
-            raise UserError(
-                f"--corpus {name}: raw text has no annotation; give a spaCy pipeline with "
-                "--annotate, e.g. en_core_web_sm."
-            )
-        _refuse_unused(request, "task_from", *_OF_TABLES)
-        from probes.data.raw_text import find_text
-
-        return find_text(label, paths, request)
+    for kind in _KINDS:
+        if endings <= kind.endings:
+            _refuse_unused(request, kind.flags)
+            return kind.find(_label(request.corpus, paths), paths, request)
     for path in paths:
-        if path.suffix.lower() not in _KINDS:
+        if path.suffix.lower() not in _ENDINGS:
             raise UserError(
                 f"--corpus {path}: not a format that can be read; give {_READABLE} files."
             )
     raise UserError(
         f"--corpus {name}: cannot combine files of the kinds {', '.join(sorted(endings))}; "
-        f"give files of one kind: {', '.join(sorted(TREEBANK | TABLES | TEXT))}."
+        f"give files of one kind: {', '.join(_ENDINGS)}."
     )
 
 
-def _refuse_unused(request: CorpusRequest, *fields: str) -> None:
+def _refuse_unused(request: CorpusRequest, flags: tuple[str, ...]) -> None:
     """Refuse flags that do not apply to this kind of corpus, rather than ignore them."""
-    for field in fields:
-        if getattr(request, field):
+    for field in _FLAGS:
+        if field not in flags and getattr(request, field):
             raise UserError(
                 f"--{field.replace('_', '-')}: does not apply to --corpus "
                 f"{' '.join(request.corpus)}; leave it out."
@@ -136,16 +159,7 @@ def expand(names: Sequence[str]) -> list[Path]:
         try:
             path = Path(name).expanduser()
             if path.is_dir():
-                if any((path / file).is_file() for file in _SAVED):
-                    raise UserError(
-                        f"--corpus {name}: was written by datasets.save_to_disk; write each split "
-                        "by to_parquet, e.g. to FOLDER/my-train.parquet, and give that folder."
-                    )
-                found = [p for p in path.iterdir() if _is_data(p)]
-                if not found:
-                    raise UserError(f"--corpus {name}: the folder has no {_READABLE} file.")
-                conllu = [p for p in found if p.suffix.lower() in TREEBANK]
-                paths.update(conllu or _without_readme(found))
+                paths.update(_in_folder(path, name))
             elif path.is_file():
                 paths.add(path)
             elif matches := glob.glob(str(path)):
@@ -157,19 +171,22 @@ def expand(names: Sequence[str]) -> list[Path]:
     return sorted(paths)
 
 
-_SAVED = "state.json", "dataset_dict.json"
-_KINDS = TREEBANK | TABLES | TEXT
-_READABLE = listed(sorted(_KINDS))
+def _in_folder(folder: Path, name: str) -> list[Path]:
+    """The treebank in a folder; without one its tables, or else its texts."""
+    if any((folder / file).is_file() for file in ("state.json", "dataset_dict.json")):
+        raise UserError(
+            f"--corpus {name}: was written by datasets.save_to_disk; write each split "
+            "by to_parquet, e.g. to FOLDER/my-train.parquet, and give that folder."
+        )
+    found = [path for path in folder.iterdir() if _is_data(path)]
+    for some in ([".conllu"], [e for e in _ENDINGS if e not in (".conllu", ".txt")], [".txt"]):
+        if paths := [path for path in found if path.suffix.lower() in some]:
+            return paths
+    raise UserError(f"--corpus {name}: the folder has no {_READABLE} file.")
 
 
 def _is_data(path: Path) -> bool:
-    return path.suffix.lower() in _KINDS and path.is_file() and not path.name.startswith(".")
-
-
-def _without_readme(paths: list[Path]) -> list[Path]:
-    """A folder's data files, without files such as README.txt if there are tables."""
-    tables = [path for path in paths if path.suffix.lower() in TABLES]
-    return tables or paths
+    return path.suffix.lower() in _ENDINGS and path.is_file() and not path.name.startswith(".")
 
 
 def _label(names: Sequence[str], paths: Sequence[Path]) -> str:
@@ -181,8 +198,5 @@ def _label(names: Sequence[str], paths: Sequence[Path]) -> str:
 
 
 def _looks_like_path(name: str) -> bool:
-    return (
-        name.startswith((".", "/", "~"))
-        or any(mark in name for mark in "*?[\\")
-        or (Path(name).suffix.lower() in _KINDS)
-    )
+    marked = any(mark in name for mark in "*?[\\")
+    return marked or name.startswith((".", "/", "~")) or Path(name).suffix.lower() in _ENDINGS

@@ -41,22 +41,7 @@ def in_memory(
             f"corpus={corpus.name!r}: no sentences in {missing[0]}; fill its splits "
             f"{', '.join(SPLITS)}, or give a list of sentences, which is divided."
         )
-    return Source(
-        name=corpus.name,
-        version=corpus.version,
-        licence=corpus.licence,
-        files={},
-        identity={"sentences": corpus.fingerprint, "units": _units(corpus)},
-        read=lambda _: replace(corpus, limited=False),
-        layers=corpus.layers,
-        own=True,
-        limit=limit,
-        drop_overlap=drop_overlap,
-    )
-
-
-def _units(corpus: Corpus) -> str:
-    """SHA-256 of what the fingerprint leaves out: what sentences belong to, lemmas and so on."""
+    # The fingerprint leaves these out.
     units = [
         (
             *(split, s.document, s.genre),
@@ -65,7 +50,19 @@ def _units(corpus: Corpus) -> str:
         for split in SPLITS
         for s in corpus.splits[split]
     ]
-    return hashlib.sha256(repr(units).encode()).hexdigest()
+    digest = hashlib.sha256(repr(units).encode()).hexdigest()
+    return Source(
+        name=corpus.name,
+        version=corpus.version,
+        licence=corpus.licence,
+        files={},
+        identity={"sentences": corpus.fingerprint, "units": digest},
+        read=lambda _: replace(corpus, limited=False),
+        layers=corpus.layers,
+        own=True,
+        limit=limit,
+        drop_overlap=drop_overlap,
+    )
 
 
 def _divided(sentences: Sequence[Sentence], split_by: SplitBy | None) -> Corpus:

@@ -1,4 +1,4 @@
-"""Items: what a language model is asked, instead of sentences with annotation."""
+"""Items: texts to compare, or words to fill in, for a language model instead of a probe."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["pairs", "contexts"]
-"""Texts that differ in how likely they should be; or contexts with a word to be filled in."""
+"""Texts of which one should be likelier; or contexts with a word to fill in."""
 
 KINDS: dict[Kind, str] = {
     "pairs": "minimal pairs, or texts under several conditions",
     "contexts": "contexts with a word to be filled in",
 }
-"""What corpora are made of if not of sentences, in words."""
+"""Descriptions of both kinds."""
 
 WHOLE = "(*;%good%) < (*;%bad%)"
 """The prediction of a minimal pair: the whole good sentence surprises less than the bad one."""
@@ -22,22 +22,21 @@ WHOLE = "(*;%good%) < (*;%bad%)"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Versions of a text, and what is to be true of a language model's surprisals.
+    """Versions of a text, and a prediction about a language model's surprisals.
 
     Attributes:
         id: unique within the corpus.
         kind: see `Kind`.
-        paradigm: what it is one of, such as BLiMP's UID: one way to test one phenomenon.
-        phenomenon: what paradigms belong to; may be empty.
+        paradigm: one way to test one phenomenon, such as BLiMP's UID.
+        phenomenon: the phenomenon that the paradigm tests; may be empty.
         texts: by condition, the regions of the text as it is written, spaces included.
         predictions: of pairs, formulas over the surprisals of regions, as SyntaxGym writes them
             (Gauthier et al. 2020): ``(3;%gap%)`` is region 3 of the condition ``gap``, and ``*``
-            are all regions.
-        target: of contexts, the region to be filled in, from 0.
-        answers: of contexts, conditions whose words complete it rightly.
-        good, rivals: of contexts, the condition in which the word there should be likelier than in
-            each of the others.
-        cluster: what is resampled together; the item itself if empty.
+            stands for all regions.
+        target: of contexts, index of the region to fill in.
+        answers: of contexts, conditions whose words are correct.
+        good, rivals: of contexts, the condition whose word should be likelier than each rival's.
+        cluster: items with the same cluster are resampled together; the item itself if empty.
     """
 
     id: str

@@ -18,8 +18,7 @@ import hashlib
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,14 +27,15 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.item_tables import find_items, kind_of
 from probes.data.label_columns import (
-    TableRows,
+    LabelledRows,
+    Row,
     classes_of_floats,
     document_of,
     infer_column,
     read_rows,
     require_shared_labels,
+    words_of,
 )
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
@@ -56,8 +56,6 @@ Table = tuple[dict[str, list[Any]], list[int]]
 _CSV_RULES = "2"
 """To be raised when the same cells would be read differently."""
 
-_HUB_WAYS_OUT = "Give --corpus a file of your own (.jsonl, .csv, .parquet)."
-
 
 def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     """The user's files; splits come from file names or from a column `split`.
@@ -71,17 +69,18 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     """
     files = files_by_split(name, paths)
     rows, identity = [], {}
+    is_csv = paths[0].suffix.lower() == ".csv"
     for split, part in files.items():
         for i, path in enumerate(part):
-            read = _READERS[path.suffix.lower()]
-            if request.field and read is not _json:
+            if request.field and path.suffix.lower() not in (".json", ".jsonl"):
                 raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
-            table, lines = _json(path, request.field) if request.field else read(path)
-            rows.append(_rows(table, split, str(path), request, lines, read is _csv))
+            table, lines = read_table(path, request.field)
+            rows += _rows(table, split, str(path), request, lines, is_csv)
             identity[f"{split} {i}"] = sha256(path)
-    if any(part.space_separated for part in rows):
+    if is_csv:
         identity["rules for CSV"] = _CSV_RULES
-    return _source(name, "", files, identity, rows, request)
+    labelled = LabelledRows(rows, is_csv, request.text)
+    return _source(name, identity, labelled, request, files=files)
 
 
 def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusRequest) -> Source:
@@ -98,28 +97,12 @@ def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusReq
             f"corpus=…: a table of the columns {', '.join(columns) or 'none'}; give one with rows, "
             "and name its columns: text= and label= for texts, task_from= for tokens."
         )
-    rows = [_rows(columns, UNNAMED, f"the table {name}", request)]
-    content = repr([(part.splits, part.documents, part.values) for part in rows])
+    rows = _rows(columns, UNNAMED, f"the table {name}", request)
+    values = {x: columns[x] for x in (request.text or "tokens", *request.labelled)}
+    content = repr([([row.split for row in rows], [row.document for row in rows], values)])
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
-    found = _source(name, "", {}, identity, rows, request)
-    return replace(found, limit=request.limit, drop_overlap=request.drop_overlap)
-
-
-def find_items_in(name: str, paths: list[Path]) -> Source | None:
-    """The files as items, if their columns are those of items; see data/item_tables.py.
-
-    Raises:
-        UserError: a file is damaged, or the files hold items of several kinds.
-    """
-    tables = [_READERS[path.suffix.lower()](path) for path in paths]
-    kinds = {kind_of(columns) for columns, _ in tables}
-    if None in kinds:
-        return None
-    if len(kinds) > 1:
-        raise UserError(f"--corpus {name}: some files hold pairs, others facts; give one kind.")
-    (kind,) = kinds
-    assert kind is not None
-    return find_items(name, paths, tables, kind)
+    limits = {"limit": request.limit, "drop_overlap": request.drop_overlap}
+    return _source(name, identity, LabelledRows(rows, False, request.text), request, **limits)
 
 
 def find_dataset(name: str, request: CorpusRequest) -> Source:
@@ -137,10 +120,10 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         revision=None,
         offline=request.offline,
         patterns=None,
-        remedy=_HUB_WAYS_OUT,
+        remedy="Give --corpus a file of your own (.jsonl, .csv, .parquet).",
     )
-    licence = _card(folder, f"--corpus {name}")
-    rows = []
+    licence = _licence(folder, f"--corpus {name}")
+    rows: list[Row] = []
     with _loading(f"--corpus {name}") as cache:
         from datasets import load_dataset_builder
 
@@ -148,24 +131,20 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         _require_inside(builder.config.data_files or {}, folder, f"--corpus {name}")
         builder.download_and_prepare()
         for split, part in builder.as_dataset(in_memory=True).items():
-            canonical = canonical_split(str(split))
-            if canonical is None:
+            if canonical := canonical_split(str(split)):
+                rows += _rows(_columns(part), canonical, f"{repository} {split}", request)
+            else:
                 progress.say(
                     f"skipped the split {str(split)!r} of {repository}: not train, dev or test"
                 )
-                continue
-            rows.append(_rows(_columns(part), canonical, f"{repository} {split}", request))
     if not rows:
         raise UserError(f"--corpus {name}: has no train, dev or test split; give another dataset.")
-    return _source(name, commit, {}, {"commit": commit}, rows, request, licence)
+    labelled = LabelledRows(rows, False, request.text)
+    return _source(name, {"commit": commit}, labelled, request, version=commit, licence=licence)
 
 
-def _card(folder: Path, where: str) -> str:
-    """The licence stated in a dataset's README; empty if none.
-
-    Raises:
-        UserError: the README is invalid, or refers to data at another address.
-    """
+def _licence(folder: Path, where: str) -> str:
+    """The licence stated in a dataset's README; empty if none."""
     readme = folder / "README.md"
     if not readme.is_file():
         return ""
@@ -199,40 +178,35 @@ def _require_inside(files: Mapping[Any, Any], folder: Path, where: str) -> None:
 
 def _source(
     name: str,
-    version: str,
-    files: Mapping[str, tuple[Path, ...]],
     identity: Mapping[str, str],
-    rows: list[TableRows],
+    table: LabelledRows,
     request: CorpusRequest,
-    licence: str = "",
+    **fields: Any,
 ) -> Source:
-    splits = {split for part in rows for split in part.splits}
+    """The rows as a corpus; `fields` are further ones of `Source`."""
+    splits = {row.split for row in table.rows}
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
         # No file or row names a split, so it is safe to cut the three splits.
-        grouped = request.group or all(all(part.documents) for part in rows)
+        grouped = request.group or all(row.document for row in table.rows)
         split_by = "document" if grouped else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
-    whole = {}
+    # The same files may be read in other ways.
+    asked = {flag: getattr(request, flag) for flag in ("text", "group", "field")}
+    identity = {**identity, **{f"--{flag}": given for flag, given in asked.items() if given}}
     for column in request.labelled:
-        if found := classes_of_floats(rows, column):
-            rows, whole[f"whole floats of {column}"] = found, "classes"
+        if found := classes_of_floats(table, column):
+            table, identity[f"whole floats of {column}"] = found, "classes"
             progress.warn(
                 f"--corpus {name}: labels of {column} are whole floats and some are missing, as "
                 "pandas writes classes: classification; for amounts, leave out rows without a label"
             )
-    columns = {column: infer_column(rows, column) for column in request.labelled}
-    # What else the same files may be read as.
-    asked = {flag: getattr(request, flag) for flag in ("text", "group", "field")}
-    identity = {**identity, **whole}
-    identity |= {f"--{flag}": given for flag, given in asked.items() if given}
+    columns = {column: infer_column(table, column) for column in request.labelled}
     return Source(
-        name=name,
-        version=version,
-        licence=licence,
-        files=files,
+        name,
+        **{"version": "", "licence": "", "files": {}, **fields},
         identity=identity,
-        read=partial(_read, rows=rows),
+        read=partial(_read, table=table),
         layers=frozenset(column.layer for column in columns.values()),
         own=True,
         columns=columns,
@@ -240,18 +214,17 @@ def _source(
     )
 
 
-def _read(source: Source, rows: list[TableRows]) -> Corpus:
-    parts, notes = read_rows(rows, source.columns)
-    splits, cut = cut_missing_splits(
-        parts, source.split_by or "sentence", f"--corpus {source.name}"
-    )
-    if rows[0].text:
-        require_shared_labels(splits, source.columns.values(), f"--corpus {source.name}")
+def _read(source: Source, table: LabelledRows) -> Corpus:
+    parts, notes = read_rows(table, source.columns)
+    where = f"--corpus {source.name}"
+    splits, cut = cut_missing_splits(parts, source.split_by or "sentence", where)
+    if table.text:
+        require_shared_labels(splits, source.columns.values(), where)
         known = {text.document for text in splits["train"]} - {""}
         for split in ("dev", "test"):
             if shared := sum(text.document in known for text in splits[split]):
                 cut[f"{split} texts of a group that occurs in train too"] = shared
-    return Corpus(source.name, source.version, source.licence, splits, {**notes, **cut})
+    return source.corpus(splits, {**notes, **cut})
 
 
 def _rows(
@@ -259,19 +232,14 @@ def _rows(
     split: str,
     place: str,
     request: CorpusRequest,
-    lines: list[int] | None = None,
+    lines: Sequence[int] = (),
     space_separated: bool = False,
-) -> TableRows:
-    """The columns that are needed.
-
-    Raises:
-        UserError: a column is missing, or a row has an unknown split.
-    """
+) -> list[Row]:
+    """The rows of a table, with the columns that are needed."""
     words = request.text or "tokens"
     flags = {words: f"--text {words}" if request.text else "tokens"}
     flags |= {column: f"--task-from {column}" for column in request.task_from}
     flags |= {column: f"--label {column}" for column in request.label}
-    wanted = tuple(flags)
     if request.group:
         flags[request.group] = f"--group {request.group}"
     for column, flag in flags.items():
@@ -284,14 +252,25 @@ def _rows(
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     groups = table.get(request.group or "document", [None] * len(splits))
-    documents = list(map(document_of, groups))
-    values = {column: table[column] for column in wanted}
-    rows = TableRows(place, splits, values, documents, lines or [], space_separated, request.text)
-    for row, name in enumerate(splits):
-        if name not in (*SPLITS, UNNAMED):
-            raise rows.error(row, f"unknown split {name!r}; use train, dev or test.")
-    if request.text and request.group != "id":
-        rows.require_distinct(table.get("id", ()))
+    ids = table.get("id", ()) if request.text and request.group != "id" else ()
+    first: dict[str, str] = {}
+    rows = []
+    for i, cell in enumerate(table[words]):
+        where = f"line {lines[i]}" if lines else f"row {i + 1}"
+        try:
+            if splits[i] not in (*SPLITS, UNNAMED):
+                raise ValueError(f"unknown split {splits[i]!r}; use train, dev or test.")
+            name = document_of(ids[i]) if ids else ""
+            if name and first.setdefault(name, where) != where:
+                raise ValueError(
+                    f"the id {name!r:.60} is that of {first[name]} too; remove one, or rename the "
+                    "column."
+                )
+            tokens = words_of(cell, request.text, space_separated)
+        except ValueError as error:
+            raise UserError(f"{place}, {where}: {error}") from error
+        labels = {column: table[column][i] for column in request.labelled}
+        rows.append(Row(place, where, splits[i], document_of(groups[i]), tokens, labels))
     return rows
 
 
@@ -300,18 +279,15 @@ def _json(path: Path, field: str = "") -> Table:
 
     Args:
         field: the key, dotted where it is further below.
-
-    Raises:
-        UserError: the file is not JSON, or a row is not an object.
     """
     text = read_text(path)
     lines: list[int] = []
     if field or (path.suffix.lower() == ".json" and text.lstrip().startswith("[")):
         rows = _below(path, field, _parsed(str(path), text))
     else:
-        numbered = list(enumerate(text.split("\n"), start=1))
-        lines = [number for number, line in numbered if line.strip()]
-        rows = [_parsed(f"{path}, line {n}", line) for n, line in numbered if line.strip()]
+        lines = [n for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        every = text.split("\n")
+        rows = [_parsed(f"{path}, line {n}", every[n - 1]) for n in lines]
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
             where = f"line {lines[i]}" if lines else f"element {i + 1}"
@@ -347,11 +323,7 @@ def _below(path: Path, field: str, found: Any) -> list[Any]:
 
 
 def _csv(path: Path) -> Table:
-    """Read all cells as strings; the line number of a row is that of its last line.
-
-    Raises:
-        UserError: the file is not valid CSV, or a row has more or fewer cells than the header.
-    """
+    """Read all cells as strings; the line number of a row is that of its last line."""
     csv.field_size_limit(1 << 30)
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows, numbers, last = [], [], 0
@@ -388,26 +360,28 @@ def _parquet(path: Path) -> Table:
         return _columns(Dataset(read_table(file))), []
 
 
-_READERS: dict[str, Callable[[Path], Table]] = {
-    ".jsonl": _json,
-    ".json": _json,
-    ".csv": _csv,
-    ".parquet": _parquet,
-}
+def read_table(path: Path, field: str = "") -> Table:
+    """Read a file; `field` is the key in JSON below which the rows lie.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    if path.suffix.lower() in (".json", ".jsonl"):
+        return _json(path, field)
+    return _csv(path) if path.suffix.lower() == ".csv" else _parquet(path)
 
 
 def _columns(part: datasets.Dataset) -> dict[str, list[Any]]:
     """The values of every column, with class numbers replaced by class names."""
-    from datasets import ClassLabel, LargeList, List
+    from datasets import ClassLabel
 
     columns = {}
     for name, feature in part.features.items():
-        values = list(part[name])
+        values, inner = list(part[name]), getattr(feature, "feature", None)
         if isinstance(feature, ClassLabel):
             values = [_name(feature, value) for value in values]
-        elif isinstance(feature, (List, LargeList)) and isinstance(feature.feature, ClassLabel):
-            label = feature.feature
-            values = [v if v is None else [_name(label, x) for x in v] for v in values]
+        elif isinstance(inner, ClassLabel):
+            values = [v if v is None else [_name(inner, x) for x in v] for v in values]
         columns[name] = values
     return columns
 

@@ -12,18 +12,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
-from probes.data.sentence import ROOT, SPLITS, Corpus, Sentence, interned
-from probes.data.sources import OTHER_TREES, CorpusRequest, Source
-from probes.data.splits import UNNAMED, cut_missing_splits, files_by_split, require_splits
+from probes.data.sentence import ROOT, Corpus, Sentence, interned
+from probes.data.sources import OTHER_TREES, CorpusRequest, Source, source_of_files
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc, Span
+    from spacy.tokens import Span
 
 _UD = """
 acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse
@@ -36,41 +36,25 @@ reparandum root vocative xcomp
 def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     """Text files and the pipeline that annotates them.
 
-    Args:
-        name: name of the corpus in tables.
-        paths: UTF-8 files ending in ``.txt``.
-
     Raises:
         UserError: the pipeline does not exist, or files name some splits but not all.
     """
-    files = files_by_split(name, paths)
-    # Text without splits is cut by paragraph; if files name splits, all three are needed.
-    split_by = request.split_by or ("document" if set(files) == {UNNAMED} else None)
-    require_splits(files, split_by, f"--corpus {name}")
     folder = _pipeline_folder(request.annotate)
     other_trees = ", trees not UD" if _tree_scheme(folder) == "other" else ""
-    return Source(
-        name=name,
+    pipeline = {
+        f"pipeline {path.relative_to(folder)}": sha256(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    return source_of_files(
+        name,
+        paths,
+        request,
+        partial(_read, pipeline=folder),
+        unsplit="document",
+        identity={**pipeline, "spacy": version("spacy")},
         version=f"annotated by {folder.name}{other_trees}",
-        licence="",
-        files=files,
-        identity={
-            **{
-                f"{split} {i}": f"{path.name} {sha256(path)}"
-                for split, part in files.items()
-                for i, path in enumerate(part)
-            },
-            **{
-                f"pipeline {path.relative_to(folder)}": sha256(path)
-                for path in sorted(folder.rglob("*"))
-                if path.is_file() and path.suffix != ".pyc"
-            },
-            "spacy": _spacy_version(),
-        },
-        read=partial(_read, pipeline=folder),
-        own=True,
         silver=frozenset(("upos", "xpos", "feats", "heads", "chunks")),
-        split_by=None if set(files) >= set(SPLITS) else split_by,
     )
 
 
@@ -85,18 +69,8 @@ def _tree_scheme(folder: Path) -> Literal["none", "UD", "other"]:
     return "none" if not trees else "UD" if relations <= set(_UD.split()) else "other"
 
 
-def _spacy_version() -> str:
-    from importlib.metadata import version
-
-    return version("spacy")
-
-
 def _pipeline_folder(name: str) -> Path:
-    """The folder of a pipeline, given as a path or an installed package.
-
-    Raises:
-        UserError: there is no such pipeline.
-    """
+    """The folder of a pipeline, given as a path or an installed package."""
     path = Path(name).expanduser()
     if (path / "config.cfg").is_file():
         return path.resolve()
@@ -115,20 +89,16 @@ def _pipeline_folder(name: str) -> Path:
     )
 
 
-def _load(folder: Path) -> Language:
+def _read(source: Source, pipeline: Path) -> Corpus:
     import spacy
 
     try:
-        return spacy.load(folder)
+        nlp = spacy.load(pipeline)
     except (OSError, ValueError, KeyError, ImportError) as error:
         why = " ".join(str(error).split())[:300]
         raise UserError(
-            f"--annotate {folder}: spaCy cannot load it ({why}); give another pipeline."
+            f"--annotate {pipeline}: spaCy cannot load it ({why}); give another pipeline."
         ) from error
-
-
-def _read(source: Source, pipeline: Path) -> Corpus:
-    nlp = _load(pipeline)
     notes: Counter[str] = Counter()
     parts: dict[str, list[Sentence]] = {}
     for split, paths in source.files.items():
@@ -138,25 +108,11 @@ def _read(source: Source, pipeline: Path) -> Corpus:
     with_trees = sum(bool(sentence.heads) for part in parts.values() for sentence in part)
     if with_trees and _tree_scheme(pipeline) != "UD":
         notes[OTHER_TREES] = with_trees
-    splits, cut = cut_missing_splits(
-        parts, source.split_by or "document", f"--corpus {source.name}"
-    )
-    return Corpus(
-        source.name,
-        source.version,
-        source.licence,
-        splits,
-        {**notes, **cut},
-    )
+    return source.corpus(parts, notes)
 
 
 def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sentence]:
-    """The sentences of one file.
-
-    Raises:
-        UserError: a paragraph is longer than the pipeline allows, or the pipeline does not split
-            sentences.
-    """
+    """Yield the sentences of one file."""
     paragraphs = list(_paragraphs(read_text(path)))
     for line, text in paragraphs:
         if len(text) > nlp.max_length:
@@ -165,35 +121,29 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
                 f"allows {nlp.max_length:,}; separate paragraphs by blank lines."
             )
     notes["paragraphs"] += len(paragraphs)
-    texts = ((text, line) for line, text in paragraphs)
-    for doc, line in _piped(nlp, texts):
+    docs = nlp.pipe(text for _, text in paragraphs)
+    for line, _ in paragraphs:
+        try:
+            doc = next(docs)
+        except (KeyError, ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
+            why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise UserError(
+                f"--annotate {nlp.meta['name']}: the pipeline failed ({why}); use another."
+            ) from error
         if not doc.has_annotation("SENT_START"):
             raise UserError(
                 f"--annotate {nlp.meta['name']}: the pipeline does not split sentences; use one "
                 "with a parser, a senter or a sentencizer."
             )
-        chunks = _noun_chunks(doc)
+        # None if the language or the pipeline does not provide them.
+        parsed = doc.has_annotation("DEP")
+        chunks = list(doc.noun_chunks) if parsed and doc.vocab.get_noun_chunks else None
         for number, span in enumerate(doc.sents, start=1):
             notes["whitespace tokens left out"] += sum(token.is_space for token in span)
             words = [token for token in span if not token.is_space]
             if words:
                 name = f"{path.stem}-{line}"
                 yield _sentence(words, chunks, f"{name}-{number}", name, str(nlp.lang))
-
-
-def _piped(nlp: Language, texts: Iterator[tuple[str, int]]) -> Iterator[tuple[Doc, int]]:
-    """Run the pipeline on each text.
-
-    Raises:
-        UserError: a component fails, e.g. because it is untrained.
-    """
-    try:
-        yield from nlp.pipe(texts, as_tuples=True)
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise UserError(
-            f"--annotate {nlp.meta['name']}: the pipeline failed ({why}); use another."
-        ) from error
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
@@ -209,13 +159,6 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
         if block and (by_line or not line.strip()):
             yield start + 1, " ".join(block)
             block = []
-
-
-def _noun_chunks(doc: Doc) -> list[Span] | None:
-    """Base noun chunks; None if the language or the pipeline does not provide them."""
-    if not doc.has_annotation("DEP") or doc.vocab.get_noun_chunks is None:
-        return None
-    return list(doc.noun_chunks)
 
 
 def _sentence(

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
-from itertools import islice
+from functools import cached_property, partial
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from probes.common.errors import DiskError, UserError
-from probes.common.files import published, sha256
+from probes.common.errors import UserError
+from probes.common.files import sha256
+from probes.common.origin import Origin, described, failing_line
 from probes.common.registry import Registry, did_you_mean
-from probes.common.terminal import progress
-from probes.data import conll2000, generalisation, numeracy
-from probes.data.diagnostics import read_diagnostics
-from probes.data.downloads import HERE, Card, Remote, read_card
+from probes.data import conll2000
+from probes.data.downloads import HERE, Remote, read_card
 from probes.data.ewt import read_ewt
+from probes.data.generated import COLUMNS, read_generalisation, read_numeracy
+from probes.data.item_suites import LANGUAGES, read_blimp, read_clams, read_diagnostics, read_suites
 from probes.data.items import KINDS
-from probes.data.minimal_pairs import LANGUAGES, read_blimp, read_clams, read_suites
-from probes.data.sentence import LAYERS, SPLITS, Corpus, Sentence
-from probes.data.sources import CorpusRequest, LabelColumn, Source, read_checked
+from probes.data.sentence import LAYERS, ROOT, SPLITS, Corpus, Sentence
+from probes.data.sources import CorpusRequest, LabelColumn, Source
 from probes.data.treebank import read_english, read_gum, write_gum_train
 
 
@@ -39,7 +35,8 @@ class Registered:
         read: reads the files into a corpus.
         genre: the genre of a document, by its name; None if names do not tell.
         columns, tasks: see `Source`.
-        further: cards of layers that runs have only if their files are found, by layer.
+        further: layers that runs have only if their files are found; each has the card of a
+            corpus, which has no reader.
         fingerprint: of the whole corpus, by which boards know it; see `Corpus.fingerprint`.
     """
 
@@ -54,7 +51,7 @@ class Registered:
     citation: str = ""
     genre: Callable[[str], str] | None = None
     columns: Mapping[str, LabelColumn] = field(default_factory=dict)
-    further: Mapping[str, Card] = field(default_factory=dict)
+    further: Mapping[str, Registered] = field(default_factory=dict)
     tasks: tuple[str, ...] = ()
     fingerprint: str = ""
 
@@ -67,9 +64,11 @@ class Registered:
             read: reads the files into a corpus.
             **fields: other fields of the class, which take precedence.
         """
-        card = read_card(name)
-        further = {layer: read_card(other) for layer, other in card.further.items()}
-        return cls(name=name, read=read, **{**vars(card), "further": further, **fields})
+        facts = read_card(name)
+        further = {
+            layer: cls.from_card(other, read) for layer, other in facts.get("further", {}).items()
+        }
+        return cls(name=name, read=read, **{**facts, "further": further, **fields})
 
     @cached_property
     def remotes(self) -> dict[str, Remote]:
@@ -86,68 +85,63 @@ class Registered:
             if layer not in (*LAYERS, *KINDS):
                 hint = did_you_mean(layer, LAYERS)
                 raise UserError(f"Corpus {self.name!r}: unknown annotation layer {layer!r}. {hint}")
-        for file in self.files.values():
-            if isinstance(file, Path) and not file.is_file():
+        embedded = {role: file for role, file in self.files.items() if isinstance(file, Path)}
+        for file in embedded.values():
+            if not file.is_file():
                 raise UserError(
                     f"Corpus {self.name!r}: its file {file} does not exist; restore it."
                 )
-        found = {}
-        if self.remotes:
-            found = request.finder.get(self.name, self.remotes, _terms(self.name, self))
-        found_further = {layer: self._further(layer, request) for layer in self.further}
-        further = {layer: paths for layer, paths in found_further.items() if paths}
-        files = {
-            role: file if isinstance(file, Path) else found[role]
-            for role, file in self.files.items()
-        }
-        identity = {
-            role: file.sha256 if isinstance(file, Remote) else sha256(file)
-            for role, file in self.files.items()
-        }
-        for file in self.remotes.values():
-            if file.archive and file.archive.identity:
-                identity[file.archive.identity] = file.archive.digest
+        files = {**embedded, **self._get(self.name, request)}
+        identity = {role: sha256(file) for role, file in embedded.items()}
+        for role, remote in self.remotes.items():
+            identity[role] = remote.sha256
+            if remote.archive and remote.archive.identity:
+                identity[remote.archive.identity] = remote.archive.digest
+        further = {}
+        for layer, card in self.further.items():
+            found = card._get(f"{self.name} {layer}", request, optional=not request.complete)
+            files |= found
+            if found:
+                further[layer] = card
         read = self.read
         if self.genre is not None:
             read = partial(_with_genres, read, self.genre)
         if origin := corpora.origin(self.name):
             identity["plug-in"] = origin.sha256
-            read = partial(read_checked, read, origin)
-        elif self.remotes and self.layers & set(LAYERS):
-            read = partial(read_once, read, request.finder.folder)
+            read = partial(_checked, read, origin)
         return Source(
             self.name,
             self.version,
             self.licence,
-            {role: (path,) for paths in (files, *further.values()) for role, path in paths.items()},
+            {role: (path,) for role, path in files.items()},
             identity,
             read,
             self.layers | {column.layer for column in self.columns.values()} | further.keys(),
             self.silver,
-            "\n\n".join((self.citation, *(self.further[layer].citation for layer in further))),
+            "\n\n".join((self.citation, *(card.citation for card in further.values()))),
             columns=self.columns,
             further={
-                layer: {role: file.sha256 for role, file in self.further[layer].files.items()}
-                for layer in further
+                layer: {role: file.sha256 for role, file in card.remotes.items()}
+                for layer, card in further.items()
             },
             absent=frozenset(self.further.keys() - further.keys()),
             tasks=self.tasks,
         )
 
-    def _further(self, layer: str, request: CorpusRequest) -> dict[str, Path]:
-        """Files of an optional layer; none if one of them is missing and not to be downloaded."""
-        card = self.further[layer]
-        if request.complete:
-            return request.finder.get(self.name, card.files, _terms(f"{self.name} {layer}", card))
-        found = {role: request.finder.find(file) for role, file in card.files.items()}
-        paths = {role: path for role, path in found.items() if path is not None}
-        return paths if len(paths) == len(found) else {}
+    def _get(self, name: str, request: CorpusRequest, optional: bool = False) -> dict[str, Path]:
+        """The files that are not embedded.
 
-
-def _terms(name: str, corpus: Registered | Card) -> str:
-    """Name, licence and citation, shown before a download."""
-    about = f"{name} {corpus.version}: {corpus.licence}."
-    return about + f" Please cite:\n{corpus.citation}" * bool(corpus.citation)
+        Args:
+            name: name in the terms that are shown before a download.
+            optional: download nothing; no files if one of them is missing.
+        """
+        if optional:
+            found = {role: request.finder.find(file) for role, file in self.remotes.items()}
+            paths = {role: path for role, path in found.items() if path is not None}
+            return paths if len(paths) == len(found) else {}
+        terms = f"{name} {self.version}: {self.licence}."
+        terms += f" Please cite:\n{self.citation}" * bool(self.citation)
+        return request.finder.get(name.partition(" ")[0], self.remotes, terms)
 
 
 def _with_genres(
@@ -163,101 +157,74 @@ def _with_genres(
     return replace(corpus, splits=splits)
 
 
-@cache
-def _sentence() -> TypeAdapter[Sentence]:
-    return TypeAdapter(Sentence)
+_NOT_BY_WORD = "frames", "mentions", "ratings", "constituents"
+"""Layers that do not have one entry per word."""
 
 
-def read_once(read: Callable[[Source], Corpus], folder: Path, source: Source) -> Corpus:
-    """Read a corpus and keep it in the cache; from then on, read it from there.
-
-    A file of the cache has a line of counts, a line of JSON for each sentence, and the digest of
-    both. Its name has a digest of the corpus's files and of the readers. A new file replaces those
-    of other versions. With a limit, no more is read than necessary; this is not kept. Notes of the
-    reader are about whole files, so a limited corpus has none.
-
-    Args:
-        folder: folder of the kept files.
-
-    Raises:
-        UserError: a file of the corpus is invalid.
-    """
-    whole = replace(source, limit=None, drop_overlap=False)
-    content = f"{whole.digest_for(whole.further)} {_readers()}".encode()
-    path = folder / f"{source.name}-{hashlib.sha256(content).hexdigest()[:16]}.jsonl"
-    corpus = _kept(path, source)
-    if corpus is None:
-        corpus = read(source)
-        if source.limit is None:
-            try:
-                _keep(path, corpus)
-            except DiskError as error:
-                progress.say(f"{source.name} is not kept as it was read: {error}")
-    limited = source.limit is not None and any(
-        len(part) > source.limit for part in corpus.splits.values()
-    )
-    return replace(corpus, notes={}) if limited else corpus
-
-
-@cache
-def _readers() -> str:
-    """Digest of the readers of corpora, since a change of one may read other sentences."""
-    return " ".join(sha256(path) for path in sorted(Path(__file__).parent.glob("*.py")))
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest().encode()
-
-
-def _keep(path: Path, corpus: Corpus) -> None:
-    sizes = {split: len(corpus.splits[split]) for split in SPLITS}
-    head = json.dumps({"sizes": sizes, "notes": dict(corpus.notes)}).encode()
-    content = b"\n".join((head, *map(_sentence().dump_json, corpus)))
-    with published(path) as temporary:
-        temporary.write_bytes(content + b"\n" + _digest(content))
-    for other in path.parent.glob(f"{corpus.name}-{'[0-9a-f]' * 16}.jsonl"):
-        if other != path:
-            other.unlink(missing_ok=True)
-
-
-def _kept(path: Path, source: Source) -> Corpus | None:
-    """The corpus in a file; None if there is no such file, or if it is damaged."""
+def _checked(read: Callable[[Source], Corpus], origin: Origin, source: Source) -> Corpus:
+    """Call the reader of the plug-in `origin` and check the corpus that it returns."""
+    where = f"Corpus {source.name!r}"
     try:
-        content, _, last = path.read_bytes().rpartition(b"\n")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if last != _digest(content):
-        progress.say(f"{path}: damaged; the files of {source.name} are read again")
-        return None
-    first, *lines = content.split(b"\n")
-    head = json.loads(first)
-    rest = iter(lines)
-    splits = {}
+        corpus = read(source)
+    except UserError:
+        raise
+    except Exception as error:
+        place = failing_line(error, origin) or str(origin)
+        raise UserError(f"{where}: its reader raised {described(error)}. Fix {place}.") from error
+    if what := _fault(corpus):
+        raise UserError(f"{where}: its reader returned {what}. Fix {origin}.")
+    return corpus
+
+
+def _fault(corpus: object) -> str:
+    if not isinstance(corpus, Corpus):
+        return f"{shortened(corpus)}, which is not a Corpus"
+    if set(corpus.splits) != set(SPLITS):
+        return f"the splits {sorted(corpus.splits)}; they must be {', '.join(SPLITS)}"
+    seen: set[str] = set()
     for split in SPLITS:
-        part = list(islice(rest, head["sizes"][split]))
-        some = part if source.limit is None else part[: source.limit + 1]
-        splits[split] = tuple(map(_sentence().validate_json, some))
-    return Corpus(source.name, source.version, source.licence, splits, head["notes"])
+        for number, sentence in enumerate(corpus.splits[split], 1):
+            place = f"as sentence {number} of {split}"
+            if not isinstance(sentence, Sentence):
+                return f"{shortened(sentence)} {place}, which is not a Sentence"
+            if what := _sentence_fault(sentence):
+                return f"{what} {place} ({sentence.id!r})"
+            if sentence.id in seen:
+                return f"the id {sentence.id!r} again {place}; ids must be unique"
+            seen.add(sentence.id)
+    return ""
 
 
-def ewt_genre(document: str) -> str:
-    """The first part of a document's name: ``weblog`` of ``weblog-juancole.com_…``."""
-    return document.partition("-")[0]
+def _sentence_fault(sentence: Sentence) -> str:
+    if not (isinstance(sentence.words, tuple) and sentence.words):
+        return f"the words {shortened(sentence.words)}, which are not a non-empty tuple,"
+    if not all(isinstance(word, str) and word for word in sentence.words):
+        return "a word that is empty or not a string"
+    n_words = len(sentence.words)
+    for layer in (x for x in LAYERS if x not in _NOT_BY_WORD):
+        entries = sentence.layer(layer)
+        if not isinstance(entries, tuple) or len(entries) not in (0, n_words):
+            return f"a layer {layer} that is not a tuple with one entry for each of {n_words} words"
+    if not isinstance(sentence.genre, str):
+        return f"the genre {shortened(sentence.genre)}, which is not a string,"
+    for head in sentence.heads:
+        if head != ROOT and not 0 <= head < n_words:
+            return f"the head {head!r}, which is neither the index of a word nor {ROOT},"
+    return ""
 
 
 corpora: Registry[Registered] = Registry("corpus")
 
 _sample = {split: HERE / "sample" / f"{split}.conllu" for split in SPLITS}
-_gum = dict(read_card("gum").files)
-assert _gum["train"].archive is not None
+_clams = Registered.from_card("clams", read_clams)
+_gum = dict(read_card("gum")["files"])
 _gum["train"] = replace(
     _gum["train"], archive=replace(_gum["train"].archive, write=write_gum_train)
 )
-_clams = Registered.from_card("clams", read_clams)
 
 for _corpus in (
     Registered.from_card("sample", read_english, files=_sample),
-    Registered.from_card("ewt", read_ewt, genre=ewt_genre),
+    Registered.from_card("ewt", read_ewt, genre=lambda document: document.partition("-")[0]),
     Registered.from_card("gum", read_gum, files=_gum),
     Registered.from_card("conll2000", conll2000.read_corpus),
     Registered.from_card("blimp", read_blimp),
@@ -273,8 +240,8 @@ for _corpus in (
     ),
     Registered.from_card("syntaxgym", read_suites),
     Registered.from_card("lm-diagnostics", read_diagnostics),
-    Registered.from_card("numeracy", numeracy.read_corpus, columns=numeracy.COLUMNS),
-    Registered.from_card("generalisation", generalisation.read_corpus),
+    Registered.from_card("numeracy", read_numeracy, columns=COLUMNS),
+    Registered.from_card("generalisation", read_generalisation),
 ):
     corpora.add(_corpus.name, _corpus)
 

@@ -8,17 +8,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from reprlib import repr as shortened
-from typing import Literal
+from typing import Any, Literal
 
 from probes.common.errors import UserError
-from probes.common.files import default_cache, default_data_dir, folder_name
-from probes.common.origin import Origin, described, failing_line
+from probes.common.files import default_cache, default_data_dir, folder_name, sha256
 from probes.data.chunk_schemes import Scheme
 from probes.data.downloads import FileFinder
-from probes.data.items import KINDS, Kind, first_of_each
-from probes.data.sentence import LAYERS, ROOT, SPLITS, Corpus, Sentence, bare, interned
-from probes.data.splits import SplitBy, Splits, overlap, without_overlap
+from probes.data.items import KINDS, Item, Kind, first_of_each
+from probes.data.sentence import ROOT, SPLITS, Corpus, Sentence, bare, interned
+from probes.data.splits import (
+    UNNAMED,
+    SplitBy,
+    Splits,
+    cut_missing_splits,
+    files_by_split,
+    overlap,
+    require_splits,
+    without_overlap,
+)
 
 READERS_VERSION = 3
 """To be raised whenever the same files would give other sentences."""
@@ -28,9 +35,6 @@ OTHER_TREES = (
     "structure compare with no treebank's"
 )
 """A note on raw text. The heads of en_core_web_sm are UD's for 57 % of the words of EWT's test."""
-
-EXPECTED = ("upos", "xpos", "heads", "deprels", "chunks")
-"""Layers that every sentence of a corpus should have if any has; exceptions are counted."""
 
 
 @dataclass(frozen=True)
@@ -160,11 +164,7 @@ class Source:
     def digest_for(self, layers: Iterable[str]) -> str:
         """The digest for who reads `layers`: with the further files that hold any of these."""
         further = {layer: self.further[layer] for layer in layers if layer in self.further}
-        asked = {
-            "limit": self.limit,
-            "drop_overlap": self.drop_overlap,
-            "split_by": self.split_by,
-        }
+        asked = {"limit": self.limit, "drop_overlap": self.drop_overlap, "split_by": self.split_by}
         return _digest({**self._content, **asked, **further})
 
     @cached_property
@@ -195,8 +195,19 @@ class Source:
             **self.identity,
         }
 
+    def corpus(
+        self,
+        parts: Mapping[str, Iterable[Sentence]] = {},
+        notes: Mapping[str, int] = {},
+        items: Iterable[Item] = (),
+    ) -> Corpus:
+        """The corpus with these sentences or items; `load` cuts splits that are missing."""
+        parts = parts or dict.fromkeys(SPLITS, ())
+        splits = {split: tuple(part) for split, part in parts.items()}
+        return Corpus(self.name, self.version, self.licence, splits, notes, items=tuple(items))
+
     def load(self) -> Corpus:
-        """Read the files, apply `limit` and `drop_overlap`, and count irregularities.
+        """Read the files, cut missing splits, apply `limit` and `drop_overlap`, and count oddities.
 
         Raises:
             UserError: a file is invalid.
@@ -204,13 +215,15 @@ class Source:
         corpus = self.read(self)
         if corpus.items:
             return self._limited_items(corpus)
-        splits = {split: tuple(corpus.splits[split]) for split in SPLITS}
-        notes = dict(corpus.notes)
-        if self.limit is not None:
-            splits = {split: part[: self.limit] for split, part in splits.items()}
-        limited = splits != corpus.splits
+        whole, cut = cut_missing_splits(
+            corpus.splits, self.split_by or "sentence", f"--corpus {self.name}"
+        )
+        splits = {split: whole[split][: self.limit] for split in SPLITS}
+        notes = {**corpus.notes, **cut}
+        limited = splits != whole
         if limited:
-            notes = {f"{what}, before --limit": count for what, count in notes.items()}
+            # Readers of registered corpora stop soon after the limit.
+            notes = {f"{what}, before --limit": n for what, n in notes.items() if self.own}
         splits, changed = _without_spaces_at_edges(splits)
         notes |= changed
         notes |= overlap(splits)
@@ -218,7 +231,7 @@ class Source:
             splits, dropped = without_overlap(splits)
             notes |= dropped
         corpus = replace(corpus, splits=splits, limited=limited)
-        for layer in EXPECTED:
+        for layer in ("upos", "xpos", "heads", "deprels", "chunks"):
             without = sum(not sentence.layer(layer) for sentence in corpus)
             if without and layer in corpus.layers:
                 notes[f"sentences without complete {layer}"] = without
@@ -228,23 +241,56 @@ class Source:
 
     def _limited_items(self, corpus: Corpus) -> Corpus:
         """The corpus with at most `limit` items of each paradigm."""
-        items, limit = corpus.items, self.limit
-        if limit is not None:
-            items = tuple(first_of_each(items, limit))
-        notes = {
-            "items": len(items),
-            "paradigms": len({item.paradigm for item in items}),
-            **corpus.notes,
-        }
-        return replace(corpus, items=items, notes=notes, limited=len(items) < len(corpus.items))
+        items = corpus.items
+        if self.limit is not None:
+            items = tuple(first_of_each(items, self.limit))
+        notes = {"items": len(items), "paradigms": len({item.paradigm for item in items})}
+        limited = len(items) < len(corpus.items)
+        return replace(corpus, items=items, notes={**notes, **corpus.notes}, limited=limited)
+
+
+def source_of_files(
+    name: str,
+    paths: Iterable[Path],
+    request: CorpusRequest,
+    read: Callable[[Source], Corpus],
+    unsplit: SplitBy | None = None,
+    identity: Mapping[str, str] = {},
+    **fields: Any,
+) -> Source:
+    """The user's own files of sentences, with their splits from their names.
+
+    Args:
+        name: name of the corpus in tables.
+        unsplit: unit that stays whole if no name contains a split; None if splits are required.
+        identity: what else identifies the content.
+        **fields: further fields of `Source`.
+
+    Raises:
+        UserError: files of several corpora, or a split is missing without `--split-by`.
+    """
+    files = files_by_split(name, paths)
+    split_by = request.split_by or (unsplit if set(files) == {UNNAMED} else None)
+    require_splits(files, split_by, f"--corpus {name}")
+    # Readers take ids, and the language, from the names of files.
+    content = {
+        f"{split} {i}": f"{path.name} {sha256(path)}"
+        for split, part in files.items()
+        for i, path in enumerate(part)
+    }
+    return Source(
+        name,
+        **{"version": "", "licence": "", **fields},
+        files=files,
+        identity={**content, **identity},
+        read=read,
+        own=True,
+        split_by=None if set(files) >= set(SPLITS) else split_by,
+    )
 
 
 def _without_spaces_at_edges(parts: Splits) -> tuple[Splits, dict[str, int]]:
-    """Remove white space and zero-width spaces at the edges of words, and count these words.
-
-    Raises:
-        UserError: nothing remains of a word.
-    """
+    """Remove white space and zero-width spaces at the edges of words, and count these words."""
     changed = 0
 
     def cleaned(sentence: Sentence) -> Sentence:
@@ -265,65 +311,3 @@ def _without_spaces_at_edges(parts: Splits) -> tuple[Splits, dict[str, int]]:
 
 def _digest(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-_NOT_BY_WORD = "frames", "mentions", "ratings", "constituents"
-
-BY_WORD = tuple(layer for layer in LAYERS if layer not in _NOT_BY_WORD)
-"""Layers with one entry per word."""
-
-
-def read_checked(read: Callable[[Source], Corpus], origin: Origin, source: Source) -> Corpus:
-    """Call the reader of the plug-in `origin` and check the corpus that it returns.
-
-    Raises:
-        UserError: the reader failed, or returned an invalid corpus.
-    """
-    where = f"Corpus {source.name!r}"
-    try:
-        corpus = read(source)
-    except UserError:
-        raise
-    except Exception as error:
-        place = failing_line(error, origin) or str(origin)
-        raise UserError(f"{where}: its reader raised {described(error)}. Fix {place}.") from error
-    if what := _fault(corpus):
-        raise UserError(f"{where}: its reader returned {what}. Fix {origin}.")
-    return corpus
-
-
-def _fault(corpus: object) -> str:
-    if not isinstance(corpus, Corpus):
-        return f"{shortened(corpus)}, which is not a Corpus"
-    if set(corpus.splits) != set(SPLITS):
-        return f"the splits {sorted(corpus.splits)}; they must be {', '.join(SPLITS)}"
-    seen: set[str] = set()
-    for split in SPLITS:
-        for number, sentence in enumerate(corpus.splits[split], 1):
-            place = f"as sentence {number} of {split}"
-            if not isinstance(sentence, Sentence):
-                return f"{shortened(sentence)} {place}, which is not a Sentence"
-            if what := _sentence_fault(sentence):
-                return f"{what} {place} ({sentence.id!r})"
-            if sentence.id in seen:
-                return f"the id {sentence.id!r} again {place}; ids must be unique"
-            seen.add(sentence.id)
-    return ""
-
-
-def _sentence_fault(sentence: Sentence) -> str:
-    if not (isinstance(sentence.words, tuple) and sentence.words):
-        return f"the words {shortened(sentence.words)}, which are not a non-empty tuple,"
-    if not all(isinstance(word, str) and word for word in sentence.words):
-        return "a word that is empty or not a string"
-    n_words = len(sentence.words)
-    for layer in BY_WORD:
-        entries = sentence.layer(layer)
-        if not isinstance(entries, tuple) or len(entries) not in (0, n_words):
-            return f"a layer {layer} that is not a tuple with one entry for each of {n_words} words"
-    if not isinstance(sentence.genre, str):
-        return f"the genre {shortened(sentence.genre)}, which is not a string,"
-    for head in sentence.heads:
-        if head != ROOT and not 0 <= head < n_words:
-            return f"the head {head!r}, which is neither the index of a word nor {ROOT},"
-    return ""

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from probes.common.errors import UserError
-from probes.common.wording import listed
+from probes.common.errors import UserError, listed
 from probes.data.sentence import SPLITS, Sentence
 
 SplitBy = Literal["document", "sentence"]
@@ -24,14 +23,8 @@ SHARE = 0.1
 UNNAMED = "all"
 """The split of files whose names contain no split."""
 
-_SPLIT_WORDS = {
-    "train": "train",
-    "dev": "dev",
-    "validation": "dev",
-    "valid": "dev",
-    "val": "dev",
-    "test": "test",
-}
+_SPLIT_WORDS = {"train": "train", "test": "test"}
+_SPLIT_WORDS |= dict.fromkeys(("dev", "validation", "valid", "val"), "dev")
 _MARK = re.compile(rf"(?:^|[-_.])({'|'.join(_SPLIT_WORDS)})(?=$|[-_.])", re.IGNORECASE)
 
 
@@ -41,16 +34,12 @@ def canonical_split(name: str) -> str | None:
 
 
 def split_in_name(stem: str) -> tuple[str, str, str] | None:
-    """Divide a file name without ending into prefix, split and rest.
+    """Divide a file name without ending into prefix, split and rest; None if it has no split.
 
     UD's convention is ``en_ewt-ud-train``, or ``de_hdt-ud-train-a-1`` for parts of one split.
-    None if the name contains no split.
     """
-    marks = list(_MARK.finditer(stem))
-    if not marks:
-        return None
-    mark = marks[-1]
-    return stem[: mark.start()], _SPLIT_WORDS[mark[1].lower()], stem[mark.end() + 1 :]
+    *_, mark = [None, *_MARK.finditer(stem)]
+    return mark and (stem[: mark.start()], _SPLIT_WORDS[mark[1].lower()], stem[mark.end() + 1 :])
 
 
 def files_by_split(name: str, paths: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
@@ -135,36 +124,34 @@ def cut_missing_splits(parts: Parts, split_by: SplitBy, what: str) -> tuple[Spli
         result = {"train": tuple(sentence for part in parts.values() for sentence in part)}
     elif not cut:
         return result, {}
-    units = _units(result["train"], split_by, what)
-    every = result["train"]
-    wanted = math.ceil(SHARE * len(every))
-    notes = {}
+    every, notes = result["train"], {}
+    units = _units(every, split_by, what)
     for split in cut:
         taken: list[int] = []
-        while len(taken) < wanted and units:
+        while len(taken) < math.ceil(SHARE * len(every)) and units:
             taken += units.pop()
         result[split] = tuple(every[i] for i in sorted(taken))
-        notes[f"{split} sentences cut from {'train' if 'train' in parts else 'all'}"] = len(taken)
+        origin = "train" if "train" in parts else "all"
+        notes[f"{split} sentences cut from {origin}, by {split_by}"] = len(taken)
     if not units:
         raise UserError(
             f"{what}: too few {split_by}s to cut {' and '.join(cut)} from"
             + ("; try --split-by sentence." if split_by == "document" else ".")
         )
     result["train"] = tuple(every[i] for i in sorted(i for unit in units for i in unit))
-    return result, {f"{note}, by {split_by}": n for note, n in notes.items()}
+    return result, notes
 
 
 def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[list[int]]:
     """Indices of the sentences of each unit, units in order of their first sentence."""
-    if split_by == "sentence":
-        return [[i] for i in range(len(sentences))]
-    if without := sum(not sentence.document for sentence in sentences):
+    without = sum(not sentence.document for sentence in sentences)
+    if split_by == "document" and without:
         some = f"{without:,} of {len(sentences):,} sentences name no document"
         why = some if without < len(sentences) else "has no document boundaries"
         raise UserError(f"{what}: {why}; use --split-by sentence.")
-    units: dict[str, list[int]] = defaultdict(list)
+    units: dict[str | int, list[int]] = defaultdict(list)
     for i, sentence in enumerate(sentences):
-        units[sentence.document].append(i)
+        units[sentence.document if split_by == "document" else i].append(i)
     return list(units.values())
 
 
@@ -176,10 +163,6 @@ def overlap(parts: Parts) -> dict[str, int]:
         for split in ("dev", "test")
         if (count := sum(sentence.words in train for sentence in parts[split]))
     }
-
-
-DROPPED = "train sentences dropped, being in dev or test"
-"""The note of `--drop-overlap`."""
 
 
 def without_overlap(parts: Parts) -> tuple[Splits, dict[str, int]]:
@@ -198,43 +181,42 @@ def without_overlap(parts: Parts) -> tuple[Splits, dict[str, int]]:
             "--drop-overlap: all training sentences also occur in dev or test; leave the flag out."
         )
     splits = {**{split: tuple(part) for split, part in parts.items()}, "train": kept}
-    dropped = len(parts["train"]) - len(kept)
-    return splits, {DROPPED: dropped}
+    return splits, {DROPPED: len(parts["train"]) - len(kept)}
+
+
+DROPPED = "train sentences dropped, being in dev or test"
+"""The note of `--drop-overlap`."""
 
 
 def with_distinct_ids(parts: Mapping[str, Sequence[Sentence]]) -> dict[str, tuple[Sentence, ...]]:
-    """The sentences of each file, with the file's name in front of ids that restart in every file.
-
-    Documents get the name too, since theirs restart as well.
+    """Put the file's name in front of ids, and of documents, that restart in every file.
 
     Args:
         parts: sentences by file name.
 
     Raises:
-        UserError: what has the same ids in two files is the same text, or files of the same name
-            share ids.
+        UserError: the same text has the same ids in two files, or files of the same name share ids.
     """
-    shared: list[tuple[str, str, Sentence, Sentence]] = []
-    first: dict[str, tuple[str, Sentence]] = {}
+    places: dict[str, list[tuple[str, Sentence]]] = defaultdict(list)
     for name, sentences in parts.items():
         for sentence in sentences:
-            before, other = first.setdefault(sentence.id, (name, sentence))
-            if before != name:
-                shared.append((name, before, sentence, other))
-    restart = any(one.words != other.words for _, _, one, other in shared)
-    stems = [Path(name).stem for name in parts]
-    if shared and not (restart and len(set(stems)) == len(stems)):
-        name, before, sentence, _ = shared[0]
+            places[sentence.id].append((name, sentence))
+    shared = [found for found in places.values() if len(found) > 1]
+    if not shared:
+        return {name: tuple(sentences) for name, sentences in parts.items()}
+    restart = any(len({sentence.words for _, sentence in found}) > 1 for found in shared)
+    if not restart or len({Path(name).stem for name in parts}) < len(parts):
+        (before, _), (name, sentence), *_ = shared[0]
         raise UserError(
             f"{name}: the sent_id {sentence.id!r} also occurs in {before}; "
             "ids must be unique within a corpus."
         )
+
+    def renamed(stem: str, sentence: Sentence) -> Sentence:
+        document = sentence.document and f"{stem}-{sentence.document}"
+        return replace(sentence, id=f"{stem}-{sentence.id}", document=document)
+
     return {
-        name: tuple(_named_after(stem, s) for s in sentences) if shared else tuple(sentences)
-        for stem, (name, sentences) in zip(stems, parts.items(), strict=True)
+        name: tuple(renamed(Path(name).stem, sentence) for sentence in sentences)
+        for name, sentences in parts.items()
     }
-
-
-def _named_after(stem: str, sentence: Sentence) -> Sentence:
-    document = sentence.document and f"{stem}-{sentence.document}"
-    return replace(sentence, id=f"{stem}-{sentence.id}", document=document)

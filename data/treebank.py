@@ -9,16 +9,10 @@ from itertools import islice
 from pathlib import Path
 
 from probes.common.errors import UserError
-from probes.common.files import sha256
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import SPLITS, Corpus, Sentence
-from probes.data.sources import CorpusRequest, Source
-from probes.data.splits import (
-    cut_missing_splits,
-    files_by_split,
-    require_splits,
-    with_distinct_ids,
-)
+from probes.data.sources import CorpusRequest, Source, source_of_files
+from probes.data.splits import with_distinct_ids
 
 _LANGUAGE = re.compile(r"([a-z]{2,3})_")
 UNKNOWN_LANGUAGE = "und"
@@ -27,42 +21,19 @@ WITHHELD = "_"
 
 
 def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Source:
-    """The treebank in `paths`, whose names follow UD's convention for splits.
-
-    Args:
-        name: name of the corpus in tables.
-        paths: files ending in ``.conllu``.
+    """The treebank in files whose names follow UD's convention for splits.
 
     Raises:
-        UserError: a file is empty, the files belong to several treebanks, or a split is missing and
-            `--split-by` was not given.
+        UserError: a file is empty; see also `source_of_files`.
     """
     for path in paths:
         if not path.stat().st_size:
             raise UserError(f"{path}: the file is empty.")
-    files = files_by_split(name, paths)
-    require_splits(files, request.split_by, f"--corpus {name}")
-    return Source(
-        name=name,
-        version="",
-        licence="",
-        files=files,
-        identity={
-            # The file name determines the language, and the ids of sentences without one.
-            f"{split} {i}": f"{path.name} {sha256(path)}"
-            for split, part in files.items()
-            for i, path in enumerate(part)
-        },
-        read=read_treebank,
-        own=True,
-        split_by=None if set(files) >= set(SPLITS) else request.split_by,
-    )
+    return source_of_files(name, paths, request, read_treebank)
 
 
 def read_treebank(source: Source) -> Corpus:
-    """Read all files, in order of their names; missing splits are cut.
-
-    A note counts the files of a split that has several.
+    """Read all files, in order of their names. A note counts the files of a split with several.
 
     Raises:
         UserError: a file is not valid CoNLL-U, or two sentences of a file share an id.
@@ -71,21 +42,18 @@ def read_treebank(source: Source) -> Corpus:
     by_file = with_distinct_ids(
         {str(path): tuple(read_conllu(path, language_of(path))) for path in files}
     )
-    parts = {
-        split: tuple(sentence for path in paths for sentence in by_file[str(path)])
-        for split, paths in source.files.items()
-    }
-    words = [word for part in parts.values() for sentence in part for word in sentence.words]
+    words = [word for part in by_file.values() for sentence in part for word in sentence.words]
     if 2 * words.count(WITHHELD) > len(words):
         raise UserError(
             f"--corpus {source.name}: most words are {WITHHELD!r}, so the release has no text; "
             "merge it with its source first, see its README."
         )
-    splits, notes = cut_missing_splits(
-        parts, source.split_by or "sentence", f"--corpus {source.name}"
-    )
+    parts = {
+        split: [sentence for path in paths for sentence in by_file[str(path)]]
+        for split, paths in source.files.items()
+    }
     several = {f"files of {split}": len(p) for split, p in source.files.items() if len(p) > 1}
-    return Corpus(source.name, source.version, source.licence, splits, {**several, **notes})
+    return source.corpus(parts, several)
 
 
 def language_of(path: Path) -> str:
@@ -108,7 +76,7 @@ def read_english(
     most = None if source.limit is None else source.limit + 1
     sentences = {split: read_conllu(source.files[split][0], "en") for split in SPLITS}
     splits = {split: tuple(islice(filter(keep, x), most)) for split, x in sentences.items()}
-    return Corpus(source.name, source.version, source.licence, splits)
+    return source.corpus(splits)
 
 
 _SUPERSEDED = "GUM_conversation_court"

@@ -22,8 +22,8 @@ from probes.boards.comparable import (
     text,
 )
 from probes.boards.floors import with_floor
+from probes.common.errors import counted
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.extraction.model_names import pretrained_name
 from probes.measurements.header_columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements

@@ -12,8 +12,8 @@ import pandas as pd
 from probes.boards.comparable import SAME_LAYER_TABLE, SAME_MODEL, alike, sifted, twins_of
 from probes.boards.floors import with_floor
 from probes.boards.overview import layer_lines
+from probes.common.errors import listed
 from probes.common.terminal import progress
-from probes.common.wording import listed
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.table_cells import (
     interval_note,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from probes.boards.comparable import SAME_MODEL, SAME_PAIR
 from probes.common.errors import UserError
 from probes.common.files import sha256
-from probes.common.garbage_collection import infrequent_garbage_collection
+from probes.common.process import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
 from probes.measurements.frame import IDENTITY, load

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.common.wording import counted
+from probes.common.errors import counted
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import group_of
 from probes.tasks.task import plain_name

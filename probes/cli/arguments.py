@@ -13,12 +13,11 @@ from typing import Any, Literal, NoReturn, cast, get_args, get_origin
 
 from pydantic_core import PydanticUndefined
 
-from probes.common.errors import UserError, out_of_memory, printable
+from probes.common.errors import UserError, listed, names_in, out_of_memory, printable, quoted
 from probes.common.files import default_cache, default_data_dir
+from probes.common.process import Sigterm, stopping_at_sigterm
 from probes.common.registry import did_you_mean
-from probes.common.stopping import Sigterm, stopping_at_sigterm
 from probes.common.terminal import discard_output
-from probes.common.wording import listed, names_in, quoted
 from probes.run.config import NO_NAMES, NO_PATH, RunConfig
 
 

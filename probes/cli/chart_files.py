@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probes.boards.groups import Group, corpus_groups, group, model_key, model_labels, of_corpora
-from probes.common.errors import UserError
+from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
-from probes.common.wording import listed
 from probes.measurements.chart_views import findings_of
 from probes.measurements.measurement import Measurement, corpus_measurements, probe_measurements
 from probes.measurements.pivots import Pivot

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from probes.common.wording import counted
+from probes.common.errors import counted
 from probes.data.sentence import LAYERS, Corpus, Sentence
 from probes.examples.examples import Examples, collect_examples, label_set
 from probes.examples.scoring import Scorer, baselines, has_types, references, require_metrics

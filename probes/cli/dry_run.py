@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
 from probes.measurements.measurement import Request, ScoresBehind

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from probes.cli.results import results_below
 from probes.common.arrays import Floats
-from probes.common.errors import UserError
+from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
-from probes.common.wording import listed
 from probes.measurements.joined_results import read_result
 from probes.records.parameters import FOLDABLE, caches_of, folded, of_layer, read_parameters
 from probes.records.record import corpus_title

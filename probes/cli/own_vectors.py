@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from probes.cli.results import Results
 from probes.cli.run import run_models
-from probes.common.errors import UserError, printable
+from probes.common.errors import UserError, counted, printable
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.data.in_memory import in_memory
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import LabelColumn, Source

@@ -17,10 +17,9 @@ from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
 from probes.cli.chart_files import figure
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted, listed
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
-from probes.common.wording import counted, listed
 from probes.measurements.frame import load
 from probes.measurements.joined_results import joined, marked
 from probes.measurements.long_frame import long_frame

@@ -17,9 +17,9 @@ from probes.boards.paired import LayerScore, closing_tables, layer_scores
 from probes.cli.results import Results, merged
 from probes.common.errors import UserError
 from probes.common.files import require_writable
-from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.locks import SUFFIX, locked, sweep_locks
 from probes.common.origin import described
+from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, listed
 from probes.common.terminal import progress
-from probes.common.wording import listed
 
 if TYPE_CHECKING:
     import torch

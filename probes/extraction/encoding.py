@@ -16,11 +16,10 @@ from pathlib import Path
 
 import torch
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, listed
 from probes.common.files import published, require_writable
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
-from probes.common.wording import listed
 from probes.compute.devices import exact_products
 from probes.extraction.collectors import (
     Collector,

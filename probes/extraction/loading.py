@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from probes.common.errors import NoHeadError, UserError
+from probes.common.errors import NoHeadError, UserError, counted
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.compute.devices import MAP, DType, pick_device
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import (

@@ -12,11 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from probes.common.errors import UserError, printable
+from probes.common.errors import UserError, listed, printable
 from probes.common.files import folder_name, sha256
 from probes.common.hub import cached, snapshot
 from probes.common.registry import nearest
-from probes.common.wording import listed
 from probes.extraction.model_names import RANDOM_NAME, id_and_revision, random_prefix
 
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"

@@ -24,10 +24,9 @@ from urllib.parse import quote, unquote
 import pandas as pd
 
 from probes import __version__
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted
 from probes.common.files import published
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.measurements.header_columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
 from probes.measurements.measurement import measurements as loaded_measurements
 from probes.measurements.plugin_keys import is_current

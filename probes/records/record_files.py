@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted
 from probes.common.files import published
-from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
+from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.records.record import SCHEMA_VERSION, Record, record_name
 
 PUBLISHED = "published"

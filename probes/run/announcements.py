@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probes.boards.floors import with_floor
+from probes.common.errors import counted
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.compute.devices import DType
 from probes.data.sentence import Corpus
 from probes.extraction.model_files import ModelSource

@@ -12,7 +12,7 @@ from typing import Any
 
 from probes.common.errors import UserError
 from probes.common.files import default_cache
-from probes.common.stopping import sigterm_kept
+from probes.common.process import sigterm_kept
 from probes.compute.devices import available_cores
 from probes.run.config import RunConfig
 

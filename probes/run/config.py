@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ByteSize, ConfigDict, Discriminator, Field, Tag, field_validator
 
+from probes.common.errors import names_in
 from probes.common.files import default_cache, default_data_dir
-from probes.common.wording import names_in
 from probes.compute.devices import DType, available_cores, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy

@@ -15,9 +15,8 @@ from threading import RLock, Thread
 from tqdm import tqdm
 
 from probes.common.errors import UserError
-from probes.common.garbage_collection import infrequent_garbage_collection
 from probes.common.origin import described
-from probes.common.stopping import stopping_at_sigterm
+from probes.common.process import infrequent_garbage_collection, stopping_at_sigterm
 from probes.common.terminal import progress
 from probes.run.here import Here
 from probes.run.loop import make_records

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from probes.common.errors import counted
 from probes.common.locks import locked
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.records.result import SCORES
 from probes.run.here import Engine, Here
 from probes.run.jobs import Job

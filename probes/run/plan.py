@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.extraction.model_files import stored_layers

@@ -9,9 +9,8 @@ from typing import TypeVar, get_type_hints
 
 from pydantic import ValidationError
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, first_fault, quoted
 from probes.common.registry import did_you_mean
-from probes.common.wording import first_fault, quoted
 from probes.data.find import require_known
 from probes.data.sources import Source
 from probes.measurements.measurement import (

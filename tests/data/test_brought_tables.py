@@ -68,3 +68,10 @@ def test_a_path_that_is_too_long_is_one_line(given, capsys):
         r"error: /(long)*…: the path is too long; name another.\n",
         capsys.readouterr().err,
     )
+
+
+def test_labels_that_r_writes_where_they_are_missing_are_named(tmp_path, capsys):
+    kind, found, _ = labels(csv_file(tmp_path, ["NA", "good", "bad"] * 20))
+    assert kind == "classification"
+    assert found == {"NA": 20, "good": 20, "bad": 20}
+    assert "label: 20 labels NA, read as a class" in capsys.readouterr().err

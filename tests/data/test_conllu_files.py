@@ -1,12 +1,16 @@
 """The CoNLL-U reader on files written by hand, sound and damaged."""
 
+import re
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 
 from probes.common.errors import UserError
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import ROOT, Frame, Sentence
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
 SOUND = """\
 # sent_id = a-1
@@ -46,11 +50,10 @@ def test_words_are_neither_multiword_tokens_nor_empty_nodes(tmp_path):
     )
 
 
-def test_windows_line_ends_and_no_last_blank_line(tmp_path):
-    path = write(tmp_path, SOUND.rstrip("\n").replace("\n", "\r\n"))
-    (sentence,) = read_conllu(path, "en")
-    assert sentence.words[-1] == "."
-    assert sentence.chunks[-1] == "O"
+def test_windows_line_ends_a_byte_order_mark_and_no_last_blank_line(tmp_path):
+    text = "\ufeff" + SOUND.rstrip("\n").replace("\n", "\r\n")
+    (sentence,) = read_conllu(write(tmp_path, text), "en")
+    assert (sentence.id, sentence.words[-1], sentence.chunks[-1]) == ("a-1", ".", "O")
 
 
 def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
@@ -66,6 +69,7 @@ def test_a_layer_that_a_sentence_lacks_is_empty(tmp_path):
         (SOUND.replace("\t0\troot", "\t6\troot"), "cycle"),
         (SOUND.replace("\t0\troot", "\t40\troot"), "head 40, but there are 8 words"),
         (SOUND.replace("5\tthe", "6\tthe"), "line 9: word id 6 instead of 5"),
+        (SOUND.replace("5\tthe", "_\tthe"), "line 9: not valid CoNLL-U .the word has no ID"),
         (SOUND.replace("ARG1:5-6", "ARG1:5-60"), "'5-60' is not a range within words 1 to 8"),
         (SOUND.replace("Chunk=B-NP", "Chunks=B-NP", 1), "Chunk"),
         (SOUND.replace("\tnsubj\t_\tChunk=B-NP", ""), "valid CoNLL-U"),
@@ -124,24 +128,14 @@ def test_enhanced_dependencies_are_not_read_nor_blamed_for_another_line(tmp_path
         list(read_conllu(write(tmp_path, odd.replace("\t0\troot", "\tnone\troot")), "en"))
 
 
-def test_documents_begin_where_the_file_says(tmp_path):
-    second, third = (SOUND.replace("a-1", name) for name in ("b-1", "b-2"))
-    text = "# newdoc id = d\n" + SOUND + "# newdoc\n" + second + third
-    found = [sentence.document for sentence in read_conllu(write(tmp_path, text), "en")]
-    assert found[0] == "d"
-    assert found[1] == found[2] != "d"
-
-
-def test_a_document_has_the_genre_that_is_stated_where_it_begins(tmp_path):
-    second, third = (SOUND.replace("a-1", name) for name in ("b-1", "b-2"))
-    text = "# newdoc id = d\n# meta::genre = news\n" + SOUND + second + "# newdoc id = e\n" + third
-    found = [sentence.genre for sentence in read_conllu(write(tmp_path, text), "en")]
-    assert found == ["news", "news", ""]
-
-
-def test_a_byte_order_mark_is_no_word(tmp_path):
-    (sentence,) = read_conllu(write(tmp_path, b"\xef\xbb\xbf" + SOUND.encode()), "en")
-    assert sentence.id == "a-1"
+def test_documents_and_genres_begin_where_the_file_says(tmp_path):
+    second, third, fourth = (SOUND.replace("a-1", name) for name in ("a-2", "b-1", "b-2"))
+    begins = "# newdoc id = d\n# meta::genre = news\n"
+    text = begins + SOUND + second + "# newdoc\n" + third + fourth
+    found = list(read_conllu(write(tmp_path, text), "en"))
+    assert [sentence.genre for sentence in found] == ["news", "news", "", ""]
+    assert [sentence.document == "d" for sentence in found] == [True, True, False, False]
+    assert found[2].document == found[3].document
 
 
 def test_a_missing_file_is_an_error(tmp_path):
@@ -186,3 +180,90 @@ def test_a_cycle_is_found_from_the_first_word_that_leads_into_it(tmp_path, heads
     path = write(tmp_path, tree(heads))
     with pytest.raises(UserError, match=f"line {word}: the heads of word {word} form a cycle"):
         list(read_conllu(path, "en"))
+
+
+# -- how words are written ----------------------------------------------------------------
+
+
+def written(tmp_path, *tokens):
+    """How the words of a sentence are written.
+
+    Args:
+        tokens: of each line ID and form, and a mark if no space comes after it.
+    """
+    lines = []
+    for token in tokens:
+        number, form, mark = (*token.split(), "")[:3]
+        head, relation = "__"
+        if number.isdigit():
+            head, relation = ("0", "root") if number == "1" else ("1", "dep")
+        misc = "SpaceAfter=No" if mark else "_"
+        lines.append("\t".join([number, form, *"____", head, relation, "_", misc]))
+    path = tmp_path / "x.conllu"
+    path.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    (sentence,) = read_conllu(path, "en")
+    return sentence.written
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ("1 She, 2 ( -, 3 again -, 4 ), 5 ran -, 6 . -", ["She", " (", "again", ")", " ran", "."]),
+        # A multiword token that is the sum of its words; of another, the first word has it all.
+        ("1 I, 2-3 don't, 2 do, 3 n't, 4 go -, 5 !", ["I", " do", "n't", " go", "!"]),
+        ("1-2 du, 1 de, 2 le, 3 pain -, 4 .", ["du", "", " pain", "."]),
+        ("1-3 dámelo -, 1 da, 2 me, 3 lo, 4 .", ["dámelo", "", "", "."]),
+        # The range says whether a space follows, not its words.
+        ("1-2 can't -, 1 ca, 2 n't, 3 no", ["ca", "n't", "no"]),
+        ("1-2 can't, 1 ca -, 2 n't -, 3 go", ["ca", "n't", " go"]),
+        # Empty nodes, within a multiword token too.
+        ("1 A, 1.1 ghost, 2 dog -, 2.1 ghost, 3 .", ["A", " dog", "."]),
+        ("1-2 don't -, 1 do, 1.1 ghost, 2 n't, 3 .", ["do", "n't", "."]),
+    ],
+)
+def test_how_words_are_written(tmp_path, tokens, expected):
+    assert list(written(tmp_path, *tokens.split(", "))) == expected
+
+
+def texts_of(path):
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# text = "):
+            yield line.removeprefix("# text = ")
+
+
+def differing(path):
+    """How many sentences a file has, and those written otherwise than its line says."""
+    sentences = list(read_conllu(path, "en"))
+    texts = list(texts_of(path))
+    for sentence in sentences:
+        assert len(sentence.written) == len(sentence.words)
+    pairs = zip(("".join(x.written) for x in sentences), texts, strict=True)
+    return len(texts), [(found, text) for found, text in pairs if found != text]
+
+
+@pytest.mark.parametrize(("split", "n"), [("train", 2000), ("dev", 400), ("test", 400)])
+def test_the_sample_is_written_as_it_says(split, n):
+    path = SAMPLE / f"{split}.conllu"
+    assert differing(path) == (n, [])
+    for sentence in read_conllu(path, "en"):
+        assert [x.strip() for x in sentence.written] == list(sentence.words)
+
+
+@pytest.mark.real_data
+def test_ewt_is_written_as_it_says(real_data):
+    (path,) = real_data.rglob("en_ewt-ud-test.conllu")
+    n, others = differing(path)
+    assert n == 2077
+    (one,) = others  # with a space that does not break, which SpaceAfter does not tell
+    assert one[0] == one[1].replace("\xa0", " ")
+
+
+@pytest.mark.real_data
+def test_gum_is_written_as_it_says_but_for_spaces(real_data):
+    found = next(real_data.rglob("en_gum-ud-test.conllu"), None)
+    if found is None:
+        pytest.skip("GUM is not there")
+    n, others = differing(found)
+    assert n > 1000
+    assert [(x, y) for x, y in others if re.sub(r"\s", "", x) != re.sub(r"\s", "", y)] == []
+    assert len(others) == 0

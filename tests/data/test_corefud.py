@@ -37,31 +37,22 @@ def test_mentions_nest_cross_and_share_words():
     assert {m.unfit for m in found} == {""}
 
 
-def test_of_two_open_mentions_of_one_entity_the_inner_closes_first():
-    assert facts(read("(e1", "(e1", "e1)", "e1)")) == [
-        ("e1", "", (0, 4), ""),
-        ("e1", "", (1, 3), ""),
-    ]
-
-
-def test_names_of_the_parts_say_which_is_which():
-    names = part_names("entity-GRP-infstat-identity")
-    (found,) = read("(person-7-new)", names=names)
+def test_further_mentions():
+    # Of two open mentions of one entity, the inner closes first.
+    found = read("(e1", "(e1", "e1)", "e1)")
+    assert facts(found) == [("e1", "", (0, 4), ""), ("e1", "", (1, 3), "")]
+    # The names of parts say which is which.
+    (found,) = read("(person-7-new)", names=part_names("entity-GRP-infstat-identity"))
     assert (found.entity, found.type) == ("7", "person")
     assert found.attributes == {"entity": "person", "GRP": "7", "infstat": "new"}
-
-
-def test_parts_of_discontinuous_mentions_are_kept_apart():
+    assert part_names("head-other") == ()
+    # Parts of a discontinuous mention stay apart.
     found = read("(e1[1/2]-person", "e1[1/2])", None, "(e1[2/2]-person)")
     assert facts(found) == [("e1", "person", (0, 2), "1/2"), ("e1", "person", (3, 4), "2/2")]
     assert {m.unfit for m in found} == {"part of a discontinuous mention"}
-
-
-def test_a_mention_of_an_empty_node_has_no_words():
-    names = part_names("eid-etype")
-    found = read_mentions(
-        [((0, 1), "(e1"), ((1, 1), "(e2)"), ((2, 2), "(e3"), ((2, 3), "e3)e1)")], names
-    )
+    # A mention of an empty node has no words.
+    marked = [((0, 1), "(e1"), ((1, 1), "(e2)"), ((2, 2), "(e3"), ((2, 3), "e3)e1)")]
+    found = read_mentions(marked, NAMES)
     assert [m.span for m in found] == [(0, 3), (1, 1), (2, 3)]
     assert [m.unfit for m in found] == ["", "mention without words", ""]
 
@@ -93,10 +84,6 @@ def test_mentions_without_entities_have_types():
         read_mentions([((0, 1), "(person"), ((1, 2), "place)")], names)
 
 
-def test_a_comment_that_names_neither_entity_nor_type_is_not_read():
-    assert part_names("head-other") == ()
-
-
 HEADER = "# newdoc id = d\n# global.Entity = eid-etype\n"
 
 
@@ -110,20 +97,15 @@ def file_with(tmp_path, values, header=HEADER, ids=None):
     return path
 
 
-def test_files_have_mentions_where_a_comment_says_what_they_mean(tmp_path):
+def test_mentions_of_files(tmp_path):
     (sentence,) = read_conllu(file_with(tmp_path, ["(1-person", "(2)1)"]), "en")
     assert facts(sentence.mentions) == [("1", "person", (0, 2), ""), ("2", "", (1, 2), "")]
+    # Without a comment that says what it means, Entity= is something else.
     (other,) = read_conllu(file_with(tmp_path, ["B-PER", "I-PER"], header=""), "en")
     assert other.mentions == ()
-
-
-def test_words_and_empty_nodes_of_a_file(tmp_path):
     path = file_with(tmp_path, ["(1", "(2)", "1)"], ids=["1", "1.1", "2"])
     (sentence,) = read_conllu(path, "en")
     assert [m.span for m in sentence.mentions] == [(0, 2), (1, 1)]
-
-
-def test_malformed_brackets_of_a_file_are_named_by_line(tmp_path):
     path = file_with(tmp_path, ["(1)", None, "(2"])
     with pytest.raises(UserError) as error:
         list(read_conllu(path, "en"))

@@ -3,6 +3,7 @@
 import pytest
 
 from probes.__main__ import main
+from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.measurements.plugins import discover
 
@@ -32,46 +33,38 @@ CORPUS_OF = 'Corpus("own", "1", "CC0-1.0", splits)'
 
 
 @pytest.mark.parametrize(
-    ("sentence", "corpus", "layers", "message"),
+    ("sentence", "corpus", "message"),
     [
-        (SENTENCE, CORPUS_OF, {"uposs"}, "unknown annotation layer 'uposs'. Did you mean 'upos'?"),
-        (
-            SENTENCE,
-            "1 / 0",
-            {"upos"},
-            "raised ZeroDivisionError: division by zero. Fix {path}, line 11",
-        ),
-        (SENTENCE, "splits", {"upos"}, "which is not a Corpus. Fix {path}"),
+        (SENTENCE, "1 / 0", "raised ZeroDivisionError: division by zero. Fix {path}, line 11"),
+        (SENTENCE, "splits", "which is not a Corpus. Fix {path}"),
+        (SENTENCE, CORPUS_OF.replace("splits", "{'train': ()}"), "the splits ['train']"),
         (
             SENTENCE.replace('"Y"', ""),
             CORPUS_OF,
-            {"upos"},
-            "a layer upos that is not a tuple with one entry for each of 2 words as sentence 1 of train",
+            "a layer upos that is not a tuple with one entry for each of 2 words as sentence 1 of",
         ),
-        (
-            SENTENCE.replace("{n}", ""),
-            CORPUS_OF,
-            {"upos"},
-            "the id 'train' again as sentence 2 of train",
-        ),
-        (SENTENCE + ", heads=(1, 2)", CORPUS_OF, {"upos"}, "the head 2, which is neither"),
-        (
-            SENTENCE.replace('"b")', '"")'),
-            CORPUS_OF,
-            {"upos"},
-            "a word that is empty or not a string",
-        ),
-        (SENTENCE, CORPUS_OF.replace("splits", "{'train': ()}"), {"upos"}, "the splits ['train']"),
-        (SENTENCE + ", genre=3", CORPUS_OF, {"upos"}, "the genre 3, which is not a string"),
+        (SENTENCE.replace("{n}", ""), CORPUS_OF, "the id 'train' again as sentence 2 of train"),
+        (SENTENCE + ", heads=(1, 2)", CORPUS_OF, "the head 2, which is neither"),
+        (SENTENCE.replace('"b")', '"")'), CORPUS_OF, "a word that is empty or not a string"),
+        (SENTENCE + ", genre=3", CORPUS_OF, "the genre 3, which is not a string"),
     ],
 )
-def test_a_corpus_that_cannot_be_used_is_named(sentence, corpus, layers, message, write, capsys):
+def test_a_corpus_that_cannot_be_used_is_named(sentence, corpus, message, write, capsys):
     write("text", "all.txt")
-    path = write(CORPUS.format(sentence=sentence, corpus=corpus, layers=layers), "own.py")
+    path = write(CORPUS.format(sentence=sentence, corpus=corpus, layers={"upos"}), "own.py")
     assert main(["check", "pos", "--corpus", "own", "--include", str(path)]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("error: Corpus 'own': ")
     assert message.format(path=path) in line
+
+
+def test_an_unknown_layer_is_named(write):
+    write("text", "all.txt")
+    discover(
+        [write(CORPUS.format(sentence=SENTENCE, corpus=CORPUS_OF, layers={"uposs"}), "own.py")]
+    )
+    with pytest.raises(UserError, match=r"unknown annotation layer 'uposs'\. Did you mean 'upos'"):
+        find_corpus("own")
 
 
 def test_genres_are_told_by_the_names_of_documents(write):

@@ -77,6 +77,7 @@ def read(path, pipeline, **asked):
 def test_the_pipeline_s_words_tags_heads_and_noun_chunks(notes, pipeline):
     corpus = read(notes, pipeline).load()
     first, second, third, last = corpus
+    assert [len(part) for part in corpus.splits.values()] == [2, 1, 1]  # paragraphs stay whole
     assert first.words == ("The", "cat", "sees", "a", "dog", ".")
     assert first.upos == ("DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT")
     assert first.heads == (1, 2, -1, 4, 2, 2)
@@ -121,22 +122,13 @@ def test_a_pipeline_may_be_the_folder_of_its_package(notes, pipeline, tmp_path):
     assert len(list(corpus)) == 4
 
 
-def test_paragraphs_stay_whole_when_splits_are_cut(notes, pipeline):
-    corpus = read(notes, pipeline).load()
-    assert {split: len(part) for split, part in corpus.splits.items()} == {
-        "train": 2,
-        "dev": 1,
-        "test": 1,
-    }
-    assert corpus.notes["test sentences cut from all, by document"] == 1
-
-
 def test_a_file_without_blank_lines_has_a_paragraph_a_line(tmp_path, pipeline):
     path = tmp_path / "lines.txt"
     path.write_bytes(b"\xef\xbb\xbfThe dog sleeps .\r\nA bird sings .\r\nShe reads the book .\r\n")
     corpus = read(path, pipeline).load()
     assert corpus.notes["paragraphs"] == 3
     assert [s.words[0] for s in corpus] == ["The", "A", "She"]
+    assert corpus.notes["test sentences cut from all, by document"] == 1
 
 
 def test_a_run_on_raw_text_is_silver(notes, pipeline, tiny_bert, tmp_path, capsys):

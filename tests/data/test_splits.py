@@ -57,14 +57,6 @@ def test_dev_is_cut_from_the_end_of_train():
     assert notes == {"dev sentences cut from train, by sentence": 3}
 
 
-def test_without_train_all_is_cut_in_order():
-    parts, notes = cut_missing_splits({"test": sentences(*map(str, range(20)))}, "sentence", "c")
-    assert [s.words[0] for s in parts["dev"]] == ["16", "17"]
-    assert [s.words[0] for s in parts["test"]] == ["18", "19"]
-    assert len(parts["train"]) == 16
-    assert sum(notes.values()) == 4
-
-
 def test_dev_and_test_without_train_are_cut_together():
     dev = sentences(*map(str, range(12)))
     parts, notes = cut_missing_splits({"dev": dev, "test": sentences(*"abcdefgh")}, "sentence", "c")

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from datasets import ClassLabel, Dataset, Features, Value
 
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
@@ -83,15 +82,6 @@ def test_uneven_classes_are_scored_by_balanced_accuracy(tmp_path):
     assert task_of(uneven, "cls").metric == "balanced_accuracy"
     assert task_of(uneven, "cls").name == "mood@cls"
     assert "uneven" in task_of(uneven, "cls").reading
-
-
-def test_class_names_and_withheld_labels_of_parquet(tmp_path):
-    features = Features({"text": Value("string"), "mood": ClassLabel(names=["sad", "glad"])})
-    rows = [{"text": row["text"], "mood": i % 2} for i, row in enumerate(ROWS)]
-    rows[0]["mood"] = -1
-    Dataset.from_list(rows, features=features).to_parquet(str(tmp_path / "a.parquet"))
-    corpus = found(tmp_path / "a.parquet").load()
-    assert [t.layer("column mood")[0] for t in corpus.splits["train"]][:3] == [None, "glad", "sad"]
 
 
 def changed(place, **values):

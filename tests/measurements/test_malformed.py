@@ -10,9 +10,13 @@ from scipy.stats import spearmanr
 from tiny_runs import run
 
 import probes.measurements.malformed as malformed
-from probes.data.perturbations import PERTURBATIONS, Changed, perturbations_of
 from probes.data.sentence import Corpus, Sentence
-from probes.measurements.malformed import survivors
+from probes.measurements.malformed import (
+    PERTURBATIONS,
+    Changed,
+    perturbations_of,
+    survivors,
+)
 from probes.records.parameters import read_parameters
 from probes.statistics.bootstrap import resample
 from probes.tasks.builtin import tasks

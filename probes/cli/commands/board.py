@@ -15,8 +15,8 @@ from probes.boards.submissions import (
 )
 from probes.cli.arguments import place
 from probes.cli.results import no_results
+from probes.common.errors import counted
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.records.result import Result
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from probes.cli.arguments import add_format, place
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted, listed
 from probes.common.files import default_cache
 from probes.common.locks import SUFFIX, BusyError, locked, unused
-from probes.common.wording import counted, listed
 from probes.extraction.store import MANIFEST, STORE_FIELDS, read_manifest, read_shards, replacement
 from probes.records.parameters import FOLDER as PARAMETERS
 from probes.records.parameters import SUFFIX as OF_PARAMETERS

@@ -40,7 +40,7 @@ def where(corpus: Registered, finder: FileFinder) -> str:
     """Place of the files: embedded, cached, below `--data-dir`, or not downloaded."""
     if not corpus.remotes:
         return "embedded"
-    further = {role: file for x in corpus.further.values() for role, file in x.files.items()}
+    further = {role: file for x in corpus.further.values() for role, file in x.remotes.items()}
     found = {role: finder.find(file) for role, file in (corpus.remotes | further).items()}
     if None not in found.values():
         folders = {

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from probes.cli.arguments import place
 from probes.cli.results import no_results, records_below
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
-from probes.common.wording import counted
 from probes.measurements.record_validation import require_sound
 from probes.measurements.resampled import with_sums
 from probes.records.record import Record

@@ -13,10 +13,9 @@ from typing import Any
 
 from probes.cli.arguments import add_format, place
 from probes.cli.main import LISTS, build_parser, measure, parse
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted, quoted
 from probes.common.files import read_text
 from probes.common.terminal import progress, tolerate_broken_output
-from probes.common.wording import counted, quoted
 from probes.measurements.measurement import corpus_measurements
 from probes.run.config import RunConfig
 from probes.run.settings import validate

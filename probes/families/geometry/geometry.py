@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probes.common.wording import counted
+from probes.common.errors import counted
 from probes.families.geometry import GeometryOptions
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Found, measurement

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from probes.common.arrays import Ints
-from probes.common.wording import counted
+from probes.common.errors import counted
 from probes.data.chunk_schemes import chunks_of
 from probes.data.sentence import Sentence
 from probes.statistics.partition import Partition

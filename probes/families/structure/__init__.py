@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from probes.common.wording import names_in
+from probes.common.errors import names_in
 from probes.measurements.catalogue import Command, Family
 from probes.records.values import Frozen
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
-from probes.common.wording import counted
+from probes.common.errors import counted
 from probes.families.structure.fitting import SAMPLES, Fitted, Probe
 from probes.families.structure.sentence_scores import Contributions, Edges
 from probes.families.structure.trees import BINS, Trees

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from probes.common.wording import listed
+from probes.common.errors import listed
 from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, measurement

@@ -1,10 +1,12 @@
-"""SIGTERM stops a run like Ctrl-C: `docker stop`, Kubernetes, `kill`, a job's time limit.
+"""Settings of this process: SIGTERM stops a run like Ctrl-C, and garbage is collected less often.
 
-Only commands and workers change signal handlers; a program that imports the suite keeps its own.
+SIGTERM comes from `docker stop`, Kubernetes, `kill` or a job's time limit. Only commands and
+workers change signal handlers; a program that imports the suite keeps its own.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -77,3 +79,18 @@ def sigterm_kept() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def infrequent_garbage_collection() -> Iterator[None]:
+    """Run Python's garbage collector less often inside the block.
+
+    With a corpus or many records in memory, the default of one collection per 700 new objects takes
+    a quarter of the time or more. Reference cycles are still collected, but later.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, 10, 10)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

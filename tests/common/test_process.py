@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from probes.common.garbage_collection import infrequent_garbage_collection
+from probes.common.process import infrequent_garbage_collection
 
 
 class Knot:

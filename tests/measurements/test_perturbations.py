@@ -2,9 +2,9 @@
 
 import pytest
 
-import probes.data.perturbations as perturbations
-from probes.data.perturbations import Changed, OtherNames, moved
 from probes.data.sentence import Corpus, Mention, Sentence
+from probes.measurements import malformed
+from probes.measurements.malformed import Changed, OtherNames, moved
 
 TEXT = "The dog that I fed brought me a bone today ."
 WORDS = TEXT.split()
@@ -25,7 +25,7 @@ def order_of(perturb):
 
 
 cut, shuffled, without_arguments = map(
-    order_of, (perturbations.cut, perturbations.shuffled, perturbations.without_arguments)
+    order_of, (malformed.cut, malformed.shuffled, malformed.without_arguments)
 )
 
 
