@@ -111,6 +111,8 @@ def _refuse_workers(config: RunConfig, what: str) -> None:
 def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> LazyModel:
     """A model in memory as a model to probe; the settings get its dtype."""
     _refuse_workers(config, "a model")
+    if config.load:
+        raise UserError(f"load={config.load}: the model is in memory; give its folder instead.")
     if not hasattr(model, "config") or not hasattr(model, "dtype"):
         raise UserError(
             f"run_probes() takes a name, several names, or a transformers model with its "

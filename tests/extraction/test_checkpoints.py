@@ -7,6 +7,7 @@ import tiny_models
 import torch
 from safetensors.torch import load_file
 
+from probes import run_probes
 from probes.common.errors import UserError
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
@@ -146,6 +147,12 @@ def test_quantisation_is_part_of_the_name_and_the_key_but_not_of_the_twin(
     assert stored_dtype(stored) == "bfloat16"
     random = load_encoder(find_model(f"random:{stored.folder}"), device="cpu")
     assert {x.dtype for x in random.model.parameters()} == {torch.float32}
+
+
+def test_a_model_in_memory_is_not_quantised(folder):
+    model, tokenizer = tiny_models.build("qwen2", "Qwen2Model")
+    with pytest.raises(UserError, match="load=4bit: the model is in memory; give its folder"):
+        run_probes(model, tokenizer, load="4bit")
 
 
 @pytest.mark.parametrize("load", ["8bit", "4bit"])
