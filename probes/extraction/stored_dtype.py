@@ -10,7 +10,8 @@ from safetensors import SafetensorError, safe_open
 
 from probes.common.errors import UserError
 from probes.compute.devices import DType
-from probes.extraction.model_files import ModelSource, weight_files
+from probes.extraction.model_files import ModelSource
+from probes.extraction.model_folders import weight_files
 
 _NARROW: dict[str, DType] = {"BF16": "bfloat16", "F16": "float16"}
 """Types as the safetensors format calls them."""

@@ -119,7 +119,7 @@ def model_runs(
     config = for_items(config, source)
     for model in models:
         own = model.in_memory
-        n_layers = own.info.n_layers if own else stored_layers(model.source)
+        n_layers = own.info.n_layers if own else stored_layers(model.source.config)
         if n_layers is not None:
             layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))

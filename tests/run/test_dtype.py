@@ -12,6 +12,7 @@ from probes import run_probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.extraction.model_files import stored_layers
+from probes.extraction.model_folders import read_json
 from probes.run.inputs import find_models
 from probes.run.jobs import layers_of
 from probes.run.settings import validate
@@ -140,7 +141,7 @@ def test_a_layer_that_there_is_not():
 )
 def test_what_configurations_call_layers(config, n_layers, tmp_path):
     (tmp_path / "config.json").write_text(config)
-    assert stored_layers(tmp_path) == n_layers
+    assert stored_layers(read_json(tmp_path / "config.json")) == n_layers
 
 
 @pytest.mark.parametrize("flags", [(), ("--dry-run",)])
