@@ -187,7 +187,8 @@ def find_model(
         folder, found, plain, local = path.parent, "", printable(path.name), True
         gguf = path.name
     elif looks_like_path or path.suffix.lower() == GGUF:
-        raise UserError(f"--model {name}: there is no such folder or {GGUF} file.")
+        kind = "file" if path.suffix.lower() == GGUF else "folder"
+        raise UserError(f"--model {name}: there is no such {kind}.")
     else:
         hub_id, own = id_and_revision(plain)
         if own and revision is not None:

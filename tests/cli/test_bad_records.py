@@ -9,7 +9,7 @@ import pytest
 from board_by_hand import put
 from corpus_records import geometry, store_record
 from heads_by_hand import attention, choice, numbers
-from tiny_runs import run
+from tiny_runs import run, shortened_schedule
 
 from probes.__main__ import main
 from probes.common.errors import UserError
@@ -178,10 +178,11 @@ def commands(folder, other):
 def sound(tmp_path_factory):
     """Results of two models, none of which is broken."""
     results = tmp_path_factory.mktemp("sound") / "results"
-    for model, wrong in (("m1", 9), ("m2", 60)):
-        put(results, model, "pos", wrong)
-        store_record(results, geometry([0.1, 0.2], model=model, digest=f"{model} None"))
-        heads(results, model)
+    with shortened_schedule():
+        for model, wrong in (("m1", 9), ("m2", 60)):
+            put(results, model, "pos", wrong)
+            store_record(results, geometry([0.1, 0.2], model=model, digest=f"{model} None"))
+            heads(results, model)
     return results
 
 

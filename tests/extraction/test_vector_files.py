@@ -148,7 +148,7 @@ def test_tasks_that_hide_words_are_left_out(corpus, extracted, tmp_path, capsys)
     asked[asked.index("pos,depth")] = "pos,agreement"
     assert main(asked) == 1
     assert (
-        "agreement: it hides or changes words, and given vectors are of whole"
+        "agreement: it hides or changes words, but given vectors belong to whole"
         in capsys.readouterr().err
     )
     assert {task for task, _ in scores(tmp_path)} == {"pos"}

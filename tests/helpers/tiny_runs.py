@@ -9,14 +9,19 @@ from probes.measurements.resampled import resampled
 from probes.records.probe_spec import PROBES
 
 
+def shorten_schedule(patch):
+    """Let probes stop early, for tests of everything around the fit."""
+    patch.setattr("probes.training.scalar_mix._MIN_STEPS", 60)
+    for family, spec in PROBES.items():
+        update = {"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16}
+        patch.setitem(PROBES, family, spec.model_copy(update=update))
+
+
 @contextmanager
 def shortened_schedule():
-    """Probes that stop early, for tests of everything around the fit."""
+    """Probes that stop early while the context lasts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("probes.training.scalar_mix._MIN_STEPS", 60)
-        for family, spec in PROBES.items():
-            update = {"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16}
-            patch.setitem(PROBES, family, spec.model_copy(update=update))
+        shorten_schedule(patch)
         yield
 
 
