@@ -55,7 +55,7 @@ def simulate(
     sentence = np.repeat(np.arange(n_sentences), lengths)
     n = len(sentence)
     difficulty = np.repeat(rng.normal(0, 0.7, n_sentences), lengths)
-    if metric in ("nspr", "spearman", "root_accuracy", "mae", "corpus_spearman"):
+    if "regression" in metrics.get(metric).kinds:
         labels: NDArray[Any] = rng.integers(0, 6, n).astype(np.float32)
         first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         labels[first] = 0

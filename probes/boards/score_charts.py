@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -126,13 +126,14 @@ def heat_map(scores: pd.DataFrame, look: Look, panel: str = "model", title: str 
         look,
         down="layer",
         across="",
-        bar="points above the floor",
+        legend_title="points above the floor",
         title=title,
         scheme="blueorange",
     )
 
 
-def _heat_map(group: Group, look: Look) -> Drawn:
+def score_heat_map(group: Group, look: Look) -> Drawn:
+    """Scores by layer and task, a panel for each model."""
     return Drawn(heat_map(scores_frame(scored(group)), look))
 
 
@@ -257,17 +258,8 @@ def steps(group: Group, look: Look) -> Drawn:
             look,
             down="layer",
             across="training step",
-            bar="score on test",
+            legend_title="score on test",
             title=title,
         ),
         missing,
     )
-
-
-FIGURES: dict[str, Callable[[Group, Look], Drawn]] = {
-    "heatmap": _heat_map,
-    "expected-layers": expected_layers,
-    "curves": curves,
-    "steps": steps,
-}
-"""Figures of scores, by the names of `python -m probes figure`."""

@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from probes.tables.charts import Chart, Look
 
 
-FIGURES = ("heatmap", "expected-layers", "curves", "steps")
-"""Figures of scores; see `probes.boards.score_charts`."""
+FIGURES = {
+    "heatmap": "score_heat_map",
+    "expected-layers": "expected_layers",
+    "curves": "curves",
+    "steps": "steps",
+}
+"""Functions of `probes.boards.score_charts` by figure. They see all tasks and their evidence."""
 
 
 def figure_names() -> list[str]:
@@ -62,7 +67,7 @@ def figure(
             raise UserError(f"--measurement: does not apply to {kind}; omit it.")
         from probes.boards import score_charts
 
-        drawn = score_charts.FIGURES[kind](_one_group(results, where, probe), look)
+        drawn = getattr(score_charts, FIGURES[kind])(_one_group(results, where, probe), look)
     else:
         evidence = next((x for x in probe_measurements() if kind in x.figure_names), None)
         if evidence:

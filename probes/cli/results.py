@@ -135,8 +135,7 @@ class Results:
         """A figure, which notebooks show; the same as that of `python -m probes figure`.
 
         Args:
-            kind: heatmap, curves, expected-layers or steps, of scores; or the name of
-                a chart of another measurement.
+            kind: name of a figure, as `python -m probes figure --help` lists them.
             measurement: whose, if several have a chart of this name.
             width: in inches.
 

@@ -264,7 +264,7 @@ class Cells:
             look,
             down=self.down.replace("_", " "),
             across=self.across.replace("_", " "),
-            bar=title,
+            legend_title=title,
             title=title,
             low=self.low,
             high=self.high,

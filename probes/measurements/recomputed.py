@@ -34,12 +34,6 @@ from probes.statistics.sums import sparse
 
 NO_SUMS = "no sums are stored beside the record"
 
-_N = {"accuracy": 1, "exact_match": 1, "mae": 1, "corpus_spearman": 0}
-"""The column of a metric's sums that counts examples."""
-
-_LABELS = {"balanced_accuracy", "macro_f1", "macro_f1_20", "micro_f1"}
-"""Metrics whose sums begin with the number of scored examples of each label."""
-
 TOLERANCE = 1e-6
 """Tolerance; sums of floats differ by less between machines."""
 
@@ -126,10 +120,11 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
     scored = [x for x in examples.classes if in_test.get(x, 0) >= least]
     if metric != "balanced_accuracy":
         scored += sorted(x for x in in_test.keys() - {*examples.classes} if in_test[x] >= least)
+    column = metrics.get(metric).counts
     for total in sums.sum(1):
-        if metric in _N:
-            yield "test examples", examples.n["test"], total[_N[metric]]
-        elif metric in _LABELS:
+        if isinstance(column, int):
+            yield "test examples", examples.n["test"], total[column]
+        elif column == "labels":
             counts = [n for n in total[: len(total) // 3] if n]
             yield "labels in test", len(scored), len(counts)
             for label, n in zip(scored, counts, strict=True):

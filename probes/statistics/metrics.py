@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,11 @@ class Metric(Quantity):
     Attributes:
         parts: contributions of each sentence, from predictions (n,). Shape (sentences, k).
         value: score from sums of shape (…, k), and from nothing else. Shape (…,); NaN where it is
-            undefined.
+            undefined. Sums of weighted sentences are passed too, so they may be fractions, and
+            differences that should be 0 may be slightly negative.
         kinds: the kinds of tasks that the metric scores.
+        counts: the column of the sums with the number of examples; "labels" if the sums begin with
+            the number of examples of each label. Stored records are checked by these counts.
 
     A metric for which lower is better cannot choose the best layer.
     """
@@ -51,6 +54,7 @@ class Metric(Quantity):
     parts: Callable[[Gold, Predictions], csr_array]
     value: Callable[[Floats], Floats]
     kinds: tuple[Kind, ...] = ("classification",)
+    counts: int | Literal["labels"] | None = None
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of each row of `predicted` (cells, n). Shape (cells,)."""
@@ -134,6 +138,7 @@ metrics.add(
         lambda gold, given: mean_parts(gold, gold.right(given).astype(float)),
         mean_value,
         percent=True,
+        counts=1,
         bounds=SHARE,
     ),
 )
@@ -147,6 +152,7 @@ metrics.add(
         ("multi-label",),
         label="exact match",
         percent=True,
+        counts=1,
         bounds=SHARE,
     ),
 )
@@ -159,6 +165,7 @@ metrics.add(
         mean_value,
         NUMBERS,
         lower_is_better=True,
+        counts=1,
         bounds=POSITIVE,
     ),
 )
@@ -227,13 +234,14 @@ metrics.add(
         _balanced_accuracy,
         label="balanced acc.",
         percent=True,
+        counts="labels",
         bounds=SHARE,
     ),
 )
 
 metrics.add(
     "macro_f1",
-    Metric(class_parts, _macro_f1, CLASSES, label="macro F1", percent=True, bounds=SHARE),
+    Metric(class_parts, _macro_f1, CLASSES, "labels", label="macro F1", percent=True, bounds=SHARE),
 )
 
 _PARTS_20 = partial(_class_parts_of, partial(_frequent, 20))
@@ -241,13 +249,19 @@ _PARTS_20 = partial(_class_parts_of, partial(_frequent, 20))
 metrics.add(
     "macro_f1_20",
     Metric(
-        _PARTS_20, _macro_f1, CLASSES, label="macro F1 (20 or more)", percent=True, bounds=SHARE
+        _PARTS_20,
+        _macro_f1,
+        CLASSES,
+        label="macro F1 (20 or more)",
+        percent=True,
+        counts="labels",
+        bounds=SHARE,
     ),
 )
 
 metrics.add(
     "micro_f1",
-    Metric(class_parts, _micro_f1, CLASSES, label="micro F1", percent=True, bounds=SHARE),
+    Metric(class_parts, _micro_f1, CLASSES, "labels", label="micro F1", percent=True, bounds=SHARE),
 )
 
 
@@ -277,7 +291,7 @@ metrics.add(
 
 metrics.add(
     "corpus_spearman",
-    Metric(moment_parts, correlation, NUMBERS, label="Spearman", bounds=CORRELATION),
+    Metric(moment_parts, correlation, NUMBERS, label="Spearman", counts=0, bounds=CORRELATION),
 )
 
 

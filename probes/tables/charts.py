@@ -282,7 +282,7 @@ def lines(
     by: str = "model",
     one_scale: bool = False,
 ) -> Spec:
-    """Curves with their 95 % bands; a single number has a bar instead.
+    """Curves with their 95 % bands; a single number has an error bar instead.
 
     Args:
         frame: with the columns panel, model, line, x, value, low, high; `level` in rows of dashed
@@ -386,7 +386,7 @@ def heat_map(
     *,
     down: str,
     across: str,
-    bar: str,
+    legend_title: str,
     title: str = "",
     low: float | None = None,
     high: float | None = None,
@@ -399,8 +399,8 @@ def heat_map(
             colour is that of `value`, and cells without one have their text alone; `said` where
             tooltips have texts of their own, by name.
         down, across: titles of the axes.
-        bar: title of the bar of colours.
-        low, high: ends of the bar; None for the least and the greatest value. With "blueorange",
+        legend_title: title of the colour legend.
+        low, high: ends of its scale; None for the least and the greatest value. With "blueorange",
             whose middle is 0, both are as far from it.
     """
     frame, upright, along = _placed(frame.assign(value=frame["value"].astype(float)))
@@ -425,7 +425,7 @@ def heat_map(
            "value": "black"}  # fmt: skip
     colour = _number(
         "value",
-        title=textwrap.wrap(bar, 60),
+        title=textwrap.wrap(legend_title, 60),
         scale={"scheme": scheme, "domain": [*ends], "reverse": diverging, "clamp": True},
         legend={
             "orient": "bottom",
@@ -612,7 +612,7 @@ def pictures(
     if look.hover:
         maps["tooltip"] = _tips("panel", "kind", row=down, column=across)
     frames = {**base, "stroke": _of("kind", scale=named, legend=legend(used, look))}
-    bar = _number(
+    shades = _number(
         "least",
         title="square-root scale",
         scale={"scheme": "viridis", "type": "sqrt", "domain": [0, 1]},
@@ -625,8 +625,8 @@ def pictures(
         _layer("point", frames, shape="square", size=inner**2, strokeWidth=step / 20),
         _layer("text", {**base, "text": _of("sign")}, align="right", baseline="top",
                color="white", fontSize=min(0.35 * step, look.text), **corner),
-        # Nothing is seen of it but its bar of colours.
-        _layer("point", {**base, "color": bar}, opacity=0, size=0),
+        # These marks are invisible; they give the chart its colour legend.
+        _layer("point", {**base, "color": shades}, opacity=0, size=0),
     ]  # fmt: skip
     return in_panels(
         {"layer": parts},

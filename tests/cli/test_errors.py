@@ -7,6 +7,7 @@ import pytest
 from probes.__main__ import main as python_m_probes
 from probes.cli.arguments import exit_status
 from probes.cli.main import main as run_probes
+from probes.measurements.measurement import EVIDENCE, LEVELS, ON_REQUEST
 
 RUN = [
     ("", "--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2."),
@@ -20,7 +21,7 @@ RUN = [
     ("--model m --measurements probs", "--measurements probs: no such measurement. Did you mean 'probes'?"),
     ("--model m --measurements scores", "--measurements scores: probes stands for scores; use probes."),
     ("--model m --evidence selectivty", "--evidence selectivty: no such evidence. Did you mean 'selectivity'?"),
-    ("--model m --evidence scores", "--evidence scores: no such evidence. Known: none, standard, full, training_variance, selectivity, conditional_probing, description_length, localisation, malformed, cloze, lens, corpus_transfer."),
+    ("--model m --evidence scores", f"--evidence scores: no such evidence. Known: {', '.join((*LEVELS, *EVIDENCE, *ON_REQUEST))}."),
     ("--model m --evidence none,selectivity", "--evidence none,selectivity: none goes alone."),
     ("--model m --evidence standard,full", "--evidence standard,full: give standard or full, not both."),
     ("--model m --seeds 1001", "--seeds 1001: give a number of at most 1000."),

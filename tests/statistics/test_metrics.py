@@ -11,6 +11,7 @@ from sklearn.metrics import (
     roc_auc_score,
     roc_curve,
 )
+from statistics_simulation import simulate
 from stratified_kappa import stratified_kappa
 
 from probes.statistics.bootstrap import interval, resample
@@ -81,6 +82,17 @@ def test_macro_f1_20_leaves_rare_labels_out(noisy):
     assert len(frequent) < 5
     expected = [f1_score(g.labels, row, labels=frequent, average="macro") for row in rows]
     assert metrics.get("macro_f1_20")(g, rows) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", [*metrics])
+def test_a_metric_says_whether_its_sums_count_examples_or_labels(name):
+    gold, given = simulate(name, 80, np.random.default_rng(6))
+    sums, counts = metrics.get(name).parts(gold, given).sum(0), metrics.get(name).counts
+    n, of_labels = len(gold.labels), np.bincount(gold.labels.astype(int))
+    assert [column for column, each in enumerate(sums) if each == n] == (
+        [counts] if isinstance(counts, int) else []
+    )
+    assert np.array_equal(sums[: len(of_labels)], of_labels) == (counts == "labels")
 
 
 def test_a_label_unseen_in_train_is_an_error_everywhere():

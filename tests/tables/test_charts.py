@@ -10,9 +10,10 @@ import pytest
 import vl_convert
 from drawn import column, data_of, expressions, png_pixels, svg, texts, width_of
 
+from probes.boards import score_charts
 from probes.boards.groups import corpus_groups, group, model_labels, of_corpora
-from probes.boards.score_charts import FIGURES, scored, scores_frame
-from probes.cli.chart_files import FIGURES as NAMES
+from probes.boards.score_charts import scored, scores_frame
+from probes.cli.chart_files import FIGURES
 from probes.measurements.chart_views import Cells, Lines, Maps, findings_of
 from probes.measurements.frame import load
 from probes.measurements.joined_results import joined
@@ -94,8 +95,7 @@ def test_every_view_draws_all_its_numbers(findings):
 
 
 def test_every_figure_of_scores_has_the_scores_of_the_records(scores):
-    assert tuple(FIGURES) == NAMES
-    drawn = {name: draw(scores, PAPER) for name, draw in FIGURES.items()}
+    drawn = {name: getattr(score_charts, of)(scores, PAPER) for name, of in FIGURES.items()}
     assert drawn["steps"].chart is None
     assert set(drawn["steps"].missing.values()) == {"its name has no training step"}
     pos = next(unit for unit in scores.units if unit.name == "pos")
@@ -179,7 +179,7 @@ def test_a_heat_map_has_whole_numbers_upwards_and_names_below_them():
     frame = pd.concat(
         [CELLS, pd.DataFrame({"panel": "m", "row": "floor", "column": [1], "text": ".99"})]
     )
-    chart = charts.heat_map(frame, PAPER, down="layer", across="head", bar="share")
+    chart = charts.heat_map(frame, PAPER, down="layer", across="head", legend_title="share")
     said = texts(svg(chart))
     order = {row["row_at"]: row["row"] for row in data_of(chart)}
     assert [order[x] for x in sorted(order)] == ["2", "1", "0", "floor"]
@@ -224,7 +224,7 @@ def test_the_whole_is_about_as_wide_as_the_look(inches, names):
     cells = pd.concat([CELLS.assign(panel=f"model {i}") for i in range(names)])
     for chart in (
         charts.lines(curves, look, y="accuracy, %"),
-        charts.heat_map(cells, look, down="layer", across="head", bar="share"),
+        charts.heat_map(cells, look, down="layer", across="head", legend_title="share"),
     ):
         assert width_of(svg(chart, look)) == pytest.approx(inches * INCH, rel=0.1)
 
@@ -249,7 +249,7 @@ def test_what_users_have_named_is_no_expression_and_is_escaped(name):
         for chart in (
             charts.lines(curves, look, y=name, title=name),
             charts.lines(pd.concat([curves, curves.assign(panel="b")]), look, by="line"),
-            charts.heat_map(cells, look, bar=name, **more),
+            charts.heat_map(cells, look, legend_title=name, **more),
             charts.points(bars, look, across="layer", title=name, longest=3),
             charts.pictures(cells.assign(kind=name, url=url), look, kinds={name: name}, **more),
             charts.arcs((name,), pd.DataFrame(
@@ -275,7 +275,7 @@ def test_charts_without_a_number_are_drawn_empty():
     bars = CURVES.rename(columns={"line": "name"}).assign(kind="k", text="undefined", **nothing)
     for scheme in ("viridis", "blueorange"):
         cells = CELLS.assign(value=None, text="–")
-        more = {"down": "layer", "across": "head", "bar": "share", "scheme": scheme}
+        more = {"down": "layer", "across": "head", "legend_title": "share", "scheme": scheme}
         assert "–" in texts(svg(charts.heat_map(cells, PAPER, **more)))
     assert "undefined" in texts(svg(charts.points(bars, PAPER, across="layer", longest=3)))
     assert "layer" in texts(svg(charts.lines(CURVES.assign(**nothing), PAPER)))

@@ -115,7 +115,7 @@ class RelationsGrid:
             look,
             down="relation",
             across="layer",
-            bar="attended to most: how often right",
+            legend_title="attended to most: how often right",
             title=self.title,
             low=0.0,
             high=1.0,
