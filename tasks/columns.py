@@ -55,7 +55,7 @@ def task_of(column: LabelColumn, pooling: TextPooling | None = None) -> Task:
     }
     return Task(
         name=name,
-        version=VERSION,
+        version=VERSION + (column.shape == "text"),  # since there are floors of texts
         needs=(column.layer,),
         shape=column.shape,
         kind=column.kind,
