@@ -9,7 +9,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,132 +45,118 @@ _NO_DOCUMENT = frozenset(("nan", "nat", "none", "null", "<na>"))
 """How nothing is written, in lower case."""
 
 
-@dataclass(frozen=True)
-class TableRows:
-    """The columns of a table that are needed.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table.
 
     Attributes:
-        place: name of the table in error messages.
-        splits: split of each row.
-        values: `tokens` or the texts, and the label columns, by name; class numbers replaced by
-            class names.
-        documents: document of each row, empty where none is named.
-        lines: line number of each row; empty if rows are not lines.
+        table, where: name of the table and place in it, such as ``line 3``, in error messages.
+        split: name of its split.
+        document: name of its document; empty if none is named.
+        words: its tokens, or its text as the only one.
+        labels: values of the label columns by name, with names for class numbers.
+    """
+
+    table: str
+    where: str
+    split: str
+    document: str
+    words: list[str]
+    labels: Mapping[str, Any]
+
+    def error(self, message: str) -> UserError:
+        """An error that names the table and the row."""
+        return UserError(f"{self.table}, {self.where}: {message}")
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """The rows of the user's tables, all of one kind.
+
+    Attributes:
         space_separated: whether a cell is a string with tokens, or labels, separated by spaces.
         text: name of the column of texts; empty if rows have tokens.
     """
 
-    place: str
-    splits: Sequence[str]
-    values: Mapping[str, Sequence[Any]]
-    documents: list[str]
-    lines: Sequence[int]
+    rows: list[Row]
     space_separated: bool
-    text: str = ""
+    text: str
 
-    def where(self, row: int) -> str:
-        """The place of a row in the table."""
-        return f"line {self.lines[row]}" if self.lines else f"row {row + 1}"
-
-    def error(self, row: int, message: str) -> UserError:
-        """An error that names the table and the row."""
-        return UserError(f"{self.place}, {self.where(row)}: {message}")
-
-    @cached_property
-    def words(self) -> list[list[str]]:
-        """The words of each row, or its text.
-
-        Raises:
-            UserError: the tokens are not a list of strings, or one is blank; or there is no text.
-        """
-        name = self.text or "tokens"
-        read = self._text if self.text else self._tokens
-        found = [read(row, value) for row, value in enumerate(self.values[name])]
-        for row, words in enumerate(found):
-            text = "".join(words)
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                odd = f"{text[error.start]!a}, half of a surrogate pair"
-                message = f"{name} has {odd}, which is no character; remove it."
-                raise self.error(row, message) from error
-        return found
-
-    def _tokens(self, row: int, value: Any) -> list[str]:
-        if self.space_separated:
-            value = _words(value)
-        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            raise self.error(row, f"tokens is not a list of strings: {_short(value)}.")
-        for i, word in enumerate(value):
-            if not bare(word):
-                raise self.error(row, f"token {i + 1} is empty; remove it and its label.")
-        return value
-
-    def _text(self, row: int, value: Any) -> list[str]:
-        if value is None or (isinstance(value, str) and not bare(value)):
-            raise self.error(row, f"{self.text} is empty; remove the row.")
-        if not isinstance(value, str):
-            raise self.error(row, f"{self.text} is not a text: {_short(value)}; correct the row.")
-        return [value]
-
-    def require_distinct(self, ids: Sequence[Any]) -> None:
-        """Check that no two rows have the same id; missing ones are no ids.
-
-        Raises:
-            UserError: two have.
-        """
-        first: dict[str, int] = {}
-        for row, name in enumerate(map(document_of, ids)):
-            if name and first.setdefault(name, row) != row:
-                other, remedy = self.where(first[name]), "remove one, or rename the column"
-                raise self.error(row, f"the id {_short(name)} is that of {other} too; {remedy}.")
-
-    def require_no_list_as_text(self, name: str) -> None:
-        """Check that a column does not hold lists that were written as text.
-
-        Raises:
-            UserError: most of its texts are.
-        """
-        texts = [(row, v) for row, v in enumerate(self.values[name]) if isinstance(v, str) and v]
-        lists = [(row, text) for row, text in texts if _LIST_AS_TEXT.fullmatch(text.strip())]
-        if 2 * len(lists) > len(texts):
-            row, text = lists[0]
-            remedy = "save as JSON Lines or Parquet" if self.space_separated else "write a list"
-            raise self.error(row, f"{name} is a list written as text: {_short(text)}; {remedy}.")
-
-    def labels(self, row: int, name: str, per_word: bool) -> list[Any]:
+    def labels(self, row: Row, name: str, per_word: bool) -> list[Any]:
         """The labels of a row, one per word or a single one; None for a missing label.
 
         Raises:
             UserError: their number differs from that of the words, or one is a list or an object.
         """
-        value, n = self.values[name][row], len(self.words[row])
+        value, n = row.labels[name], len(row.words)
         if self.text and str(value).strip().lower() == "nan":
             remedy = "correct it, or leave it empty if the text has no label"
-            raise self.error(row, f"{name} is NaN; {remedy}.")
+            raise row.error(f"{name} is NaN; {remedy}.")
         if not per_word:
             value = [value]
         elif self.space_separated:
-            value = _words(value)
+            value = separated(value)
         elif value is None:
             value = [None] * n
         if not isinstance(value, list):
-            what = f"{name} is not a list of labels as in other rows: {_short(value)}."
-            raise self.error(row, what)
+            raise row.error(f"{name} is not a list of labels as in other rows: {_short(value)}.")
         if per_word and len(value) != n:
-            raise self.error(row, f"{n} tokens, but {len(value)} labels in {name}.")
+            raise row.error(f"{n} tokens, but {len(value)} labels in {name}.")
         for label in value:
             if isinstance(label, list) and len(label) == 1:
-                one = f"{name} is a list, {_short(label)}; write {label[0]!r} alone."
-                raise self.error(row, one)
+                raise row.error(f"{name} is a list, {_short(label)}; write {label[0]!r} alone.")
             if isinstance(label, (list, dict)):
-                what = f"{name} contains {_short(label)}, which cannot be a label."
-                raise self.error(row, what)
+                raise row.error(f"{name} contains {_short(label)}, which cannot be a label.")
         return [None if _is_missing(label, self.space_separated) else label for label in value]
 
+    def require_no_list_as_text(self, name: str, cells: Iterable[Any]) -> None:
+        """Check that the cells of a column are not lists that were written as text.
 
-def _words(cell: str) -> list[str]:
-    # Not str.split(): a no-break space is part of a word.
+        Raises:
+            UserError: most of its texts are.
+        """
+        pairs = zip(self.rows, cells, strict=True)
+        texts = [(row, cell) for row, cell in pairs if isinstance(cell, str) and cell]
+        lists = [(row, text) for row, text in texts if _LIST_AS_TEXT.fullmatch(text.strip())]
+        if 2 * len(lists) > len(texts):
+            row, text = lists[0]
+            remedy = "save as JSON Lines or Parquet" if self.space_separated else "write a list"
+            raise row.error(f"{name} is a list written as text: {_short(text)}; {remedy}.")
+
+
+def words_of(value: Any, text: str, space_separated: bool) -> list[str]:
+    """The tokens in a cell, or its text as the only word.
+
+    Args:
+        text: name of the column of texts; empty for tokens.
+
+    Raises:
+        ValueError: the cell holds no tokens, or no text; a token is blank; or half of a surrogate
+            pair is among the characters.
+    """
+    name = text or "tokens"
+    if text:
+        if value is None or (isinstance(value, str) and not bare(value)):
+            raise ValueError(f"{name} is empty; remove the row.")
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is not a text: {_short(value)}; correct the row.")
+        words = [value]
+    else:
+        words = separated(value) if space_separated else value
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"tokens is not a list of strings: {_short(value)}.")
+        if not all(blank := list(map(bare, words))):
+            number = blank.index("") + 1
+            raise ValueError(f"token {number} is empty; remove it and its label.")
+    if odd := re.search("[\ud800-\udfff]", "".join(words)):
+        raise ValueError(
+            f"{name} has {odd[0]!a}, half of a surrogate pair, which is no character; remove it."
+        )
+    return words
+
+
+def separated(cell: str) -> list[str]:
+    """The parts of a cell of CSV between spaces; a no-break space is part of a word."""
     return [word for word in re.split(r"[ \t\r\n]+", cell) if word]
 
 
@@ -180,63 +165,55 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def infer_column(rows: Sequence[TableRows], name: str) -> LabelColumn:
+def infer_column(table: LabelledRows, name: str) -> LabelColumn:
     """Infer from all rows what a label column contains.
 
     Raises:
         UserError: the rows are inconsistent, or there is no label.
     """
-    for part in rows:
-        if not part.text:
-            part.require_no_list_as_text("tokens")
-        part.require_no_list_as_text(name)
-    texts = bool(rows[0].text)
-    words = not texts and _per_word(rows, name)
+    texts, rows = bool(table.text), table.rows
+    if table.space_separated and not texts:
+        table.require_no_list_as_text("tokens", (" ".join(row.words) for row in rows))
+    table.require_no_list_as_text(name, (row.labels[name] for row in rows))
+    words = not texts and _per_word(table, name)
     shape: Literal["word", "sentence", "text"]
     shape = "text" if texts else "word" if words else "sentence"
-    labels = [
-        (part, row, label)
-        for part in rows
-        for row in range(len(part.splits))
-        for label in part.labels(row, name, words)
-        if label is not None
-    ]
+    found = ((row, label) for row in rows for label in table.labels(row, name, words))
+    labels = [(row, label) for row, label in found if label is not None]
     if not labels:
         flag = "--label" if texts else "--task-from"
-        raise UserError(f"{flag} {name}: {rows[0].place} has no label.")
-    if _numbers([label for _, _, label in labels]):
-        for part, row, label in labels:
+        raise UserError(f"{flag} {name}: {rows[0].table} has no label.")
+    if _numbers([label for _, label in labels]):
+        for row, label in labels:
             if not _is_number(label):
-                raise part.error(row, f"{name} is {_short(label)}, but other rows have numbers.")
+                raise row.error(f"{name} is {_short(label)}, but other rows have numbers.")
             if not abs(float(label)) <= LARGEST_LABEL:
                 limit = f"out of range; rescale it to at most {LARGEST_LABEL:g}."
-                raise part.error(row, f"{name} is {_short(label)}, which is {limit}")
+                raise row.error(f"{name} is {_short(label)}, which is {limit}")
         return LabelColumn(name, shape, "regression")
-    scheme = scheme_of({str(label) for _, _, label in labels}) if words else None
-    counts = Counter(str(label) for _, _, label in labels)
+    counts = Counter(str(label) for _, label in labels)
+    scheme = scheme_of(counts) if words else None
     uneven = texts and max(counts.values()) > UNEVEN * len(labels) / len(counts)
     return LabelColumn(name, shape, "classification", scheme, uneven)
 
 
-def classes_of_floats(rows: Sequence[TableRows], name: str) -> list[TableRows]:
-    """The rows with classes for whole floats; empty if the column has other labels.
+def classes_of_floats(table: LabelledRows, name: str) -> LabelledRows | None:
+    """The rows with classes for whole floats; None if the column has other labels.
 
     Where a label is missing, pandas turns the classes 0 and 1 into 0.0 and 1.0.
     """
-    every = [value for part in rows for value in part.values[name]]
-    there = [value for value in every if not _is_missing(value, True)]
-    if len(there) == len(every) or not all(map(_is_whole_float, there)):
-        return []
+    there = [x for row in table.rows if not _is_missing(x := row.labels[name], True)]
+    if len(there) == len(table.rows) or not all(map(_is_whole_float, there)):
+        return None
     if not 0 < len(set(map(float, there))) <= _MOST_CLASSES:
-        return []
+        return None
 
-    def named(value: Any) -> Any:
-        return str(int(float(value))) if _is_whole_float(value) else value
+    def named(row: Row) -> Row:
+        value = row.labels[name]
+        label = str(int(float(value))) if _is_whole_float(value) else value
+        return replace(row, labels={**row.labels, name: label})
 
-    return [
-        replace(part, values={**part.values, name: list(map(named, part.values[name]))})
-        for part in rows
-    ]
+    return replace(table, rows=list(map(named, table.rows)))
 
 
 def _is_whole_float(label: object) -> bool:
@@ -261,17 +238,14 @@ def _numbers(labels: Sequence[object]) -> bool:
     return decimal > 0 and (every or 2 * decimal > len(labels))
 
 
-def _per_word(rows: Sequence[TableRows], name: str) -> bool:
+def _per_word(table: LabelledRows, name: str) -> bool:
     """Whether the column has a label per word."""
-    if any(isinstance(v, list) for part in rows for v in part.values[name]):
-        return True
+    if not table.space_separated:
+        return any(isinstance(row.labels[name], list) for row in table.rows)
     # A cell of CSV is one string; the majority of rows with several words decides.
-    several: Counter[bool] = Counter()
-    for part in rows:
-        for row, value in enumerate(part.values[name]) if part.space_separated else ():
-            if (n := len(part.words[row])) > 1:
-                several[len(_words(value)) == n] += 1
-    return several[True] > several[False]
+    several = [row for row in table.rows if len(row.words) > 1]
+    equal = sum(len(separated(row.labels[name])) == len(row.words) for row in several)
+    return 2 * equal > len(several)
 
 
 def _is_missing(label: object, text: bool) -> bool:
@@ -313,7 +287,7 @@ def document_of(value: object) -> str:
 
 
 def read_rows(
-    rows: Sequence[TableRows], columns: Mapping[str, LabelColumn]
+    table: LabelledRows, columns: Mapping[str, LabelColumn]
 ) -> tuple[dict[str, list[Sentence]], dict[str, int]]:
     """The sentences of every split, and counts of what was left out or changed.
 
@@ -322,34 +296,32 @@ def read_rows(
     """
     parts: dict[str, list[Sentence]] = defaultdict(list)
     notes: Counter[str] = Counter()
-    for part in rows:
-        if any(part.documents):
-            notes["rows that name no document"] += part.documents.count("")
-        for row, split in enumerate(part.splits):
-            words = part.words[row]
-            if not words:
-                notes["rows without tokens, left out"] += 1
-                continue
-            values = {}
-            for name, column in columns.items():
-                convert = float if column.kind == "regression" else str
-                raw = part.labels(row, name, column.shape == "word")
-                labels = tuple(None if label is None else convert(label) for label in raw)
-                if scheme := column.scheme:
-                    tags, strays = scheme.as_bio([None if x is None else str(x) for x in labels])
-                    notes[f"{name}: tags that continue no chunk, read as beginnings"] += strays
-                    labels = labels if scheme.is_bio else tuple(tags)
-                values[column.layer] = labels
-            parts[split].append(
-                Sentence(
-                    id=f"{split}-{len(parts[split]) + 1}",
-                    language=UNKNOWN_LANGUAGE,
-                    words=tuple(words) if part.text else interned(words),
-                    columns=values,
-                    document=part.documents[row],
-                    whole=bool(part.text),
-                )
+    with_documents = {row.table for row in table.rows if row.document}
+    for row in table.rows:
+        notes["rows that name no document"] += not row.document and row.table in with_documents
+        if not row.words:
+            notes["rows without tokens, left out"] += 1
+            continue
+        values: dict[str, tuple[Label, ...]] = {}
+        for name, column in columns.items():
+            convert = float if column.kind == "regression" else str
+            raw = table.labels(row, name, column.shape == "word")
+            labels = [None if label is None else convert(label) for label in raw]
+            if scheme := column.scheme:
+                tags, strays = scheme.as_bio([None if x is None else str(x) for x in labels])
+                notes[f"{name}: tags that continue no chunk, read as beginnings"] += strays
+                labels = labels if scheme.is_bio else [*tags]
+            values[column.layer] = tuple(labels)
+        parts[row.split].append(
+            Sentence(
+                id=f"{row.split}-{len(parts[row.split]) + 1}",
+                language=UNKNOWN_LANGUAGE,
+                words=tuple(row.words) if table.text else interned(row.words),
+                columns=values,
+                document=row.document,
+                whole=bool(table.text),
             )
+        )
     return dict(parts), {what: n for what, n in notes.items() if n}
 
 

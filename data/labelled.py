@@ -18,7 +18,7 @@ import hashlib
 import io
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,13 +28,15 @@ from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
 from probes.data.label_columns import (
-    TableRows,
+    LabelledRows,
+    Row,
     classes_of_floats,
     document_of,
     drop_missing_of_r,
     infer_column,
     read_rows,
     require_shared_labels,
+    words_of,
 )
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import CorpusRequest, Source
@@ -68,20 +70,21 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     """
     files = files_by_split(name, paths)
     rows, identity = [], {}
+    is_csv = paths[0].suffix.lower() == ".csv"
     for split, part in files.items():
         for i, path in enumerate(part):
-            is_csv = path.suffix.lower() == ".csv"
             if request.field and path.suffix.lower() not in (".json", ".jsonl"):
                 raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
             table, lines = read_table(path, request.field)
             if is_csv and (n := drop_missing_of_r(table, path)):
                 progress.say(f"{path}: NA of R in {counted(n, 'cell')}, read as missing")
                 identity["NA of R"] = "missing"
-            rows.append(_rows(table, split, str(path), request, lines, is_csv))
+            rows += _rows(table, split, str(path), request, lines, is_csv)
             identity[f"{split} {i}"] = sha256(path)
-    if any(part.space_separated for part in rows):
+    if is_csv:
         identity["rules for CSV"] = _CSV_RULES
-    return _source(name, identity, rows, request, files=files)
+    labelled = LabelledRows(rows, is_csv, request.text)
+    return _source(name, identity, labelled, request, files=files)
 
 
 def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusRequest) -> Source:
@@ -98,11 +101,12 @@ def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusReq
             f"corpus=…: a table of the columns {', '.join(columns) or 'none'}; give one with rows, "
             "and name its columns: text= and label= for texts, task_from= for tokens."
         )
-    rows = [_rows(columns, UNNAMED, f"the table {name}", request)]
-    content = repr([(part.splits, part.documents, part.values) for part in rows])
+    rows = _rows(columns, UNNAMED, f"the table {name}", request)
+    values = {x: columns[x] for x in (request.text or "tokens", *request.labelled)}
+    content = repr([([row.split for row in rows], [row.document for row in rows], values)])
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
     limits = {"limit": request.limit, "drop_overlap": request.drop_overlap}
-    return _source(name, identity, rows, request, **limits)
+    return _source(name, identity, LabelledRows(rows, False, request.text), request, **limits)
 
 
 def find_dataset(name: str, request: CorpusRequest) -> Source:
@@ -123,7 +127,7 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         remedy="Give --corpus a file of your own (.jsonl, .csv, .parquet).",
     )
     licence = _licence(folder, f"--corpus {name}")
-    rows = []
+    rows: list[Row] = []
     with _loading(f"--corpus {name}") as cache:
         from datasets import load_dataset_builder
 
@@ -132,14 +136,15 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         builder.download_and_prepare()
         for split, part in builder.as_dataset(in_memory=True).items():
             if canonical := canonical_split(str(split)):
-                rows.append(_rows(_columns(part), canonical, f"{repository} {split}", request))
+                rows += _rows(_columns(part), canonical, f"{repository} {split}", request)
             else:
                 progress.say(
                     f"skipped the split {str(split)!r} of {repository}: not train, dev or test"
                 )
     if not rows:
         raise UserError(f"--corpus {name}: has no train, dev or test split; give another dataset.")
-    return _source(name, {"commit": commit}, rows, request, version=commit, licence=licence)
+    labelled = LabelledRows(rows, False, request.text)
+    return _source(name, {"commit": commit}, labelled, request, version=commit, licence=licence)
 
 
 def _licence(folder: Path, where: str) -> str:
@@ -178,34 +183,34 @@ def _require_inside(files: Mapping[Any, Any], folder: Path, where: str) -> None:
 def _source(
     name: str,
     identity: Mapping[str, str],
-    rows: list[TableRows],
+    table: LabelledRows,
     request: CorpusRequest,
     **fields: Any,
 ) -> Source:
     """The rows as a corpus; `fields` are further ones of `Source`."""
-    splits = {split for part in rows for split in part.splits}
+    splits = {row.split for row in table.rows}
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
         # No file or row names a split, so it is safe to cut the three splits.
-        grouped = request.group or all(all(part.documents) for part in rows)
+        grouped = request.group or all(row.document for row in table.rows)
         split_by = "document" if grouped else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
     # The same files may be read in other ways.
     asked = {flag: getattr(request, flag) for flag in ("text", "group", "field")}
     identity = {**identity, **{f"--{flag}": given for flag, given in asked.items() if given}}
     for column in request.labelled:
-        if found := classes_of_floats(rows, column):
-            rows, identity[f"whole floats of {column}"] = found, "classes"
+        if found := classes_of_floats(table, column):
+            table, identity[f"whole floats of {column}"] = found, "classes"
             progress.warn(
                 f"--corpus {name}: labels of {column} are whole floats and some are missing, as "
                 "pandas writes classes: classification; for amounts, leave out rows without a label"
             )
-    columns = {column: infer_column(rows, column) for column in request.labelled}
+    columns = {column: infer_column(table, column) for column in request.labelled}
     return Source(
         name,
         **{"version": "", "licence": "", "files": {}, **fields},
         identity=identity,
-        read=partial(_read, rows=rows),
+        read=partial(_read, table=table),
         layers=frozenset(column.layer for column in columns.values()),
         own=True,
         columns=columns,
@@ -213,11 +218,11 @@ def _source(
     )
 
 
-def _read(source: Source, rows: list[TableRows]) -> Corpus:
-    parts, notes = read_rows(rows, source.columns)
+def _read(source: Source, table: LabelledRows) -> Corpus:
+    parts, notes = read_rows(table, source.columns)
     where = f"--corpus {source.name}"
     splits, cut = cut_missing_splits(parts, source.split_by or "sentence", where)
-    if rows[0].text:
+    if table.text:
         require_shared_labels(splits, source.columns.values(), where)
         known = {text.document for text in splits["train"]} - {""}
         for split in ("dev", "test"):
@@ -231,15 +236,14 @@ def _rows(
     split: str,
     place: str,
     request: CorpusRequest,
-    lines: list[int] | None = None,
+    lines: Sequence[int] = (),
     space_separated: bool = False,
-) -> TableRows:
-    """The columns that are needed."""
+) -> list[Row]:
+    """The rows of a table, with the columns that are needed."""
     words = request.text or "tokens"
     flags = {words: f"--text {words}" if request.text else "tokens"}
     flags |= {column: f"--task-from {column}" for column in request.task_from}
     flags |= {column: f"--label {column}" for column in request.label}
-    wanted = tuple(flags)
     if request.group:
         flags[request.group] = f"--group {request.group}"
     for column, flag in flags.items():
@@ -252,14 +256,25 @@ def _rows(
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     groups = table.get(request.group or "document", [None] * len(splits))
-    documents = list(map(document_of, groups))
-    values = {column: table[column] for column in wanted}
-    rows = TableRows(place, splits, values, documents, lines or [], space_separated, request.text)
-    for row, name in enumerate(splits):
-        if name not in (*SPLITS, UNNAMED):
-            raise rows.error(row, f"unknown split {name!r}; use train, dev or test.")
-    if request.text and request.group != "id":
-        rows.require_distinct(table.get("id", ()))
+    ids = table.get("id", ()) if request.text and request.group != "id" else ()
+    first: dict[str, str] = {}
+    rows = []
+    for i, cell in enumerate(table[words]):
+        where = f"line {lines[i]}" if lines else f"row {i + 1}"
+        try:
+            if splits[i] not in (*SPLITS, UNNAMED):
+                raise ValueError(f"unknown split {splits[i]!r}; use train, dev or test.")
+            name = document_of(ids[i]) if ids else ""
+            if name and first.setdefault(name, where) != where:
+                raise ValueError(
+                    f"the id {name!r:.60} is that of {first[name]} too; remove one, or rename the "
+                    "column."
+                )
+            tokens = words_of(cell, request.text, space_separated)
+        except ValueError as error:
+            raise UserError(f"{place}, {where}: {error}") from error
+        labels = {column: table[column][i] for column in request.labelled}
+        rows.append(Row(place, where, splits[i], document_of(groups[i]), tokens, labels))
     return rows
 
 

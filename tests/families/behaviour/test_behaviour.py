@@ -532,7 +532,7 @@ def test_unlike_phenomena_are_not_pooled_and_chance_stands_beside_each(
     items = [replace(item, paradigm=item.phenomenon) for item in items]
     path, its = tmp_path / "facts.csv", iter(items)
     path.write_text("subject,template,object\n" + "x,[X] [Y],y\n" * 3, encoding="utf-8")
-    monkeypatch.setattr("probes.data.item_tables._fact", lambda *row: next(its))
+    monkeypatch.setattr("probes.data.item_suites._fact", lambda *row: next(its))
     (record,) = run([folders["masked"]], tmp_path, corpus=str(path), measurements="cloze").others
     for metric in ("completion_accuracy", "sensitivity", "sensitivity_chance"):
         assert not [x for x in record.rows if x.metric == metric and not {*x.axes} - _SCALES]
