@@ -44,6 +44,7 @@ class Pieces:
         between: ids of the special tokens before the second segment.
         token_words: for a written text, the number of each piece's word, by the tokenizer's own
             words. Shape (pieces,).
+        letters: for a written text, the first letter and the end of each piece. Shape (pieces, 2).
     """
 
     ids: Ints
@@ -52,6 +53,7 @@ class Pieces:
     second: int | None = None
     between: tuple[int, ...] = ()
     token_words: Ints | None = None
+    letters: Ints | None = None
 
     @property
     def length(self) -> int:
@@ -228,7 +230,8 @@ class WordTokenizer:
                 token_words = np.array([-1 if x is None else x for x in encoding.word_ids or [0]])
                 parts = (ids[bounds[i] : bounds[i + 1]] for i in range(*text.keep))
                 unknown = sum(0 < len(x) <= 2 * int((x == self._unk_id).sum()) for x in parts)
-                found.append(Pieces(ids, bounds, unknown, token_words=token_words))
+                letters = np.array(encoding.offsets or [(0, len(whole))], dtype=np.int64)
+                found.append(Pieces(ids, bounds, unknown, token_words=token_words, letters=letters))
         return found
 
     def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:

@@ -105,7 +105,7 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
 def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     """Conflicts between settings: whether each occurs, and its message."""
     text, label, task_from = config.text, ",".join(config.label), ",".join(config.task_from)
-    poolings, sites = ",".join(config.sentence_pooling), ",".join(config.sites)
+    positions, sites = ",".join(config.positions), ",".join(config.sites)
     measured = ",".join(config.measurements)
     other_sites, probed = config.task_sites != [None], "probes" in config.measurements
     on_ray = config.engine == "ray"
@@ -117,11 +117,11 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     yield text and task_from, f"--task-from {task_from}: with --text, use --label."
     yield (
         text and config.pooling != "mean",
-        f"--pooling {config.pooling} pools words. For texts, use --sentence-pooling.",
+        f"--pooling {config.pooling} pools words. For texts, use --positions.",
     )
     yield (
-        not text and poolings != "mean",
-        f"--sentence-pooling {poolings} pools texts; name their column with --text.",
+        not text and positions != "mean",
+        f"--positions {positions} applies to texts; name their column with --text.",
     )
     yield config.transfer and not TRANSFER, "--transfer: no measurement of transfer is installed."
     yield (

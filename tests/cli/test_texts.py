@@ -50,11 +50,13 @@ def run(model, texts, folder, **settings):
 
 
 def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, short_schedule):
-    found = run(tiny_bert, texts, tmp_path, label="mood,kind,length", sentence_pooling="mean,cls",
+    found = run(tiny_bert, texts, tmp_path, label="mood,kind,length", positions="mean,first",
                 group="who")  # fmt: skip
     results = {result.task.name: result for result in found}
     assert set(results) == {
-        f"{label}@{pooling}" for label in ("mood", "kind", "length") for pooling in ("mean", "cls")
+        f"{label}@{pooling}"
+        for label in ("mood", "kind", "length")
+        for pooling in ("mean", "first")
     }
     said = capsys.readouterr()
     assert "128 / 16 / 16 texts" in said.err
@@ -69,7 +71,7 @@ def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, 
     assert mood.at("auroc", 1).value is not None
     assert length.at("auroc", 1) is None
     folder = tmp_path / "results" / "leaderboard.csv"
-    assert "mood@cls" in folder.read_text()
+    assert "mood@first" in folder.read_text()
 
 
 def test_a_data_frame_and_a_list_are_read_as_the_file_is(
@@ -128,12 +130,12 @@ def test_ranking_metrics_are_those_of_the_stored_probe(tiny_bert, texts, tmp_pat
             assert result.at(metric, layer).value == pytest.approx(wanted, abs=1e-6)
 
 
-def test_cls_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
+def test_the_first_token_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
     from tiny_models import save
 
     save("gpt2", tmp_path / "tiny-gpt2")
     with pytest.raises(UserError, match="its first token knows nothing of the text"):
-        run(tmp_path / "tiny-gpt2", texts, tmp_path, sentence_pooling="cls")
+        run(tmp_path / "tiny-gpt2", texts, tmp_path, positions="first")
 
 
 def test_nothing_is_encoded_again(tiny_bert, texts, tmp_path, monkeypatch, capsys, short_schedule):
@@ -143,7 +145,25 @@ def test_nothing_is_encoded_again(tiny_bert, texts, tmp_path, monkeypatch, capsy
     assert "encoding" not in capsys.readouterr().err
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
     assert len(before) > 6
-    run(tiny_bert, texts, tmp_path, sentence_pooling="mean,max")
+    run(tiny_bert, texts, tmp_path, positions="mean,max")
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
     assert before.items() < after.items()
     assert all("max" in path.name for path in after.keys() - before.keys())
+
+
+def test_positions_are_shown_and_texts_without_them_excluded(
+    tiny_bert, texts, tmp_path, capsys, short_schedule
+):
+    asked = 'last:4,after:"a, b",match:(cat|house)'
+    rows = pd.read_csv(texts)
+    rows["text"] = ["dog a, b cat books near the sun", "she sees the old dog", *rows["text"][2:]]
+    found = run(tiny_bert, texts, tmp_path, corpus=rows, positions=f"{asked},after:dog")
+    results = {result.task.name: result for result in found}
+    assert 'mood@after:"a, b"' not in results  # one label is left
+    said = capsys.readouterr().err
+    with_cat = rows["text"].str.contains("cat|house")
+    excluded = results['mood@match:"(cat|house)"'].examples.excluded
+    assert sum(x["text without this position"] for x in excluded.values()) == sum(~with_cat)
+    assert 'after:"dog" reads, in the first text, [CLS] dog [a] [UNK] b cat' in said
+    n = [len(text.split()) for text in rows["text"]]
+    assert sum(results["mood@last:4"].examples.n.values()) <= sum(x > 1 for x in n)

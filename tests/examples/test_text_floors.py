@@ -16,6 +16,7 @@ from probes.data.sources import LabelColumn
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, baseline_predictions, baselines
 from probes.tasks.columns import task_of
+from probes.tasks.positions import Position
 
 WORDS = ("the", "a", "I", "old", "dog", "cat", "sees", "!", "?", "birds", "sun", "Sun", "runs")
 
@@ -67,7 +68,9 @@ TABLE = [
 @pytest.mark.parametrize(("label", "given", "name", "metric"), TABLE, ids=[x[2] for x in TABLE])
 def test_scores_are_those_of_scikit_learn(label, given, name, metric):
     corpus = corpus_of(label)
-    task = task_of(LabelColumn("y", "text", **{"kind": "classification", **given}), "mean")
+    task = task_of(
+        LabelColumn("y", "text", **{"kind": "classification", **given}), Position("mean")
+    )
     examples = collect_examples(task, corpus, "masked")
     found = baselines(examples, examples.targets("train"), Scorer(examples, "test"))
     assert list(found) == ["majority", *FORMS]
@@ -95,7 +98,9 @@ def test_scores_are_those_of_scikit_learn(label, given, name, metric):
 
 def test_resamples_of_train_are_fitted_with_the_strength_of_the_whole():
     examples = collect_examples(
-        task_of(LabelColumn("y", "text", "classification"), "mean"), corpus_of(by_words), "masked"
+        task_of(LabelColumn("y", "text", "classification"), Position("mean")),
+        corpus_of(by_words),
+        "masked",
     )
     train = examples.targets("train")
     half = baseline_predictions(examples, train, np.arange(30))
