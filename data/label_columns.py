@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from probes.common.errors import UserError, counted
-from probes.common.files import read_text
+from probes.common.terminal import progress
 from probes.data.chunk_schemes import scheme_of
 from probes.data.sentence import LARGEST_LABEL, Label, Sentence, bare, interned
 from probes.data.sources import LabelColumn
@@ -37,9 +34,6 @@ _LIST_AS_TEXT = re.compile(
 )
 """``[1 0]``, ``[[1], [0]]``, ``array([1, 0])``, ``(1, 0)``, ``{1, 0}``; not ``[CLS] a b [SEP]``."""
 
-
-_QUOTED, _MARK = re.compile(r'(?:^|(?<=[,\n]))"((?:[^"]|"")*)"'), "\ue000"
-"""A quoted cell of CSV, and what marks it."""
 
 _NO_DOCUMENT = frozenset(("nan", "nat", "none", "null", "<na>"))
 """How nothing is written, in lower case."""
@@ -192,6 +186,11 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
                 raise row.error(f"{name} is {_short(label)}, which is {limit}")
         return LabelColumn(name, shape, "regression")
     counts = Counter(str(label) for _, label in labels)
+    if (n := counts["NA"]) and not words:
+        progress.warn(
+            f"{name}: {counted(n, 'label')} NA, read as a class; write missing labels as empty "
+            "cells"
+        )
     scheme = scheme_of(counts) if words else None
     uneven = texts and max(counts.values()) > UNEVEN * len(labels) / len(counts)
     return LabelColumn(name, shape, "classification", scheme, uneven)
@@ -255,29 +254,6 @@ def _is_missing(label: object, text: bool) -> bool:
     if text and isinstance(label, str):
         return label.strip().lower() in ("", "nan", str(IGNORED))
     return label is None or label == "" or (label == IGNORED and not isinstance(label, str))
-
-
-def drop_missing_of_r(table: dict[str, list[Any]], path: Path) -> int:
-    """Empty the cells of a CSV file's table that R left as NA; returns how many there were.
-
-    R quotes texts, but not this NA: one that stands alone among numbers or quoted texts is no text.
-    In a column of unquoted texts, NA is one of them (Namibia).
-    """
-    if not any("NA" in column for column in table.values()):
-        return 0
-    # The table does not tell which cells were quoted.
-    marked = _QUOTED.sub(rf'"{_MARK}\1"', read_text(path))
-    _, *rows = (row for row in csv.reader(io.StringIO(marked, newline="")) if row)
-    dropped = 0
-    for (name, column), cells in zip(table.items(), zip(*rows, strict=True), strict=True):
-        others = [cell for cell in cells if cell not in ("", "NA")]
-        plain = all(cell.startswith(_MARK) or _is_number(cell) for cell in others)
-        if others and plain and "NA" in cells:
-            dropped += cells.count("NA")
-            table[name] = [
-                "" if cell == "NA" else value for cell, value in zip(cells, column, strict=True)
-            ]
-    return dropped
 
 
 def document_of(value: object) -> str:

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes.common.errors import UserError, counted
+from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
@@ -32,7 +32,6 @@ from probes.data.label_columns import (
     Row,
     classes_of_floats,
     document_of,
-    drop_missing_of_r,
     infer_column,
     read_rows,
     require_shared_labels,
@@ -76,9 +75,6 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
             if request.field and path.suffix.lower() not in (".json", ".jsonl"):
                 raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
             table, lines = read_table(path, request.field)
-            if is_csv and (n := drop_missing_of_r(table, path)):
-                progress.say(f"{path}: NA of R in {counted(n, 'cell')}, read as missing")
-                identity["NA of R"] = "missing"
             rows += _rows(table, split, str(path), request, lines, is_csv)
             identity[f"{split} {i}"] = sha256(path)
     if is_csv:

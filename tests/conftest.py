@@ -148,21 +148,13 @@ def revisions(tiny_bert, hub_cache) -> Path:
     return hub_cache
 
 
-def shorten_schedule(patch):
-    """Make probes stop early, for tests of everything around the fit."""
-    from probes.records.probe_spec import PROBES
-    from probes.training import scalar_mix as mixing
-
-    patch.setattr(mixing, "_MIN_STEPS", 60)
-    for family, spec in PROBES.items():
-        short = spec.model_copy(update={"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16})
-        patch.setitem(PROBES, family, short)
-
-
 @pytest.fixture
-def short_schedule(monkeypatch):
+def short_schedule():
     """Probes that stop early."""
-    shorten_schedule(monkeypatch)
+    from tiny_runs import shortened_schedule
+
+    with shortened_schedule():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -173,11 +165,10 @@ def small_run(tiny_bert, tmp_path_factory):
     """
     from types import SimpleNamespace
 
-    from tiny_runs import run
+    from tiny_runs import run, shortened_schedule
 
     folder = tmp_path_factory.mktemp("small-run")
-    with pytest.MonkeyPatch.context() as patch:
-        shorten_schedule(patch)
+    with shortened_schedule():
         results = run(tiny_bert, folder, tasks="pos,depth", twins=1, measurements="probes,geometry")
     return SimpleNamespace(folder=folder, results=results)
 

@@ -74,7 +74,7 @@ def layer_lines(result: Result) -> list[LayerLine]:
 NOTE = (
     "The best layers are those not significantly worse than any other on test (.05, corrected over "
     "all pairs of layers); “on dev” says that layers were not tested against each other. Scores "
-    "are those of the layer chosen on dev, with 95 % intervals. The floor is the highest score "
+    "belong to the layer chosen on dev, with 95 % intervals. The floor is the highest score "
     "that can be reached without a trained layer."
 )
 

@@ -17,7 +17,7 @@ from probes.data.find import find_corpus
 from probes.data.in_memory import NAME, columns_in, in_memory, is_in_memory
 from probes.data.sources import CorpusRequest
 from probes.run.config import RunConfig
-from probes.run.inputs import LazyModel, find_models, for_language
+from probes.run.inputs import LazyModel, find_models
 from probes.run.settings import takes_settings, validate
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ def _refuse_workers(config: RunConfig, what: str) -> None:
 def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -> LazyModel:
     """A model in memory as a model to probe; the settings get its dtype."""
     _refuse_workers(config, "a model")
+    if config.load:
+        raise UserError(f"load={config.load}: the model is in memory; give its folder instead.")
     if not hasattr(model, "config") or not hasattr(model, "dtype"):
         raise UserError(
             f"run_probes() takes a name, several names, or a transformers model with its "
@@ -127,7 +129,7 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
     ):
         raise UserError(
             f"run_probes(): the {type(model).__name__} is quantised, so its vectors differ from "
-            "those of the model; load it without quantization."
+            "those of the model; load it without quantization, or give its folder."
         )
     dtype = str(model.dtype).removeprefix("torch.")
     if config.dtype not in ("auto", dtype):
@@ -145,6 +147,7 @@ def surprisal(
     tokenizer: Any = None,
     *,
     by: Literal["token", "word"] = "token",
+    word_ends: bool = True,
     **settings: Any,
 ) -> pd.DataFrame:
     """Surprisal of each token, or word, of some texts under a language model.
@@ -155,7 +158,9 @@ def surprisal(
         tokenizer: tokenizer of a model in memory.
         by: "token", or "word" for sums over the tokens of words between spaces. Words that share a
             token have one row.
-        **settings: see `probes.run_probes`, such as ``device``, ``revision``, ``language``.
+        word_ends: count the end of a word as part of it, for causal models whose tokens begin with
+            a space (Pimentel & Meister 2024; see `TokenScores`). Tokens alone are not changed.
+        **settings: see `probes.run_probes`, such as ``device``, ``revision``.
 
     Returns:
         a frame with the number of the text, the number of the word in it, the token or word, and in
@@ -176,30 +181,36 @@ def surprisal(
     if isinstance(texts, str) or not all(isinstance(x, str) and x.strip() for x in texts):
         raise UserError("surprisal(): give texts as a list of texts that are not empty.")
     config = validate({"twins": 0, **settings})
-    (lazy,) = for_language(models_of(model, tokenizer, None, config), config.language)
+    (lazy,) = models_of(model, tokenizer, None, config)
     encoder = lazy.language_model
     words = [tuple(re.findall(r"\s*\S+(?:\s+$)?", text)) for text in texts]
     view = view_over((Text(each, (0, len(each)), written=True) for each in words), "written")
     of_text: dict[Text, list[tuple[Any, ...]]] = {}
     for shard, found in read(view, TokenScores(), encoder, config.batch_tokens):
-        scores = zip(found["log_p"].tolist(), found["within_word"].tolist(), strict=True)
+        scores = zip(
+            *(found[x].tolist() for x in ("log_p", "within_word", "word_ends")), strict=True
+        )
         for text, pieces in zip(shard.texts, encoder.split(shard.texts), strict=True):
             place = np.repeat(np.arange(len(text.words)), np.diff(pieces.bounds)).tolist()
             tokens = encoder.words.tokens(pieces.ids)
             own = [next(scores) for _ in tokens]
             of_text[text] = [
-                (word, token, -log_p, -within)
-                for word, token, (log_p, within) in zip(place, tokens, own, strict=True)
+                (word, token, -log_p, -within, -end)
+                for word, token, (log_p, within, end) in zip(place, tokens, own, strict=True)
             ]
     rows = [
         (number, *row)
         for number, each in enumerate(words)
         for row in of_text[Text(each, (0, len(each)), written=True)]
     ]
-    frame = pd.DataFrame(rows, columns=["text", "word", "token", "surprisal", "within_word"])
+    names = ["surprisal", "within_word"]
+    frame = pd.DataFrame(rows, columns=["text", "word", "token", *names, "end"])
+    ending = frame.pop("end")
     if by == "token":
         return frame
-    sums = frame.groupby(["text", "word"])[["surprisal", "within_word"]].sum(min_count=1)
+    if word_ends:
+        frame[names] = frame[names].add(ending, axis=0)
+    sums = frame.groupby(["text", "word"])[names].sum(min_count=1)
     ends = [*sums.index[1:], (len(words), 0)]
     forms = []
     for (text, word), (next_text, next_word) in zip(sums.index, ends, strict=True):

@@ -109,7 +109,7 @@ def _exit_status(
         if out_of_memory(error):
             print(
                 f"error: out of memory ({' '.join(str(error).split())[:200]}); free some, or use "
-                "--limit. Finished results are kept; the same command continues from them.",
+                "--limit. Finished results are kept; run the same command again to continue.",
                 file=sys.stderr,
             )
             return 2
@@ -140,7 +140,7 @@ def _exit_status(
 def _stopped(status: int) -> int:
     """Say that the command was stopped; returns the status."""
     print(
-        "stopped; finished results are kept, and the same command continues from them",
+        "stopped; finished results are kept; run the same command again to continue",
         file=sys.stderr,
     )
     return status
@@ -179,8 +179,10 @@ class _Extend(argparse.Action):
         setattr(namespace, self.dest, (*before, *values))  # type: ignore[misc]
 
 
-def add_setting(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the flag of a setting of `RunConfig`, with its help and default."""
+def add_setting(
+    parser: argparse.ArgumentParser, name: str, group: argparse._ArgumentGroup | None = None
+) -> None:
+    """Add the flag of a setting of `RunConfig`, with its help and default, to a group of help."""
     field = RunConfig.model_fields[name]
     about: dict[str, Any] = {}
     default = field.default
@@ -201,7 +203,7 @@ def add_setting(parser: argparse.ArgumentParser, name: str) -> None:
     if parser.argument_default is None:
         about["default"] = field.get_default(call_default_factory=True)
     flag = f"--{name.replace('_', '-')}"
-    parser.add_argument(flag, help=text.replace("%", "%%"), **about)
+    (group or parser).add_argument(flag, help=text.replace("%", "%%"), **about)
 
 
 def _choices(kind: Any) -> tuple[str, ...]:
@@ -230,7 +232,7 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("table", "md", "csv", "json", "latex"),
         default="table",
-        help="of what is printed: table, md, csv, json or latex (booktabs); default: table",
+        help="format of printed tables: table, md, csv, json or latex (booktabs); default: table",
     )
     parser.add_argument(
         "--wide",

@@ -34,6 +34,8 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
         if rows:
             n_bytes = plan.parameters * (4 if run.model.dtype == "float32" else 2)
             weights = f"{n_bytes / 1e6:,.0f} MB of memory in {run.model.dtype}"
+            if run.model.source.quantization:
+                weights += ", less what quantisation saves"
             table = Table(
                 f"{name} · {run.corpus.source.name} · to be computed",
                 ("what", "of", "size"),

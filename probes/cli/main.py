@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   python run_probes.py --model all-MiniLM-L6-v2
-      every task on the embedded sample corpus
+      every task on the bundled sample corpus
   python run_probes.py --model all-MiniLM-L6-v2 random:all-MiniLM-L6-v2 --corpus ewt --data-dir DIR
       a model and its random twin on UD English-EWT
   python run_probes.py --model ./my-model --tasks pos,depth --probes linear --layers 0,6,12
@@ -53,6 +53,17 @@ examples:
 """
 
 
+GROUPS = {
+    "models": "device dtype load pooling sites project batch_tokens revision trust_remote_code",
+    "corpus": "corpus limit split_by drop_overlap annotate",
+    "your own data": "task_from text label positions group field include",
+    "measurements": "tasks probes layers measurements evidence quick transfer seeds twins",
+    "results and folders": "output overwrite all_tasks dry_run data_dir cache_dir offline",
+    "processes": "workers threads memory engine address gpus_per_model",
+}
+"""Groups of help, with the settings in them."""
+
+
 def build_parser() -> Parser:
     """The parser of `run_probes.py`.
 
@@ -66,20 +77,28 @@ def build_parser() -> Parser:
         argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
-    add("--model", nargs="+", metavar="M", help="hub id, folder, packaged model, or random:M")
-    add(
+    groups = {title: parser.add_argument_group(title) for title in GROUPS}
+    models = groups["models"].add_argument
+    models(
+        "--model",
+        nargs="+",
+        metavar="M",
+        help="hub id, folder, .gguf file, packaged model, or random:M",
+    )
+    models(
         "--vectors",
         nargs="+",
         metavar="V",
         help="word vectors in files instead of a model's: .npz, .npy, .safetensors, or word2vec's "
         "text format (docs/vectors.md)",
     )
-    for name in RunConfig.model_fields:
-        if name != "options":
-            add_setting(parser, name)
+    for title, settings in GROUPS.items():
+        for name in settings.split():
+            add_setting(parser, name, groups[title])
     for name in LISTS:
         add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
     add_format(parser)
+    options = parser.add_argument_group("options of measurements").add_argument
     for name in measurements:
         for option, about in option_fields(name).items():
             flag = _flag(name, option)
@@ -91,7 +110,7 @@ def build_parser() -> Parser:
             described = about.description or option
             if not about.is_required():
                 described += f" (default: {about.get_default()})"
-            add(
+            options(
                 flag,
                 dest=f"{name}.{option}",
                 metavar="VALUE",
@@ -171,7 +190,7 @@ LISTS = {
     "tasks": (
         _listed_tasks,
         "* standard: run by default. --tasks all runs every task listed here that the corpus "
-        "serves, the name of a group those of the group. The group morphology has a task for each "
+        "serves; --tasks GROUP runs the tasks of a group. The group morphology has a task for each "
         "feature of a treebank, such as feats.Number, and lemma-script.",
     ),
     "corpora": (_listed_corpora, "python -m probes corpora says which tasks they serve."),

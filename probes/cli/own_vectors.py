@@ -241,7 +241,7 @@ def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
     if n_test < FEWEST:
         progress.warn(
             f"Vectors: {counted(n_test, 'group')} in test; with fewer than {FEWEST}, intervals "
-            "resample examples, and are too short if examples of a group are alike; give more "
+            "resample examples, and are too narrow if examples of a group are alike; give more "
             "groups, or put more of them in test by splits="
         )
 

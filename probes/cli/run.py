@@ -274,7 +274,9 @@ def next_step(runs: Sequence[ModelRun]) -> str:
         flag, setting = (
             ("--quick", "quick=True") if config.quick else ("--evidence none", "evidence='none'")
         )
-        again = f"the same command without {flag}" if runs[0].command else f"without {setting} it"
+        again = (
+            f"the same command without {flag}" if runs[0].command else f"the call without {setting}"
+        )
         return f"{again} adds the evidence behind these scores"
     trained = [run.folder for run in runs if run.results and not run.model.is_twin]
     if len(trained) > 1:

@@ -123,8 +123,8 @@ def explain_out_of_memory(what: str, advice: str) -> Iterator[None]:
         if not out_of_memory(error):
             raise
         raise UserError(
-            f"Out of memory while {what}; {advice} Finished work is kept, and the same command "
-            "continues from there."
+            f"Out of memory while {what}; {advice} Finished work is kept; run the same command "
+            "again to continue."
         ) from error
 
 

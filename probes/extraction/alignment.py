@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from probes.common.arrays import Ints
@@ -40,8 +42,6 @@ class Pieces:
         bounds: word w has the pieces `bounds[w]` to `bounds[w + 1]`. Shape (words + 1,).
         unknown: number of kept words that contain the unknown token, which also replaces words
             without a piece. A stretch of a written text counts if half of its pieces are unknown.
-        second: first piece of the second segment; None for a text of one segment.
-        between: ids of the special tokens before the second segment.
         token_words: for a written text, the number of each piece's word, by the tokenizer's own
             words. Shape (pieces,).
         letters: for a written text, the first letter and the end of each piece. Shape (pieces, 2).
@@ -50,15 +50,8 @@ class Pieces:
     ids: Ints
     bounds: Ints
     unknown: int
-    second: int | None = None
-    between: tuple[int, ...] = ()
     token_words: Ints | None = None
     letters: Ints | None = None
-
-    @property
-    def length(self) -> int:
-        """Number of tokens without the special ones around the text."""
-        return len(self.ids) + len(self.between)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +59,24 @@ class TokenTypes:
     """Token types, as the tokenizer assigns them.
 
     Attributes:
-        one: types before a text, in it, and after it.
-        two: types before two segments, in the first, between them, in the second, and after it.
+        before, text, after: those of special tokens before a text, of the text, and of special
+            tokens after it.
     """
 
-    one: tuple[list[int], int, list[int]] = ([], 0, [])
-    two: tuple[list[int], int, list[int], int, list[int]] = ([], 0, [], 0, [])
+    before: Sequence[int] = ()
+    text: int = 0
+    after: Sequence[int] = ()
 
     @property
     def highest(self) -> int:
         """The largest token type."""
-        (before, text, after), (start, first, between, second, end) = self.one, self.two
-        return max([*before, text, *after, *start, first, *between, second, *end])
+        return max([*self.before, self.text, *self.after])
 
-    def of(self, length: int, second: int) -> Ints:
-        """Types of a window of `length` tokens, special ones included. Shape (length,).
-
-        Args:
-            second: position of a second segment's first piece; 0 if there is none.
-        """
-        before, text, after = self.one
-        types = np.full(length, text, dtype=np.int64)
-        if second:
-            before, text, between, other, after = self.two
-            types[:] = text
-            types[second - len(between) : second] = between
-            types[second:] = other
-        types[: len(before)] = before
-        types[length - len(after) :] = after
+    def of(self, length: int) -> Ints:
+        """Types of a window of `length` tokens, special ones included. Shape (length,)."""
+        types = np.full(length, self.text, dtype=np.int64)
+        types[: len(self.before)] = self.before
+        types[length - len(self.after) :] = self.after
         return types
 
 
@@ -107,9 +90,7 @@ class WordTokenizer:
 
     Attributes:
         prefix, suffix: ids of the special tokens around a text.
-        between: ids of the special tokens between two segments; None if the special tokens around
-            two segments differ from those around one.
-        types: token types of texts and of pairs.
+        types: token types.
         mask_id: id of the mask token; None if there is none.
         start_id: id of a start token for decoders whose tokenizer adds none: the beginning-of-text
             token, or else the end-of-text token; None without both.
@@ -135,9 +116,8 @@ class WordTokenizer:
         self.start_id: int | None = next((i for i in starts if i is not None), None)
         self._space = self._word_prefix()
         self.prefix, self.suffix = self._special_tokens(tokenizer.backend_tokenizer.post_processor)
-        self.between, self.types = self._two_segments(tokenizer.backend_tokenizer.post_processor)
-        around = (*self.prefix, *(self.between or ()), *self.suffix)
-        named = (self._unk_id, self.mask_id, *around)
+        self.types = self._token_types(tokenizer.backend_tokenizer.post_processor)
+        named = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
         self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
 
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
@@ -147,16 +127,11 @@ class WordTokenizer:
 
         Raises:
             UserError: a word yields no subword and there is no unknown token; or word ids are out
-                of order; or special tokens around two segments differ from those around one.
+                of order.
             MemoryError: too little memory is free.
         """
         if texts and texts[0].written:
             return self._written(texts)
-        if self.between is None and any(text.second is not None for text in texts):
-            raise UserError(
-                "This tokenizer puts different special tokens around a pair of texts and a single "
-                "text, so texts of two segments are not supported."
-            )
         index: dict[str, int] = {}
         flat = [index.setdefault(word, len(index)) for text in texts for word in text.words]
         words = np.array(flat, dtype=np.int64)
@@ -191,11 +166,7 @@ class WordTokenizer:
         for text, start, end in zip(texts, starts, ends, strict=True):
             own = bounds[start : end + 1] - bounds[start]
             kept = slice(start + text.keep[0], start + text.keep[1])
-            pieces = Pieces(ids[bounds[start] : bounds[end]], own, int(unknown[kept].sum()))
-            if text.second is not None:
-                second, between = int(own[text.second]), tuple(self.between or ())
-                pieces = replace(pieces, second=second, between=between)
-            found.append(pieces)
+            found.append(Pieces(ids[bounds[start] : bounds[end]], own, int(unknown[kept].sum())))
         return found
 
     def tokens(self, ids: Ints) -> list[str]:
@@ -252,6 +223,21 @@ class WordTokenizer:
                 counts.append(np.bincount(owner, minlength=len(given)))
         return np.concatenate(ids), np.concatenate(counts)
 
+    @cached_property
+    def word_starts(self) -> NDArray[np.bool_]:
+        """True for pieces that begin a word, by the space before it. Shape (ids,).
+
+        Byte-level vocabularies write the space as Ġ, SentencePiece as ▁. In all others, pieces do
+        not begin with a space.
+        """
+        words = self._backend.encode("we saw", add_special_tokens=False).tokens
+        space = words[len(self._backend.encode("we", add_special_tokens=False).ids)][:1]
+        vocabulary = self._backend.get_vocab()
+        starts = np.zeros(max(vocabulary.values()) + 1, dtype=bool)
+        if space in ("Ġ", "▁"):
+            starts[[i for piece, i in vocabulary.items() if piece.startswith(space)]] = True
+        return starts
+
     def _word_prefix(self) -> str:
         """Text to put before single words, so that they are split as in running text.
 
@@ -289,23 +275,14 @@ class WordTokenizer:
             "tokens."
         )
 
-    def _two_segments(self, post_processor: Any) -> tuple[list[int] | None, TokenTypes]:
-        """The values of `between` and `types`."""
+    def _token_types(self, post_processor: Any) -> TokenTypes:
+        """The value of `types`."""
         if post_processor is None:
-            return [], TokenTypes()
-        one, other = (self._backend.encode(text, add_special_tokens=False) for text in ("the", "a"))
-        alone, both = post_processor.process(one), post_processor.process(one, other)
-        start, end = len(self.prefix), len(self.prefix) + len(one.ids)
-        types = alone.type_ids
-        single = (types[:start], types[start], types[end:])
-        last = len(both.ids) - len(self.suffix)
-        second = last - len(other.ids)
-        between = both.ids[end:second]
-        if both.ids != [*self.prefix, *one.ids, *between, *other.ids, *self.suffix]:
-            return None, TokenTypes(single)
-        types = both.type_ids
-        pair = (types[:start], types[start], types[end:second], types[second], types[last:])
-        return between, TokenTypes(single, pair)
+            return TokenTypes()
+        text = self._backend.encode("the", add_special_tokens=False)
+        types = post_processor.process(text).type_ids
+        start, end = len(self.prefix), len(self.prefix) + len(text.ids)
+        return TokenTypes(types[:start], types[start], types[end:])
 
 
 def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:

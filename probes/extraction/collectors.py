@@ -9,7 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
@@ -35,6 +37,7 @@ class ModelProperties(NamedTuple):
         mask_id: id of the mask token; None if there is none.
         n_prefix, n_suffix: special tokens before and after the pieces of a window.
         split: splits texts into pieces.
+        word_starts: see `WordTokenizer`.
     """
 
     causal: bool
@@ -42,6 +45,7 @@ class ModelProperties(NamedTuple):
     n_prefix: int
     n_suffix: int
     split: Callable[[Sequence[Text]], list[Pieces]]
+    word_starts: NDArray[np.bool_]
 
 
 class Collector(ABC):
@@ -56,10 +60,10 @@ class Collector(ABC):
         model_arguments: arguments for the model's `forward`, such as ``output_hidden_states``.
         pooling: the pieces that stand for a word in `PaddedWindows`; "mean" for all pieces.
         reads_logits: whether the language-model head is applied at `positions`; the output of the
-            forward pass then has ``logits`` of shape (positions, vocabulary).
+            forward pass then has ``logits`` of shape (positions, vocabulary), and ``blocks()``,
+            which gives them a few positions at once; see `PassWithHead`.
         after_start: whether decoders without a start token read one before each text.
         applies_head: whether the collector itself applies the head to states, with `head`.
-        reads_gradients: whether the collector runs backward passes.
         head: function from a layer's states (n, hidden size) to logits (n, vocabulary); see
             `probes.extraction.lm_head.Lens`.
         inside: block numbers and parts of blocks whose outputs are handed to `see`.
@@ -72,7 +76,6 @@ class Collector(ABC):
     reads_logits: ClassVar[bool] = False
     after_start: ClassVar[bool] = False
     applies_head: ClassVar[bool] = False
-    reads_gradients: ClassVar[bool] = False
     head: Callable[[torch.Tensor, int], torch.Tensor]
     inside: Sequence[tuple[int, Sublayer]] = ()
 

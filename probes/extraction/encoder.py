@@ -32,7 +32,7 @@ from probes.extraction.inspection import (
     takes_token_types,
     usable_window,
 )
-from probes.extraction.lm_head import Lens, has_lm_head, head_applied_at
+from probes.extraction.lm_head import Lens, PassWithHead, has_lm_head
 from probes.extraction.module_calls import Change
 from probes.extraction.padding import PaddedWindows, pad_windows, plan_batches, split_by_tokens
 from probes.extraction.shards import Shard
@@ -41,6 +41,11 @@ from probes.extraction.views import Text
 from probes.extraction.windows import Window, windows_of_text
 from probes.records.header import ModelRecord
 from probes.tasks.task import Sublayer
+
+
+def _numbers(weight: torch.nn.Parameter) -> int:
+    """Numbers in a weight; bitsandbytes packs two of 4 bits into a byte."""
+    return weight.numel() * (2 if type(weight).__name__ == "Params4bit" else 1)
 
 
 class Encoder:
@@ -102,7 +107,7 @@ class Encoder:
         self._pass_tokens: int | None = None
         self.way_to_read_attention: Way | None = None
         self.pieces: torch.Tensor | None = None
-        self._read_with: Lens | None = None
+        self._checked_lens: Lens | None = None
         self.notes: dict[str, str] = {}
         if runs_remote_code(model, tokenizer):
             self.notes["remote code"] = "ran"
@@ -115,8 +120,8 @@ class Encoder:
             if not language:
                 progress.warn(
                     f"--model {name}: it reads text in one language at a time, here {default}. "
-                    "For another language, give --language CODE (for a model in memory, set its "
-                    "config.default_language or its tokenizer's src_lang)"
+                    "For another language, set default_language in its configuration, or src_lang "
+                    "in that of its tokenizer"
                 )
         if self.words.dropout:
             self.notes["dropout of the tokenizer, switched off"] = f"{self.words.dropout:g}"
@@ -161,7 +166,7 @@ class Encoder:
             architecture=type(self.model).__name__,
             n_layers=n_layers,
             hidden_size=hidden_size,
-            parameters=sum(p.numel() for p in self.model.parameters()),
+            parameters=sum(map(_numbers, self.model.parameters())),
             window=window,
             causal=causal,
             random_seed=random_seed,
@@ -215,18 +220,13 @@ class Encoder:
         """The states of every layer, each of shape (texts, length, hidden size)."""
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    def _forward(
-        self,
-        inputs: dict[str, torch.Tensor],
-        arguments: Mapping[str, Any],
-        gradients: bool = False,
-    ) -> Any:
-        with torch.inference_mode(not gradients):
-            return self.model(
-                **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
-                **self._arguments,
-                **arguments,
-            )
+    @torch.inference_mode()
+    def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
+        return self.model(
+            **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
+            **self._arguments,
+            **arguments,
+        )
 
     @property
     def has_head(self) -> bool:
@@ -278,7 +278,7 @@ class Encoder:
                 way = self._way_to_read(shortest)
                 stack.enter_context(maps_taken(self.model, way, collector.take))
             if collector.applies_head:
-                collector.head = self._lens()
+                collector.head = self.lens(of_layers=True)
             if collector.inside:
                 seen = [(Site(x[1], x[0]), _seen_by(collector, *x)) for x in collector.inside]
                 sites = sites_of(self.model)
@@ -314,20 +314,26 @@ class Encoder:
                 # Outside the handler, where the error would keep tensors alive.
                 self._read_less_at_once(len(here) * max(here))
 
-    def _lens(self) -> Lens:
-        """The language-model head, for the states of any layer.
+    def lens(self, *, of_layers: bool = False) -> Lens:
+        """The language-model head, which is checked on a short text the first time.
+
+        Args:
+            of_layers: check that it can be applied to every layer.
 
         Raises:
-            UserError: the modules between the last block and the head are not found.
+            NoHeadError: there is none.
+            UserError: it reads more than the last layer, or the layers are not found.
         """
         if self._language_model is None:
             raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
-        if self._read_with is None:
-            try:
-                self._read_with = Lens.of(self._language_model, self.model)
-            except UserError as error:
-                raise UserError(f"--model {self.info.name}: {error}") from error
-        return self._read_with
+        try:
+            if self._checked_lens is None:
+                self._checked_lens = Lens.of(self._language_model, self.model)
+            if of_layers:
+                self._checked_lens.require_layers()
+        except UserError as error:
+            raise UserError(f"--model {self.info.name}: {error}") from error
+        return self._checked_lens
 
     def _way_to_read(self, windows: PaddedWindows) -> Way:
         """Find out how attention maps can be read; tried once on a window.
@@ -351,27 +357,15 @@ class Encoder:
             self.pad_id,
             n_prefix=len(words.prefix),
             n_suffix=len(words.suffix),
-            n_middle=len(words.between or ()),
             types=self._types,
         )
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, with the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
-        if not collector.reads_logits:
-            gradients = collector.reads_gradients
-            return self._forward(windows.inputs, collector.model_arguments, gradients)
-        if self._language_model is None:
-            raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
-        positions = to_device(collector.positions(windows), self.device)
-        inference = torch.inference_mode(not collector.reads_gradients)
-        with head_applied_at(self.model, positions), inference:
-            output = self._language_model(
-                **{name: to_device(x, self.device) for name, x in windows.inputs.items()},
-                **self._arguments,
-                **collector.model_arguments,
-            )
-        output.logits = output.logits[0]
+        output = self._forward(windows.inputs, collector.model_arguments)
+        if collector.reads_logits:
+            return PassWithHead(output, self.lens(), collector.positions(windows))
         return output
 
     def _prefix(self, collector: Collector) -> Sequence[int]:
@@ -382,7 +376,10 @@ class Encoder:
 
     def _reader(self, collector: Collector) -> ModelProperties:
         n_prefix, n_suffix = len(self._prefix(collector)), len(self.words.suffix)
-        return ModelProperties(self.info.causal, self.words.mask_id, n_prefix, n_suffix, self.split)
+        words, causal = self.words, self.info.causal
+        return ModelProperties(
+            causal, words.mask_id, n_prefix, n_suffix, self.split, words.word_starts
+        )
 
     def _read_less_at_once(self, n_tokens: int) -> None:
         """Halve the tokens of a pass after one of `n_tokens` did not fit in memory."""

@@ -278,6 +278,8 @@ def read_changed(
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)
     shard = whole(view)
     pieces = encoder.split(view.texts)
+    if collector.reads_logits or collector.applies_head:
+        encoder.lens()  # while nothing is changed
     # In blocks that are not computed again, nothing is seen.
     prefixes = None if collector.inside else Prefixes(encoder.model)
     total = len(view.texts) * len(changes)
@@ -361,7 +363,7 @@ def begun(reading: Reading, encoder: Encoder, batch_tokens: int | None = None) -
     used = store.manifest["batch_tokens"]
     if 0 < there < store.n_shards or used != batch_tokens:
         progress.say(
-            f"encoding goes on: {there} of {store.n_shards} shards are there, made with {used} "
+            f"encoding continues: {there} of {store.n_shards} shards exist, made with {used} "
             "tokens per batch",
             "resumed",
         )
@@ -417,7 +419,7 @@ def _encoded(
         "subwords": sum(len(p.ids) for p in pieces),
         "unknown_words": sum(p.unknown for p in pieces),
     }
-    long = [place for place, p in enumerate(pieces) if p.length > encoder.capacity]
+    long = [place for place, p in enumerate(pieces) if len(p.ids) > encoder.capacity]
     return arrays, counts, long
 
 

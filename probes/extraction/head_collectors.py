@@ -1,10 +1,10 @@
-"""Collectors of heads: their mean outputs, and gradients at a gate on each head."""
+"""Mean outputs of heads, and gradients at a gate on each head."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -16,26 +16,12 @@ from probes.extraction.module_calls import Change
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.sites import Site, changed, sites_of
-from probes.extraction.token_scores import LossOfWords
-from probes.extraction.views import Text
-from probes.extraction.windows import Pooling
 from probes.records.header import ModelRecord
 
 FOUND = "found"
 
 
-class _OfHeads(Collector):
-    """A collector of one part, which is not stored."""
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return (FOUND,)
-
-    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        return 0
-
-
-class HeadOutputs(_OfHeads):
+class HeadOutputs(Collector):
     """Collects the sum of each head's outputs over the pieces of kept words.
 
     Outputs are what the linear map after the heads reads. Shape (blocks, heads, size of a head +
@@ -43,6 +29,15 @@ class HeadOutputs(_OfHeads):
     """
 
     name = "outputs of heads"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The sums."""
+        return (FOUND,)
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """Zero, since nothing is stored."""
+        return 0
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin without sums."""
@@ -74,23 +69,28 @@ class HeadOutputs(_OfHeads):
         return {FOUND: torch.stack([self._sums[block] for block in sorted(self._sums)])}
 
 
-@contextmanager
-def gated(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
-    """Multiply each head's output in each text by a gate.
+def head_gradients(
+    model: Any, inputs: dict[str, torch.Tensor], losses: Callable[[Any], torch.Tensor]
+) -> torch.Tensor:
+    """Gradient of each text's loss at a gate, of value 1, on the output of each head.
+
+    One forward and one backward pass. The mean of absolute values over texts is the importance of
+    heads (Michel et al. 2019).
 
     Args:
         model: a transformers model, with or without its head.
-        n_texts: number of texts per pass.
+        inputs: arguments of the forward pass for one or several texts.
+        losses: computes the loss of each text (texts,) from the output of the pass.
 
-    Yields:
-        the gates, all 1, for taking gradients. Shape (texts, blocks, heads).
+    Returns:
+        shape (texts, blocks, heads).
 
     Raises:
         UserError: the outputs of the model's heads cannot be changed.
     """
     base = base_model(model)
     sites = sites_of(base)
-    n_blocks = len(sites.blocks)
+    n_texts, n_blocks = len(inputs["input_ids"]), len(sites.blocks)
     sites.require(Site("heads", n_blocks))
     weights = next(base.parameters())
     gates = weights.new_ones(n_texts, n_blocks, sites.n_heads, requires_grad=True)
@@ -98,109 +98,7 @@ def gated(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
     def gate(block: int) -> Change:
         return lambda heads, _: heads * gates[:, None, block, :, None].to(heads)
 
-    with changed(base, sites, [(Site("heads", k + 1), gate(k)) for k in range(n_blocks)]):
-        yield gates
-
-
-def head_gradients(
-    model: Any, inputs: dict[str, torch.Tensor], losses: Callable[[Any], torch.Tensor]
-) -> torch.Tensor:
-    """Gradient of each text's loss at the gates of all heads, from one forward and backward pass.
-
-    Args:
-        model: see `gated`.
-        inputs: arguments of the forward pass for one or several texts.
-        losses: computes the loss of each text (texts,) from the output of the pass.
-
-    Returns:
-        shape (texts, blocks, heads). Michel et al. average the absolute values over texts.
-
-    Raises:
-        UserError: see `gated`.
-    """
-    with gated(model, len(inputs["input_ids"])) as gates, torch.enable_grad():
-        (found,) = torch.autograd.grad(losses(model(**inputs)).sum(), gates)
+    changes = [(Site("heads", k + 1), gate(k)) for k in range(n_blocks)]
+    with changed(base, sites, changes), torch.enable_grad():
+        found: torch.Tensor = torch.autograd.grad(losses(model(**inputs)).sum(), gates)[0]
     return found
-
-
-class _Gradients(_OfHeads):
-    """Gradients of each text's losses at the gates of `gated`. (texts, losses, blocks, heads)."""
-
-    reads_gradients: ClassVar[bool] = True
-
-    @contextmanager
-    def around(self, model: Any, windows: PaddedWindows) -> Iterator[None]:
-        with gated(model, len(windows.text)) as self._gates:
-            yield
-
-    def _begin(self, n_texts: int, n_losses: int) -> None:
-        self._found, self._shape = torch.zeros(0), (n_texts, n_losses)
-
-    def _take(self, windows: PaddedWindows, output: torch.Tensor, errors: torch.Tensor) -> None:
-        """Propagate the gradients of losses back from an output of the pass."""
-        if not len(self._found):
-            self._found = torch.zeros(*self._shape, *self._gates.shape[1:])
-        for loss, error in enumerate(errors):
-            (found,) = torch.autograd.grad(
-                output, self._gates, error.to(output), retain_graph=loss + 1 < len(errors)
-            )
-            self._found[:, loss].index_add_(0, windows.text, found.float().cpu())
-
-    def finish(self) -> dict[str, torch.Tensor]:
-        return {FOUND: self._found}
-
-
-class ProbeGradients(_Gradients):
-    """Collects gradients of the losses of probes on the last layer, with a backward pass for each.
-
-    Args:
-        errors: for each text, the gradients of losses at the vectors of kept words (which windows
-            may cut in two). Each (losses, words, hidden size).
-        pooling: how a word's vector is computed from its pieces.
-    """
-
-    name = "gradients of probes"
-
-    def __init__(self, errors: Mapping[Text, torch.Tensor], pooling: Pooling) -> None:
-        self._of_text, self.pooling = errors, pooling
-
-    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """Begin a shard with the errors of these texts."""
-        self._errors = torch.cat([self._of_text[text] for text in shard.texts], 1)
-        self._begin(len(shard.texts), len(self._errors))
-
-    def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Propagate the errors back from the words' pieces."""
-        states = output.last_hidden_state
-        counts = windows.offset.diff(append=torch.tensor([len(windows.position)]))
-        words = windows.word.repeat_interleave(counts)
-        errors = torch.zeros(len(self._errors), states.shape[:2].numel(), states.shape[-1])
-        errors[:, windows.position] = self._errors[:, words] * windows.weight[:, None]
-        self._take(windows, states, errors.unflatten(1, states.shape[:2]))
-
-
-class SurprisalGradients(_Gradients, LossOfWords):
-    """Gradients of the mean surprisal of the pieces of some words; see `LossOfWords`."""
-
-    name = "gradients of surprisal"
-
-    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """Begin a shard without gradients."""
-        LossOfWords.start(self, shard, pieces)
-        self._begin(len(shard.texts), 1)
-        self._text = torch.arange(len(shard.texts)).repeat_interleave(
-            torch.tensor([int(counts.sum()) for counts in self._counts])
-        )
-        self._n = torch.zeros(len(shard.texts))
-
-    def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Propagate the summed surprisal back."""
-        logits = output.logits.float()
-        targets = to_device(self._ids[windows.word], logits.device)
-        loss = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
-        self._take(windows, loss, torch.ones(1))
-        self._n += self._text[windows.word].bincount(minlength=len(self._n))
-
-    def finish(self) -> dict[str, torch.Tensor]:
-        """Gradients of the mean surprisal of each text."""
-        return {FOUND: self._found / self._n.clamp(min=1)[:, None, None, None]}

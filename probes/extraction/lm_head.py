@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,29 +53,45 @@ def with_base(model: Any, base: Any) -> Any:
     return model
 
 
-@contextmanager
-def head_applied_at(base: Any, positions: torch.Tensor) -> Iterator[None]:
-    """Let the model around `base` apply its head to some positions alone.
+_LOGITS = 1 << 25
+"""Logits in memory at once: 128 MB in float32. Gemma 3 has 262,144 at each position."""
 
-    A head over a vocabulary of 100,000 tokens is dearer than several blocks. In the block, `base`
-    hands on its last states at `positions` as if they were one text, so that the model's output
-    has ``logits`` of shape (1, positions, vocabulary); its hidden states are complete.
+
+class PassWithHead:
+    """The output of a pass of the model without its head, and logits at some positions.
 
     Args:
+        output: of the model without its head, whose attributes this one has, too.
+        lens: the head.
         positions: indices into the flattened (texts × length) positions. Shape (positions,).
+
+    Attributes:
+        states: of the last layer at these positions. Shape (positions, hidden size).
     """
 
-    def chosen(module: Any, given: Any, output: Any) -> Any:
-        states = output.last_hidden_state
-        flat = states.reshape(-1, states.shape[-1])
-        output.last_hidden_state = flat.index_select(0, positions.to(flat.device))[None]
-        return output
+    def __init__(self, output: Any, lens: Lens, positions: torch.Tensor) -> None:
+        states = output.last_hidden_state.flatten(0, 1)
+        self._output, self._lens = output, lens
+        self.states = states.index_select(0, positions.to(states.device))
 
-    hook = base.register_forward_hook(chosen)
-    try:
-        yield
-    finally:
-        hook.remove()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._output, name)
+
+    @property
+    def logits(self) -> torch.Tensor:
+        """Logits of all positions. Shape (positions, vocabulary)."""
+        return self._lens.logits(self.states)
+
+    def blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Logits in float32, a few positions at once, so that large vocabularies fit in memory.
+
+        Yields:
+            positions, and their logits. Shape (some positions, vocabulary).
+        """
+        n_rows = max(1, _LOGITS // self._lens.vocabulary)
+        for first in range(0, len(self.states), n_rows):
+            rows = slice(first, first + n_rows)
+            yield rows, self._lens.logits(self.states[rows]).float()
 
 
 @dataclass(frozen=True)
@@ -86,55 +101,73 @@ class Lens:
     Attributes:
         model: with its head.
         base: the same without.
-        norm: what states pass between the last block and the head; None for nothing.
-        n_layers: blocks of the model.
-        output: the class of what `base` returns.
+        output: the class of the output of `base`.
+        vocabulary: number of logits of a position.
     """
 
     model: Any
     base: Any
-    norm: Any
-    n_layers: int
     output: Any
+    vocabulary: int
 
     @classmethod
     def of(cls, model: Any, base: Any) -> Lens:
-        """Find what comes between the last block and the head, and check it on a short text.
+        """The head of a model, checked on a short text.
 
         Raises:
-            UserError: the blocks are not found, something else than a module comes after them, or
-                the lens at layer L does not give the logits of the model.
+            UserError: the head reads more than the last layer.
         """
-        sites = sites_of(base)
-        sites.require(Site("layer", len(sites.blocks)))
         given = short_text(base)
         with torch.inference_mode():
             output = base(**given)
             logits = model(**given).logits[0].float()
-        lens = cls(model, base, sites.norm, len(sites.blocks), type(output))
-        found = lens(output.last_hidden_state[0], lens.n_layers).float()
+        lens = cls(model, base, type(output), logits.shape[-1])
+        found = lens.logits(output.last_hidden_state[0]).float()
         if (found - logits).abs().max() > 0.01 * (logits.max() - logits.min()):
             raise UserError(
                 f"{type(model).__name__} does not apply its language-model head to the last layer "
-                "alone, so that no layer can be read with it."
+                "alone, so that neither tokens nor layers can be scored with it."
             )
         return lens
 
+    @property
+    def n_layers(self) -> int:
+        """Number of blocks."""
+        return len(sites_of(self.base).blocks)
+
+    def require_layers(self) -> None:
+        """Check that the norm between the last block and the head is known.
+
+        Raises:
+            UserError: the blocks are not found, or something else than a module comes after them.
+        """
+        sites_of(self.base).require(Site("layer", self.n_layers))
+
     def __call__(self, states: torch.Tensor, layer: int) -> torch.Tensor:
-        """The logits of states of a layer. Shape (n, vocabulary).
+        """The logits of states of a layer, which pass the final norm before the head.
 
         Args:
             states: shape (n, hidden size).
         """
-        if self.norm is not None and layer < self.n_layers:
-            states = self.norm(states)
+        norm = sites_of(self.base).norm
+        if norm is not None and layer < self.n_layers:
+            with torch.inference_mode():
+                states = norm(states)
+        return self.logits(states)
+
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """The logits of states of the last layer. Shape (n, vocabulary).
+
+        Args:
+            states: shape (n, hidden size).
+        """
         output = self.output(last_hidden_state=states[None])
         ids = torch.zeros(1, len(states), dtype=torch.long, device=states.device)
         own = vars(self.base).get("forward")
         # The model then applies all of its head, and none of its blocks.
         self.base.forward = lambda *args, **kwargs: output
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(not states.requires_grad):
                 logits: torch.Tensor = self.model(input_ids=ids, return_dict=True).logits[0]
         finally:
             del self.base.forward

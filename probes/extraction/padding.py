@@ -29,11 +29,8 @@ class PaddedWindows:
         text: number of each window's text in the shard. Shape (windows,).
         first: the first of the text's pieces that is in each window. Shape (windows,).
         n_prefix: special tokens before the pieces of each window: piece p of the text is at
-            position ``n_prefix + p - first``, or `n_middle` further on in a second segment.
+            position ``n_prefix + p - first``.
         n_pieces: pieces in each window. Shape (windows,).
-        second: position of the first piece of the second segment of each window; 0 where there is
-            none. Shape (windows,).
-        n_middle: special tokens before it.
     """
 
     inputs: dict[str, torch.Tensor]
@@ -45,17 +42,13 @@ class PaddedWindows:
     first: torch.Tensor
     n_prefix: int
     n_pieces: torch.Tensor
-    second: torch.Tensor
-    n_middle: int
 
     @property
     def pieces(self) -> torch.Tensor:
         """True for tokens that are pieces of words. Shape (windows, length)."""
         place = torch.arange(self.inputs["input_ids"].shape[1])
-        second = self.second[:, None]
-        middle = (second > 0) & (place >= second - self.n_middle) & (place < second)
-        end = self.n_prefix + self.n_pieces + self.n_middle * (self.second > 0)
-        return (place >= self.n_prefix) & (place < end[:, None]) & ~middle
+        end = self.n_prefix + self.n_pieces
+        return (place >= self.n_prefix) & (place < end[:, None])
 
     def plan(self, device: torch.device) -> Sequence[torch.Tensor]:
         """`position`, `offset`, `weight` and `word` on a device, to which they are copied once."""
@@ -75,14 +68,12 @@ def pad_windows(
     *,
     n_prefix: int = 0,
     n_suffix: int = 0,
-    n_middle: int = 0,
     types: TokenTypes | None = None,
 ) -> PaddedWindows:
     """Pad `windows` on the right with `pad_id` to the length of the longest.
 
     Args:
         n_prefix, n_suffix: special tokens before and after the pieces of each window.
-        n_middle: special tokens between two segments.
         types: those of the tokenizer, if the model takes token types; those of padding are 0.
     """
     length = max(len(window.ids) for window in windows)
@@ -96,11 +87,10 @@ def pad_windows(
     share = np.concatenate([window.share for window in windows])
     first_pieces = np.flatnonzero(np.diff(owner, prepend=-1))
     inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
-    second = np.array([window.second for window in windows], dtype=np.int64)
     if types is not None:
         given = np.zeros_like(ids)
         for row, window in enumerate(windows):
-            given[row, : len(window.ids)] = types.of(len(window.ids), window.second)
+            given[row, : len(window.ids)] = types.of(len(window.ids))
         # Where they are missing, every model that takes them reads 0, or tells none apart.
         if given.any():
             inputs["token_type_ids"] = torch.from_numpy(given)
@@ -113,9 +103,7 @@ def pad_windows(
         text=torch.tensor([window.text for window in windows]),
         first=torch.tensor([window.first for window in windows]),
         n_prefix=n_prefix,
-        n_pieces=torch.from_numpy(mask.sum(1) - n_prefix - n_suffix - n_middle * (second > 0)),
-        second=torch.from_numpy(second),
-        n_middle=n_middle,
+        n_pieces=torch.from_numpy(mask.sum(1) - n_prefix - n_suffix),
     )
 
 
@@ -143,7 +131,7 @@ def plan_batches(
         capacity: subwords that fit into the model's window.
         specials: special tokens around each window.
     """
-    lengths = [p.length for p in pieces]
+    lengths = [len(p.ids) for p in pieces]
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     n_long = sum(length > capacity for length in lengths)
     short = order[n_long:]

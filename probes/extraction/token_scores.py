@@ -4,6 +4,17 @@ A model that reads from left to right gives log p(token | tokens before). A mask
 pseudo-log-likelihood: each token is masked in a copy of the text and scored there (Salazar et al.
 2020). Further copies also mask the later pieces of the same word (within-word l2r, Kauf & Ivanova
 2023); otherwise a rare word would be given away by its own pieces.
+
+Most tokenizers of causal models mark the beginning of a word, by the space before it. The model
+then says only at the next piece that a word has ended, so the product over a word's pieces is the
+probability that some word *begins* so. The probability of the word itself counts its end, and not
+the end of the word before (Pimentel & Meister 2024; Oh & Schuler 2024)::
+
+    p(word | context) = Π p(piece) · p(a word begins | context, word) / p(a word begins | context)
+
+p(a word begins) is the sum over all pieces with a space in front. As in `minicons`, punctuation
+without a space before it belongs to the word, the first word of a text has no denominator, and a
+text ends with the end of a word.
 """
 
 from __future__ import annotations
@@ -28,9 +39,6 @@ from probes.extraction.views import Text, View
 from probes.extraction.windows import Window
 from probes.records.header import ModelRecord
 
-_ROWS = 256
-"""Number of predictions over the vocabulary in float32 at once."""
-
 
 class TokenScores(Collector):
     """Scores the pieces of the kept stretches of written texts.
@@ -43,23 +51,27 @@ class TokenScores(Collector):
     - ``within_word`` (pieces,): log-probability with the later pieces of the word masked as well;
       equal to ``log_p`` for models that are not masked;
     - ``rank`` (pieces,): number of tokens in the vocabulary with a higher probability, plus half
-      of the others with an equal one, float32; -1 where ``log_p`` is NaN.
+      of the others with an equal one, float32; -1 where ``log_p`` is NaN;
+    - ``word_ends`` (pieces,): what the ends of words add to ``log_p``: log p(a word begins) after
+      the piece, if one does or the text ends, minus log p(a word begins) before it, if it begins
+      one. 0 if the model is masked or its tokenizer does not mark the beginnings of words.
     """
 
     name = "token scores"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     reads_logits: ClassVar[bool] = True
     after_start: ClassVar[bool] = True
+    scores_word_ends: ClassVar[bool] = True
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The four parts."""
-        return "pieces", "log_p", "within_word", "rank"
+        """The five parts."""
+        return "pieces", "log_p", "within_word", "rank", "word_ends"
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Estimate the bytes of a shard from one piece per three characters."""
         n_pieces = sum(len(part) for x in shard.texts for part in x.words[slice(*x.keep)]) // 3
-        return 4 * shard.n_rows + 12 * n_pieces
+        return 4 * shard.n_rows + 16 * n_pieces
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard with NaN for every piece."""
@@ -68,10 +80,11 @@ class TokenScores(Collector):
             (x.bounds[t.keep[0]], x.bounds[t.keep[1]])
             for x, t in zip(pieces, shard.texts, strict=True)
         ]
+        self._kept_pieces = kept
         counts = np.array([end - start for start, end in kept], dtype=np.int64)
-        ends = np.cumsum(counts)
+        self._ends = np.cumsum(counts)
         # Piece p of a text has the row p + shift.
-        self._shift = ends - counts - [start for start, _ in kept]
+        self._shift = self._ends - counts - [start for start, _ in kept]
         self._counts = [
             np.diff(x.bounds[t.keep[0] : t.keep[1] + 1])
             for x, t in zip(pieces, shard.texts, strict=True)
@@ -79,10 +92,14 @@ class TokenScores(Collector):
         parts = [x.ids[start:end] for x, (start, end) in zip(pieces, kept, strict=True)]
         self._ids = torch.from_numpy(np.concatenate(parts))
         n = len(self._ids)
-        # First with each piece masked alone, then with the later pieces of the word as well.
-        self._log_p = torch.full((2 * n,), torch.nan)
-        self._rank = torch.full((2 * n,), -1.0)
+        # First with each piece masked alone, then with the later pieces of the word as well; then
+        # what follows the last piece of each text.
+        n_rows = 2 * n + len(kept)
+        self._log_p = torch.full((n_rows,), torch.nan)
+        self._rank = torch.full((n_rows,), -1.0)
+        self._begins = torch.zeros(n_rows)
         self._behind = 0
+        self._starts = np.zeros(0, dtype=bool)
 
     def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
         """One window for all pieces, or one for each masked piece.
@@ -96,13 +113,19 @@ class TokenScores(Collector):
                 "tokens."
             )
         self._behind = int(reader.causal)
+        if reader.causal and self.scores_word_ends:
+            self._starts = reader.word_starts
         found: list[Window] = []
         for window in windows:
             piece = window.place - reader.n_prefix + window.first
             row = piece + self._shift[window.text]
             if reader.causal:
-                kept = replace(window, owner=row).part(window.place > 0)
-                found += [kept] if len(kept.place) else []
+                place = window.place
+                if self._starts.any() and row[-1] == self._ends[window.text] - 1:
+                    place = np.append(place, place[-1] + 1)
+                    row = np.append(row, 2 * len(self._ids) + window.text)
+                kept = replace(window, place=place, owner=row, share=np.ones(len(row)))
+                found += [kept.part(place > 0)] if (place > 0).any() else []
             else:
                 found += self._masked(window, piece, row, reader)
         return found
@@ -138,15 +161,19 @@ class TokenScores(Collector):
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Score the pieces of one pass."""
-        targets = self._ids[windows.word % len(self._ids)].to(output.logits.device)
-        for first in range(0, len(targets), _ROWS):
-            rows = slice(first, first + _ROWS)
-            logits = output.logits[rows].float()
-            own = logits.gather(1, targets[rows, None])
-            place = windows.word[rows]
-            self._log_p[place] = (own.squeeze(1) - logits.logsumexp(1)).cpu()
+        targets = self._ids[windows.word % len(self._ids)]
+        for rows, logits in output.blocks():
+            own = logits.gather(1, targets[rows, None].to(logits.device))
+            total, place = logits.logsumexp(1), windows.word[rows]
+            self._log_p[place] = (own.squeeze(1) - total).cpu()
             ties = (logits == own).sum(1) - 1
             self._rank[place] = ((logits > own).sum(1) + ties / 2).float().cpu()
+            if self._starts.any():
+                starts = np.zeros(logits.shape[1], dtype=bool)
+                starts[: len(self._starts)] = self._starts[: len(starts)]
+                others = torch.from_numpy(~starts).to(logits.device)
+                begins = logits.masked_fill(others, -torch.inf).logsumexp(1)
+                self._begins[place] = (begins - total).cpu()
 
     def finish(self) -> dict[str, torch.Tensor]:
         """Collected scores of the shard, by part.
@@ -160,13 +187,28 @@ class TokenScores(Collector):
                 "The language-model head gave a probability that is not a number. The model is "
                 "broken, or --dtype is too narrow (try --dtype float32)."
             )
-        log_p, within = self._log_p[:n], self._log_p[n:]
+        log_p, within = self._log_p[:n], self._log_p[n : 2 * n]
         return {
             "pieces": torch.from_numpy(np.concatenate(self._counts)).int(),
             "log_p": log_p,
             "within_word": torch.where(within.isnan(), log_p, within),
             "rank": self._rank[:n],
+            "word_ends": self._word_ends(),
         }
+
+    def _word_ends(self) -> torch.Tensor:
+        found = torch.zeros(len(self._ids))
+        if self._starts.any():
+            for text, (x, (start, end)) in enumerate(
+                zip(self._pieces, self._kept_pieces, strict=True)
+            ):
+                # A text ends with the end of a word, and begins where no word has ended.
+                begins = np.append(self._starts[x.ids], True)[start : end + 1]
+                begins[0] &= start > 0
+                rows = [*range(start + self._shift[text], end + self._shift[text])]
+                log_p = self._begins[[*rows, 2 * len(found) + text]] * torch.from_numpy(begins)
+                found[rows] = log_p.diff()
+        return found
 
 
 class LossOfWords(TokenScores):
@@ -179,6 +221,7 @@ class LossOfWords(TokenScores):
     """
 
     name = "loss of words"
+    scores_word_ends: ClassVar[bool] = False
 
     def __init__(self, words: Mapping[Text, Ints]) -> None:
         self._words = words
@@ -214,6 +257,7 @@ class ScoredStretches:
             (stretches,).
         rank: rank of each stretch's only piece; -1 if there are several, or the piece has no
             score. Shape (stretches,).
+        word_ends: sums of what the ends of words add. Shape (stretches,).
     """
 
     view: View
@@ -221,6 +265,7 @@ class ScoredStretches:
     log_p: Floats
     within_word: Floats
     rank: Floats
+    word_ends: Floats
 
     @cached_property
     def first(self) -> Ints:
@@ -231,6 +276,11 @@ class ScoredStretches:
     def place(self, text: Text, stretch: int = 0) -> int:
         """Index of the score of a text's stretch; stretches are counted from the first kept one."""
         return int(self.first[self.view.index[text]]) + stretch
+
+    def with_word_ends(self) -> ScoredStretches:
+        """The scores with the end of a word counted as part of it; see `TokenScores`."""
+        log_p, within_word = self.log_p + self.word_ends, self.within_word + self.word_ends
+        return replace(self, log_p=log_p, within_word=within_word)
 
     def surprisal(self, scoring: str) -> Floats:
         """Surprisal of each stretch in nats. Shape (stretches,).
@@ -267,9 +317,8 @@ def scored(
     rank: Floats = np.full(len(counts), -1.0)
     rank[stretch] = whole["rank"]
     rank[(counts != 1) | (n_scored != 1)] = -1
-    return ScoredStretches(
-        view, n_scored[order], summed("log_p"), summed("within_word"), rank[order]
-    )
+    log_p, within_word, word_ends = map(summed, ("log_p", "within_word", "word_ends"))
+    return ScoredStretches(view, n_scored[order], log_p, within_word, rank[order], word_ends)
 
 
 def stored_scores(view: View, stored: Store) -> ScoredStretches:

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from probes.common.errors import UserError
-from probes.extraction.model_files import ModelSource, read_json
+from probes.extraction.model_files import ModelSource
 from probes.extraction.stored_dtype import stored_tensors
 
 _MOST_TENSORS = 100_000
@@ -66,8 +66,7 @@ def require_scaled(source: ModelSource) -> None:
     Raises:
         UserError: the files hold such weights, and config.json has no quantization_config.
     """
-    config = read_json(source.folder / "config.json")
-    if source.seed is not None or config.get("quantization_config"):
+    if source.seed is not None or source.config.get("quantization_config"):
         return
     stored = {key: dtype for key, dtype, _ in _readable_tensors(source)}
     narrow = [key for key, dtype in stored.items() if dtype.startswith(("F8", "I8", "U8"))]
@@ -113,7 +112,6 @@ def require_implemented(source: ModelSource, model: Any) -> None:
     Raises:
         UserError: config.json asks for such a way.
     """
-    given = read_json(source.folder / "config.json")
     classes = {base for module in model.modules() for base in type(module).__mro__}
     files = {base.__module__ for base in classes}
     code = "\n".join(
@@ -122,7 +120,7 @@ def require_implemented(source: ModelSource, model: Any) -> None:
         if file.startswith(("transformers.models.", "transformers_modules."))
     )
     for field, mention in _POSITIONS.items():
-        value = given.get(field)
+        value = source.config.get(field)
         if not value or value == "absolute":
             continue
         if mention is None:

@@ -3,9 +3,8 @@
 Most tasks use the *plain* view. A task that hides a word uses the *masked* view, in which
 the mask token replaces the word, or, with an encoder that has none, the *cut* view, in which the
 text ends before the word and the vector of the last remaining word is kept. A task that brings
-words of its own uses the *own* view: these words, as they are. The view of *segments* shows two
-sentences at once, as models are shown pairs of texts. The *written* view is for language models:
-texts as they are written, in stretches whose tokens are scored.
+words of its own uses the *own* view: these words, as they are. The *written* view is for language
+models: texts as they are written, in stretches whose tokens are scored.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 from typing import Literal
 
 from probes.data.sentence import Corpus, Sentence
 from probes.tasks.task import Example
 
-ViewName = Literal["plain", "masked", "cut", "own", "segments", "written"]
+ViewName = Literal["plain", "masked", "cut", "own", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,6 @@ class Text:
         words: at least one.
         keep: the words `[start, end)` whose vectors are kept.
         mask: the word that the mask token replaces.
-        second: the word with which the second of two segments begins, not the first of all; None
-            for a text of one segment.
         written: whether the words are stretches of a text as it was written, with the spaces in it,
             which is split into subwords as one.
     """
@@ -40,7 +36,6 @@ class Text:
     words: tuple[str, ...]
     keep: tuple[int, int]
     mask: int | None = None
-    second: int | None = None
     written: bool = False
 
     @property
@@ -72,35 +67,15 @@ class View:
         digest = hashlib.sha256(self.name.encode())
         for text in self.texts:
             content = (text.words, text.keep, text.mask)
-            # Segments and written texts are named only where there are any, since they came after
-            # the first stores.
-            named = content if text.second is None else (*content, text.second)
-            digest.update(repr((*named, "whole") if text.written else named).encode())
+            # Written texts are named only where there are any, since they came after the first
+            # stores.
+            digest.update(repr((*content, "whole") if text.written else content).encode())
         return digest.hexdigest()
 
 
 def plain_text(sentence: Sentence) -> Text:
     """The whole sentence, every word kept."""
     return Text(sentence.words, (0, len(sentence)), written=sentence.whole)
-
-
-def neighbouring(sentences: Sequence[Sentence]) -> list[tuple[Sentence, Sentence]]:
-    """Pairs of neighbouring sentences of one document.
-
-    The first and second sentence of each document, the third and fourth, and so on: each is in at
-    most one pair. Sentences without a document are in none.
-    """
-    found: list[tuple[Sentence, Sentence]] = []
-    for document, group in groupby(sentences, key=lambda sentence: sentence.document):
-        inside = list(group) if document else []
-        found += zip(inside[::2], inside[1::2], strict=False)
-    return found
-
-
-def pair_text(one: Sentence, other: Sentence) -> Text:
-    """Two sentences as the segments of a text, every word kept."""
-    words = one.words + other.words
-    return Text(words, (0, len(words)), second=len(one))
 
 
 def hiding_text(words: tuple[str, ...], hide: int, name: ViewName) -> Text:

@@ -44,7 +44,6 @@ class Window:
         place: index into `ids` of each piece that is used, grouped by word. Shape (pieces,).
         owner: the word that each piece belongs to, as its row in the shard. Shape (pieces,).
         share: weight of each piece in its word's vector. Shape (pieces,).
-        second: where in `ids` the first piece of a second segment is; 0 if there is none.
     """
 
     ids: Ints
@@ -53,7 +52,6 @@ class Window:
     place: Ints
     owner: Ints
     share: Floats
-    second: int = 0
 
     def part(self, kept: NDArray[np.bool_]) -> Window:
         """A copy that uses only some of the pieces. Shape of `kept`: (pieces,)."""
@@ -74,8 +72,6 @@ def windows_of_text(
     first_row: int = 0,
 ) -> list[Window]:
     """The windows that must be read for the vectors of a text's words.
-
-    A text of two segments that does not fit into one window is read as one of a single segment.
 
     Args:
         pieces: the text as subwords.
@@ -102,24 +98,7 @@ def windows_of_text(
             ids = np.array([*prefix, *pieces.ids[start:end], *suffix], dtype=np.int64)
             rows = owner[here] + first_row
             found.append(Window(ids, text, start, place, rows, share[here]))
-    if pieces.second is not None and pieces.length <= capacity:
-        return [in_segments(each, len(prefix) + pieces.second, pieces.between) for each in found]
     return found
-
-
-def in_segments(window: Window, first: int, between: Sequence[int]) -> Window:
-    """A copy of a window with special tokens before the second segment.
-
-    Args:
-        first: the place of the second segment's first piece without them.
-        between: their ids.
-    """
-    return replace(
-        window,
-        ids=np.insert(window.ids, first, between),
-        place=window.place + len(between) * (window.place >= first),
-        second=first + len(between),
-    )
 
 
 def window_spans(n_pieces: int, capacity: int) -> list[tuple[int, int]]:

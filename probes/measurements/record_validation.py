@@ -12,7 +12,6 @@ from probes.measurements.scores import SUMS, read_predictions
 from probes.records.record import Record
 from probes.records.record_files import has_arrays, read_arrays, unreadable
 from probes.records.result import SCORES, Result
-from probes.records.values import STORED
 from probes.statistics.metrics import bounds_of
 
 _WHOLE = [name for name, kind in HEADER_KINDS.items() if kind == WHOLE]
@@ -73,7 +72,7 @@ def _require_possible(record: Record) -> None:
         if missing := options.model_fields.keys() - settings.keys():
             raise ValueError(f"no option {min(missing)}")
         own = {option: settings[option] for option in options.model_fields}
-        options.model_validate(own, context=STORED)
+        options.model_validate(own)
     bounds = {metric: bounds_of(metric) for metric in set(rows.metric)}
     for metric, value, layer in zip(rows.metric, rows.value, rows.layer, strict=True):
         low, high = bounds[metric]

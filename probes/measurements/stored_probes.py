@@ -52,13 +52,11 @@ class StoredProbes:
     ) -> None:
         from probes.training.layer_probe import LayerProbe
 
-        self._data = context.data
         if parameters is None:
             parameters = context.parameters(layers)
         if outputs is None:
             outputs = np.arange(context.data.n_outputs)
         family, kind = context.spec.family, context.task.kind
-        self._layers = {layer: folded(parameters, layer) for layer in layers}
         self._probes = {
             layer: LayerProbe.of(family, kind, folded(parameters, layer, kind), outputs)
             for layer in layers
@@ -76,35 +74,6 @@ class StoredProbes:
     def of_features(self, layer: int, features: torch.Tensor) -> NDArray[Any]:
         """Predictions from concatenated mean vectors of spans: (n, H × spans) to (n, …)."""
         return predictions(self._probes[layer], features)
-
-    def errors(
-        self, layer: int, vectors: torch.Tensor, spans: Ints, labels: NDArray[Any]
-    ) -> torch.Tensor:
-        """Gradient of the loss with respect to vectors, summed over examples. Shape (words, H).
-
-        The training loss without class weights; for a regression, half the squared error in the
-        unit of the labels.
-
-        Args:
-            vectors, spans: see `predict`.
-            labels: in the form of `probes.examples.examples.Examples.targets`. Shape (n,).
-        """
-        import torch
-
-        from probes.training.losses import loss_for
-
-        own = vectors.cpu().clone().requires_grad_()
-        outputs = span_means(own, spans).double()
-        for number, (weight, bias) in enumerate(self._layers[layer]):
-            outputs = (outputs.relu() if number else outputs) @ torch.as_tensor(weight.T)
-            outputs = outputs + torch.as_tensor(bias)
-        sets = None if self._data.sets is None else self._data.sets.cpu().double()
-        wanted, weights = torch.from_numpy(labels)[None], torch.ones(1, len(labels))
-        if self._data.n_outputs:  # no loss for labels that train lacks
-            wanted, weights = wanted.clip(0), (wanted >= 0).float()
-        loss = loss_for(self._data.n_outputs, sets).total(outputs.T[None, None], wanted, weights)
-        (found,) = torch.autograd.grad(loss.sum(), own)
-        return found
 
 
 def span_means(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:

@@ -17,9 +17,6 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-STORED = "stored"
-"""Context in which options are validated that a record has; see ``pydantic.ValidationInfo``."""
-
 Name = Annotated[str, AfterValidator(printable)]
 """A name in a record; characters that cannot be printed are escaped."""
 

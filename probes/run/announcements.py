@@ -96,7 +96,7 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
     if groups and "" not in groups and len(groups) < FEWEST:
         progress.warn(
             f"{corpus.name}: {counted(len(groups), 'group')} in test; with fewer than {FEWEST}, "
-            "intervals resample texts, and are too short where those of a group are alike; give "
+            "intervals resample texts, and are too narrow if the texts of a group are alike; give "
             "more groups, or put more of them in test"
         )
 

@@ -57,8 +57,8 @@ class RunConfig(Frozen):
     model_config = ConfigDict(defer_build=True)  # help does without
 
     corpus: tuple[str, ...] = setting(
-        "a name of --list-corpora; a folder, files or a pattern (.conllu, .jsonl, .csv, .parquet, "
-        ".txt); or a dataset on the hub",
+        "a name from --list-corpora; a folder, files or a pattern (.conllu, .jsonl, .csv, "
+        ".parquet, .txt); or a dataset on the hub",
         ("sample",),
         "C",
         min_length=1,
@@ -91,20 +91,20 @@ class RunConfig(Frozen):
         "Python files with your own tasks, corpora, probes, metrics or measurements", (), "FILE,…"
     )
     tasks: tuple[str, ...] = setting(
-        "tasks of --list-tasks, or groups of them (default: the standard tasks)", (), "T,…"
+        "tasks from --list-tasks, or groups of them (default: the standard tasks)", (), "T,…"
     )
     probes: tuple[str, ...] = setting("probe families", ("linear", "mlp"), "P,…", min_length=1)
     layers: Layers = setting(
         "layers to measure (default: all); 0 is the embedding output", (), "all|every:N|N,…"
     )
     measurements: tuple[str, ...] = setting(
-        "probes, which are scores with their evidence, or others of --list-measurements",
+        "probes, which are scores with their evidence, or others from --list-measurements",
         ("probes",),
         "M,…",
         min_length=1,
     )
     evidence: tuple[str, ...] = setting(
-        "evidence behind scores, of --list-measurements",
+        "evidence behind scores, from --list-measurements",
         ("standard",),
         "none|standard|full|E,…",
         min_length=1,
@@ -126,6 +126,9 @@ class RunConfig(Frozen):
     device: str = setting("auto, cpu, cuda, cuda:N, mps or map", "auto", "DEVICE")
     dtype: Literal["auto", DType] = setting(
         "dtype of the forward pass; auto is float32, but on a CUDA GPU the checkpoint's own", "auto"
+    )
+    load: Literal["8bit", "4bit"] | None = setting(
+        "quantise the weights while they are loaded, with bitsandbytes", None
     )
     batch_tokens: int | None = setting(
         "tokens per forward pass (default: by kind of device)", None, "auto|N", ge=1
@@ -163,12 +166,6 @@ class RunConfig(Frozen):
         None,
         "SIZE",
         ge=1,
-    )
-    language: str = setting(
-        "language of all texts, for models that read one language at a time (default: the "
-        "corpus's)",
-        "",
-        "CODE",
     )
     revision: str | None = setting("branch, tag or commit on the hub", None, "R")
     offline: bool = setting("never use the network", False)

@@ -74,24 +74,11 @@ class LazyModel:
         # Given vectors have all that is asked of an encoder whose texts are known.
         return cls(source, config, in_memory=cast("Encoder", encoder))
 
-    def for_language(self, corpus: LazyCorpus | None) -> LazyModel:
-        """The model for text in the requested language, or else that of the corpus.
-
-        Models that do not read text in one language at a time stay the same.
-
-        Raises:
-            UserError: it does not have the language that is asked for.
-        """
-        asked = self.config.language
+    def for_language_of(self, corpus: LazyCorpus) -> LazyModel:
+        """The model for text in the language of a corpus, if it reads one language at a time."""
         if self.in_memory is not None or not self.source.languages:
             return self
-        source = self.source.in_language(asked or (corpus.language if corpus else ""))
-        if source is None and asked:
-            raise UserError(
-                f"--language {asked}: --model {self.source.name} has the languages "
-                f"{', '.join(self.source.languages)}."
-            )
-        return replace(self, source=source or self.source)
+        return replace(self, source=self.source.in_language(corpus.language) or self.source)
 
     @cached_property
     def dtype(self) -> DType:
@@ -253,22 +240,6 @@ class LazyCorpus:
         return corpus
 
 
-def for_language(
-    models: Sequence[LazyModel], asked: str, corpus: LazyCorpus | None = None
-) -> list[LazyModel]:
-    """The models for text in the language that is asked for; see `LazyModel.for_language`.
-
-    Raises:
-        UserError: none of them reads text in one language at a time, or one lacks this language.
-    """
-    if asked and not any(model.source.languages for model in models):
-        raise UserError(
-            f"--language {asked}: no --model reads text in one language at a time (a model in "
-            "memory is set by its own configuration); leave it out."
-        )
-    return [model.for_language(corpus) for model in models]
-
-
 def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     """Find each model once, and its random twins, before anything is computed.
 
@@ -292,7 +263,7 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
             source = find_vectors(name)
         else:
             how = {"offline": config.offline, "planned": config.dry_run}
-            source = find_model(name, revision=config.revision, **how)
+            source = find_model(name, revision=config.revision, load=config.load, **how)
         added = name not in names
         if added and any(source.digest == other.source.digest for other in found.values()):
             continue

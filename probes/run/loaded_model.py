@@ -197,7 +197,7 @@ class LoadedModel:
             examples = marked_by_pieces(examples, self.words)
         elif examples.view != "plain":
             raise NotServedError(
-                "it hides or changes words, and given vectors are of whole sentences"
+                "it hides or changes words, but given vectors belong to whole sentences"
             )
         position = task.position
         if position and position.kind == "first" and self.info.causal:

@@ -105,7 +105,7 @@ class ModelRun:
         """The model's number of blocks; it is loaded only if nothing else says it."""
         for record in (*self.results.values(), *self.others.values()):
             return record.model.n_layers
-        given = self.model.n_layers or stored_layers(self.model.source.folder)
+        given = self.model.n_layers or stored_layers(self.model.source.config)
         return given or self.model.encoder.info.n_layers
 
     # What is to be made.

@@ -17,7 +17,7 @@ from probes.measurements.measurement import (
 from probes.records.record_files import Index
 from probes.records.result import SCORES
 from probes.run.config import RunConfig
-from probes.run.inputs import LazyCorpus, LazyModel, for_language
+from probes.run.inputs import LazyCorpus, LazyModel
 from probes.run.jobs import Job, layers_of
 from probes.run.model_run import ModelRun
 from probes.run.settings import for_items
@@ -119,7 +119,7 @@ def model_runs(
     config = for_items(config, source)
     for model in models:
         own = model.in_memory
-        n_layers = own.info.n_layers if own else stored_layers(model.source.folder)
+        n_layers = own.info.n_layers if own else stored_layers(model.source.config)
         if n_layers is not None:
             layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))
@@ -131,10 +131,11 @@ def model_runs(
     asked = config.corpus_request
     others = [LazyCorpus(find_corpus(name, **asked)) for name in config.trained_elsewhere]
     runs: list[ModelRun] = []
-    for each, model in zip(models, for_language(models, config.language, corpus), strict=True):
+    for each in models:
+        model = each.for_language_of(corpus)
         model.corpus = corpus
         about = omissions, index, command, began
-        elsewhere = [ModelRun(config, each.for_language(x), x, tasks, *about) for x in others]
+        elsewhere = [ModelRun(config, each.for_language_of(x), x, tasks, *about) for x in others]
         base = runs[0] if runs else None
         several = len(models) > 1
         runs.append(ModelRun(config, model, corpus, tasks, *about, several, base, elsewhere))

@@ -92,7 +92,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
     """
     if items := corpus.source.items:
         raise UserError(
-            f"--corpus {corpus.source.name}: it is made of {KINDS[items]}, not of sentences that "
+            f"--corpus {corpus.source.name}: it consists of {KINDS[items]}, not of sentences that "
             f"probes read; {_for_items(items)}"
         )
     positions = map(Position.parse, config.positions) if config.text else (None,)
@@ -133,8 +133,8 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             whys = {**lacking, **omissions.failed}
             why = _listed({n: whys[n] for n in whys if n in members or group_of(n) == group})
             raise UserError(
-                f"--tasks {group}: {corpus.source.name} serves no task of this group{why}; "
-                "leave it out, or choose another --corpus."
+                f"--tasks {group}: {corpus.source.name} has the annotation for no task of this "
+                f"group{why}; leave it out, or choose another --corpus."
             )
     if not chosen:
         why = _listed({**omissions.skipped, **omissions.failed})
@@ -180,7 +180,7 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
         if items and items not in definition.needs:
             raise UserError(
                 f"--measurements {name}: it reads sentences, and the corpus {corpus.source.name} "
-                f"is made of {KINDS[items]}; {_for_items(items)}"
+                f"consists of {KINDS[items]}; {_for_items(items)}"
             )
         try:
             why = definition.lacking(corpus.layers)

@@ -90,17 +90,14 @@ participation_ratio |  |  | 1 digits | positive | Gao et al. 2017
 norm_mean | norm |  | 2 digits | positive |
 norm_sd | sd of norm |  | 2 digits | positive |
 zero_vectors |  |  | 0 digits | positive |
-position_share | position | % |  |  | ε², Kelley 1935
-position_share_within_types | position within types | % |  |  | adjusted R²
 nmi | NMI |  |  | share | Vinh et al. 2010
 ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
 cka | CKA |  | 2 digits | share | Kornblith et al. 2019
 
-# Attention, and its change between models. `feature`: the most attention to a word of a kind.
-# `offset`: attention to the token at a distance (0: itself). `pattern`: attention along the
-# diagonal, in the two strongest columns, or within a segment. `relation`: share of words that
-# attend most to their head, or their dependent. `role`: the most attention from a word of an
-# argument to one of the predicate, or back. `uas`: right heads in the maximum spanning tree.
+# Attention. `feature`: the most attention to a word of a kind. `offset`: attention to the token at
+# a distance (0: itself). `pattern`: attention along the diagonal, or in the two strongest columns.
+# `relation`: share of words that attend most to their head, or their dependent. `uas`: right heads
+# in the maximum spanning tree.
 entropy |  | % |  | share | Clark et al. 2019, section 3.3
 first | first token | % |  | share | Clark et al. 2019, section 3.2
 separators |  | % |  | share | Clark et al. 2019, section 3.2
@@ -109,10 +106,8 @@ offset |  | % |  | share | Clark et al. 2019, section 3.1
 pattern |  | % |  | share | Kovaleva et al. 2019, section 4.1
 feature |  | % |  | share | Kovaleva et al. 2019, section 4.4
 relation |  | % |  | share | Clark et al. 2019, section 4.2.1
-role |  | % |  | share | Kovaleva et al. 2019, section 4.2
 uas | UAS | % |  | share | Raganato & Tiedemann 2018
 above_baseline |  | % |  | correlation |
-divergence |  | nats |  | up to ln 2 | Lin 1991
 cosine |  |  |  | correlation | Kovaleva et al. 2019, section 4.3
 
 # Fits of probes.
@@ -161,8 +156,6 @@ examples |  |  | 0 digits | positive |
 # Ablation.
 ablation_drop | drop |  |  |  | Kovaleva et al. 2019, section 4.6
 loss_increase | increase of loss | nats |  |  | −log p
-importance |  |  |  | positive | Michel et al. 2019, section 4
-rank_correlation |  |  |  | correlation |
 cloze_drop | drop of cloze accuracy | % |  |  | Goldberg 2019
 log_odds_drop | drop of log-odds | nats |  |  |
 smallest_drop | smallest drop found | % |  | share | Miettinen 1968
@@ -202,8 +195,6 @@ transfer_score |  |  | of task |  | Pires et al. 2019
 transfer_difference |  |  | of task |  | Pires et al. 2019
 centroid_cosine |  |  |  | correlation | Libovický et al. 2020
 examples_without_label |  |  | 0 digits | positive |
-retrieval_accuracy |  | % |  | share | Libovický et al. 2020
-cka_of_languages | CKA of languages |  | 2 digits | share | Kornblith et al. 2019
 """  # noqa: E501
 """Lines of name | label | unit | kind | bounds | source. A kind may have several parts, such as
 "skewed, 2 digits". By default numbers have three digits and no bounds."""
@@ -213,7 +204,6 @@ _BOUNDS = {
     "share": SHARE,
     "correlation": CORRELATION,
     "positive": POSITIVE,
-    "up to ln 2": (0.0, math.log(2)),
 }
 
 for _line in _TABLE.splitlines():

@@ -1,17 +1,25 @@
-"""The models of a run compared: order, differences, tests, and results that are set apart."""
+"""Models compared: order, differences, tests, and results that are set apart."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from board_by_hand import N, put
+from results_by_hand import changed
 
-from probes.boards.paired import LayerScore, closing_tables
+from probes.__main__ import main
+from probes.boards.paired import LayerScore, closing_tables, layer_scores, paired_differences
+from probes.boards.ranking_tables import ranked
+from probes.boards.rankings import make_rankings, named
 from probes.common.errors import UserError
+from probes.measurements.joined_results import find_results, read_result
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import cluster_sums, draws_of
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates
+from probes.statistics.significance import all_pairs
 
 SD = 0.02
 """Of the noise that training adds."""
@@ -110,9 +118,108 @@ def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_com
     assert table.notes[2:] == (f"Not compared: {damaged} on pos (predictions not readable).",)
 
 
-def test_a_handful_of_sentences_is_not_tested():
-    two = [result("a", 0.9), result("b", 0.8)]
-    (table,) = closing_tables(two, lambda r: scored(r, 3, n=9))
-    assert table.heads[-1] == "difference from the first model"
-    assert table.texts[1][4] == "−10.0"
-    assert table.rows[1].cells[4].interval is None
+WRONG = {"first": 20, "second": 32, "third": 60, "last": 62}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for model, wrong in WRONG.items():
+        put(tmp_path, model, "pos", wrong)
+    return tmp_path
+
+
+def in_a_run(folder, *models):
+    """By model, the cells of the difference from the first and of p at the end of a run."""
+    found = {r.model.name: (path, r) for path, r in find_results(folder).items()}
+
+    def score_of(result):
+        path, _ = found[result.model.name]
+        return layer_scores(result, path, [result.best_layer])[0]
+
+    (table,) = closing_tables([found[name][1] for name in models], score_of)
+    return {row.cells[1].text: row.cells[4:] for row in table.rows}
+
+
+def test_p_is_that_of_a_simulation(folder):
+    """Words resampled, and t with 4 degrees of freedom times .01 added to both models."""
+    rng, n = np.random.default_rng(11), 200_000
+    for model in ("second", "third"):
+        found, tested = in_a_run(folder, "first", model)[model]
+        share = (WRONG[model] - WRONG["first"]) / N
+        assert found.value == pytest.approx(-share)
+        moved = rng.binomial(N, share, n) / N - share
+        moved += 0.01 * (rng.standard_t(4, n) - rng.standard_t(4, n))
+        p = (np.abs(moved) / moved.std() >= share / moved.std()).mean()
+        assert tested.value == pytest.approx(p, abs=3 * np.sqrt(p * (1 - p) / 2000) + 1 / 2001)
+        assert found.interval == pytest.approx(
+            np.quantile(moved - share, [0.025, 0.975]), abs=0.006
+        )
+
+
+def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
+    order = list(WRONG)
+    found = in_a_run(folder, *order)
+    assert [cell.text for cell in found["first"]] == ["", ""]
+    assert main(["compare", *order, "--results", str(folder), "--format", "md"]) == 0
+    text = capsys.readouterr().out
+    for model in order[1:]:
+        (row,) = re.findall(rf"^\|  \| {model} \|.*\| (.*) \| (.*) \|$", text, re.MULTILINE)
+        difference, p = (cell.text for cell in found[model])
+        assert row == (difference, p.replace("<", "&lt;"))
+    assert len({found[model][1].text for model in order[1:]}) > 1
+
+
+def test_ranks_separate_what_a_run_separates(folder):
+    order = list(WRONG)
+    above = {
+        (one, other): in_a_run(folder, *order)[other][1].value < 0.05
+        for one, other in [("first", other) for other in order[1:]]
+    }
+    assert above == {
+        ("first", "second"): False,
+        ("first", "third"): True,
+        ("first", "last"): True,
+    }
+    (ranking,) = make_rankings(named(find_results(folder)))
+    frame = ranked(ranking)
+    places = dict(zip(frame["model"], frame["place"].map(str), strict=True))
+    # The first two are not told apart, nor the last two; .07 lies between second and third.
+    assert places == {"first": "1–2", "second": "1–2", "third": "3–4", "last": "3–4"}
+
+
+def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
+    for model, wrong in (("first", 20), ("last", 200)):
+        put(tmp_path, model, "pos", wrong, p_best=None if model == "first" else False)
+    (difference,) = in_a_run(tmp_path, "first", "last")["last"]  # and no column of p
+    assert difference.interval is not None
+    assert main(["compare", "first", "last", "--results", str(tmp_path), "--format", "md"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"\|  \| last \|[^|]*\|[^|]*\|[^|]*\|[^|]*\|$", said, re.MULTILINE)
+    assert "Columns without a value are not shown: p." in said
+    (ranking,) = make_rankings(named(find_results(tmp_path)))
+    frame = ranked(ranking)
+    assert [*frame["place"].map(str)] == ["1", "2"]
+    assert frame["untested"].all()
+
+
+def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):
+    """As in a leaderboard of two test splits; across them, nothing is tested."""
+
+    def scored(model, wrong, digest):
+        path = put(tmp_path, model, "pos", wrong)
+        result = read_result(path)
+        result = changed(result, "examples", test_digest=digest)
+        return layer_scores(result, path, [result.best_layer])[0]
+
+    one = [scored(model, wrong, "d") for model, wrong in WRONG.items()]
+    other = [scored(f"{model}, again", wrong, "e") for model, wrong in [("a", 20), ("b", 34)]]
+    within = all_pairs(4)
+    alone = paired_differences(one, within)
+    (pair,) = paired_differences(other, [(0, 1)])
+    across = [(0, 4), (3, 5)]
+    together = paired_differences([*one, *other], [(4, 5), *across, *within])
+    assert together[0] == pair
+    assert together[3:] == alone
+    assert [(x.p, x.interval) for x in together[1:3]] == [(None, None)] * 2
+    assert together[2].value == pytest.approx((WRONG["last"] - 34) / N)
+    assert 1 / 2001 < pair.p < 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from board_by_hand import N, put, put_evidence
-from results_by_hand import changed, make_result, variance_rows, with_intervals
+from results_by_hand import make_result, variance_rows, with_intervals
 from scipy.stats import binom, binomtest
 from statistics_simulation import false_floors
 
@@ -106,19 +106,6 @@ def test_rules_are_right_on_words_too_and_an_older_record_has_but_their_score(tm
     assert tested(140, place < 200, stored=False)
 
 
-def test_the_lines_below_a_table_say_how_layers_were_compared(tmp_path):
-    def notes(**more):
-        path = put(tmp_path / str(len(more)), "m", "pos", 0, wrongs=(200, 180), **more)
-        return score_table([with_floor(read_result(path))]).notes[1:]
-
-    numbers = "Plain numbers there, without stored predictions: majority and type majority."
-    assert notes() == ("▽ is a paired test (.05, corrected over layers).", numbers)
-    assert notes(p_best=False, rules={"rule": np.zeros(N)}) == (
-        "▽ is a paired test (.05, corrected over layers) without training variance.",
-    )
-    assert notes(predictions=False) == ("▽ compares with the floor as a plain number.",)
-
-
 def test_training_variance_is_part_of_the_test(tmp_path):
     def tested(sd, rule_sd=0.0):
         rules = {"rule": np.arange(N) >= 205}
@@ -214,19 +201,6 @@ def test_a_score_that_is_not_above_its_floor_is_marked_and_not_the_best():
     assert not any(cell.best for row in score_table([found]).rows for cell in row.cells)
 
 
-def test_what_equals_its_floor_is_not_above_it_and_nothing_is_below_no_floor():
-    assert marks(make_result(scores=(None, 0.1), p_best=False)) == {"0": "", "1": "▽"}
-    without = {"majority": {"accuracy": None}, "type majority": {"accuracy": None}}
-    assert marks(make_result(scores=(None, 0.1), p_best=False, baselines=without))["1"] == "★"
-    # Another layer is separated above the best on dev, which is no star.
-    assert marks(make_result(scores=(0.3, 0.1), p_best=[0.01, 1])) == {"0": "▽", "1": "☆▽"}
-
-
-def told_apart(folder, *results):
-    """By path, as results of different models."""
-    return {folder / str(i): changed(x, "model", digest=str(i)) for i, x in enumerate(results)}
-
-
 def cells(table):
     (row,) = (row for row in table.rows if row.cells[0].text == "floor")
     return [(cell.text, cell.note) for cell in row.cells[1:]]
@@ -237,19 +211,3 @@ def test_tables_have_the_floor_of_each_task():
     assert cells(score_table(results)) == [("86.1", "type majority"), ("50.0", "layer 0")]
     assert "| floor | 86.1 · type majority | 50.0 · layer 0 |" in layers_md(results)
     assert cells(score_table([scored(None, None, majority=None)])) == [("–", "")]
-
-
-def test_pages_and_figures_have_the_floor_with_the_model_s_own_twins(tmp_path):
-    def model(name, layer_0, **more):
-        return scored(layer_0, 0.3, model=name, **more)
-
-    found = [
-        model("m", 0.5),
-        model("other", 0.4),
-        # At its best layer, which scores .9.
-        model("random:m", 0.6, random_seed=0),
-    ]
-    ((unit,),) = (shown.units for shown in group(told_apart(tmp_path, *found))[0])
-    assert cells(score_table([unit.floored["m"]])) == [("90.0", "random twin")]
-    assert cells(score_table([unit.floored["other"]])) == [("40.0", "layer 0")]
-    assert cells(score_table([unit.floored["random:m"]])) == [("60.0", "layer 0")]

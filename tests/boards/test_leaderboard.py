@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -11,13 +10,11 @@ import pytest
 from board_by_hand import put, put_evidence
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from results_by_hand import variance_rows, with_seeds
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
 from probes.measurements.joined_results import read_result
-from probes.records.record_files import write_record
-from probes.records.row import Row, Rows
+from probes.records.row import Row
 from probes.tables.table import ESCAPE, csv_line, escaped
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
@@ -79,23 +76,6 @@ def test_only_texts_that_would_run_are_preceded_by_an_apostrophe():
     assert csv_line(["1", 1, 1.5, True, None]) == '"1",1,1.5,TRUE,\n'
 
 
-def test_r_reads_the_same_types(tmp_path):
-    if shutil.which("Rscript") is None:
-        pytest.skip("no Rscript here")
-    for name in HOSTILE:
-        put(tmp_path, name, "pos", 9)
-    path = write_leaderboard(tmp_path)
-    script = (
-        f'd <- read.csv("{path}", fileEncoding="UTF-8", na.strings="", '
-        'colClasses=c(model="character", corpus_version="character")); '
-        "cat(nrow(d), ncol(d), class(d$model), class(d$layer), class(d$score), class(d$best), "
-        "class(d$random_seed), class(d$key), class(d$corpus_version), sum(is.na(d$model)))"
-    )
-    done = subprocess.run(["Rscript", "-e", script], capture_output=True, text=True, check=True)
-    expected = f"{2 * len(HOSTILE)} {len(COLUMNS)} character integer numeric logical logical"
-    assert done.stdout == f"{expected} character character 0"
-
-
 def test_another_model_changes_no_other_row(tmp_path):
     put(tmp_path, "m", "pos", 9)
     before = write_leaderboard(tmp_path).read_text().splitlines()
@@ -120,26 +100,6 @@ def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
     assert (
         capsys.readouterr().err == "left out 1 duplicate result with other content; -v says which\n"
     )
-
-
-def test_published_results_are_only_in_their_own_leaderboard(tmp_path):
-    put(tmp_path, "m", "pos", 9)
-    put(tmp_path / "published", "shipped", "pos", 9)
-    assert set(read(tmp_path).model) == {"m"}
-    assert set(read(tmp_path / "published").model) == {"shipped"}
-
-
-@pytest.mark.parametrize("order", ["abc", "cba", "bac"])
-def test_of_several_duplicates_the_one_with_most_layers_counts(tmp_path, order):
-    """Most layers, then most fits: here 1 layer with 9 fits, 2 with 1 each, 2 with 2 each."""
-    results = {name: read_result(put(tmp_path / name, "m", "pos", 9)) for name in order}
-    path = next(iter(tmp_path.rglob("*-scores-*.json")))
-    for name, (layers, seeds) in zip(order, ((1, 9), (2, 1), (2, 2)), strict=True):
-        more = with_seeds(results[name], seeds)
-        rows = Rows.of(row for row in more.rows if row.layer is None or row.layer < layers)
-        more = more.model_copy(update={"rows": rows, "extent": dict.fromkeys(range(layers), seeds)})
-        write_record(tmp_path / name / "m" / "c" / path.name, more, {})
-    assert read(tmp_path).seeds.tolist() == [2, 2]
 
 
 def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
@@ -220,30 +180,3 @@ def test_evidence_behind_other_scores_is_left_out(tmp_path):
     assert set(read(tmp_path).evidence.fillna("")) == {""}
     put_evidence(path, "training_variance", few)
     assert read(tmp_path).p_best.tolist()[:2] == [0.5, 0.25]
-
-
-@pytest.mark.parametrize(
-    ("versions", "counts"), [((2, 1), 2), ((1, 2), 2), ((9, 10), 10), ((10, 9), 10)]
-)
-def test_of_several_versions_of_evidence_the_present_one_counts_or_else_the_highest(
-    tmp_path, versions, counts
-):
-    path = put(tmp_path, "m", "pos", 9, p_best=False)
-    for version in versions:
-        found = variance_rows({}, version / 100, 1)
-        put_evidence(path, "training_variance", found, version=version)
-    assert read(tmp_path).sampling_sd.tolist() == [counts / 100] * 2
-    assert read_result(path).row("training_variance", "training_sd").value == counts / 100
-
-
-def test_layers_ascend_and_results_keep_their_order_whatever_that_of_their_rows(tmp_path):
-    found = [read_result(put(tmp_path, name, "pos", 9)) for name in ("z", "a")]
-    turned = [x.model_copy(update={"rows": Rows.of([*x.rows][::-1])}) for x in found]
-    expected = [
-        ["z", 0, 0.25, False],
-        ["z", 1, 0.9775, True],
-        ["a", 0, 0.25, False],
-        ["a", 1, 0.9775, True],
-    ]
-    for results in (found, turned):
-        assert tidy(results)[["model", "layer", "score", "best"]].to_numpy().tolist() == expected

@@ -1,10 +1,14 @@
-"""What was found, in words: a sentence for every state that a result can be in."""
+"""Findings in words, and the marks of silver labels and of parts of a corpus."""
 
 import pytest
+from board_by_hand import put
 from results_by_hand import make_result, with_intervals
 
+from probes.__main__ import main
 from probes.boards.floors import with_floor
 from probes.boards.overview import sentence
+from probes.measurements.joined_results import find_results
+from probes.pages.layers_md import layers_md
 
 FLOOR = {"baselines": {"type majority": {"accuracy": 0.6}}}
 SCORES = (0.5, 0.7, 0.9, 0.89, 0.8, 0.88)
@@ -70,3 +74,73 @@ def test_a_random_twin_is_a_floor():
     twin = make_result("pos", (0.1, 0.85), model="random:m", random_seed=0)
     result = with_floor(made(p_best=TIED, **FLOOR), [twin])
     assert sentence(result).endswith(", 5.0 points above the floor of 85.0 (random twin).")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two models on silver labels and a part of a corpus."""
+    marks = {"corpus__silver": ("upos",), "task__needs": ("upos",)}
+    part = {"corpus__limited": True, "corpus__limit": 30}
+    for model, wrong in (("one", 20), ("two", 40)):
+        put(tmp_path, model, "pos", wrong, **marks, **part)
+    return tmp_path
+
+
+def test_layers_md_marks_silver_labels_and_limits(folder):
+    text = layers_md(list(find_results(folder).values())[:1])
+    assert text.startswith("# one on c 1, limit 30\n")
+    assert "| pos (accuracy, silver) |" in text
+    assert "- pos (silver), linear, layer 1: accuracy 95.0; 1 parameters" in text
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            ["show", "{}", "--by", "localisation"],
+            ["one · c, limit 30 · linear probe: no localisation"],
+        ),
+        (
+            ["show", "{}", "--by", "training_variance"],
+            ["one · c, limit 30 · linear probe · training variance", "pos (accuracy, silver)"],
+        ),
+        (
+            ["compare", "one", "two", "--results", "{}", "--format", "md"],
+            ["c 1, limit 30", "pos (accuracy, silver)"],
+        ),
+        (["leaderboard", "{}"], ["c 1, limit 30"]),
+    ],
+)
+def test_commands_mark_them_too(folder, capsys, command, said):
+    assert main([part.format(folder) for part in command]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert all(part in text for part in said)
+
+
+@pytest.fixture
+def two_types(tmp_path):
+    """One model in two types, and another one in float16."""
+    for model, dtype, wrong in (("m", "float32", 20), ("m", "bfloat16", 40), ("n", "float16", 60)):
+        put(tmp_path, model, "pos", wrong, dtype=dtype, groups={"near": 9})
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["leaderboard", "{}", "--format", "md"], ["| m |", "| m (bfloat16) |", "| n (float16) |"]),
+        (
+            ["compare", "m", "m (bfloat16)", "n (float16)", "--results", "{}", "--format", "md"],
+            ["| pos (accuracy), n = 9 | m |", "| | m (bfloat16) |", "| | n (float16) |"],
+        ),
+        (["claims", "{}"], ["m · c 1 · linear probe", "m (bfloat16) · c 1", "n (float16) · c 1"]),
+        (
+            ["show", "{}", "--by", "training_variance"],
+            ["m · c · linear", "m (bfloat16) · c · linear", "n (float16) · c · linear"],
+        ),
+    ],
+)
+def test_commands_name_the_type_that_a_model_ran_in(two_types, capsys, command, said):
+    assert main([part.format(two_types) for part in command]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert [part for part in said if part not in text] == []

@@ -1,19 +1,15 @@
-"""What is read back from a run's results: resampled predictions, claims, breakdowns."""
+"""Results of a run, read back: resampled predictions, claims, breakdowns."""
 
 import json
 import re
 
 import numpy as np
 import pytest
-from stored_replicates import of_all_layers
+from tiny_runs import of_all_layers, run, shortened_schedule
 
-import probes
 from probes.__main__ import main
-from probes.common.errors import UserError
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results
-from probes.records.probe_spec import PROBES
-from probes.statistics.bootstrap import interval
 
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
 EVIDENCE = ("training_variance", "selectivity", "localisation")
@@ -22,52 +18,10 @@ EVIDENCE = ("training_variance", "selectivity", "localisation")
 @pytest.fixture(scope="module")
 def folder(tiny_bert, tmp_path_factory):
     """Results of all tasks on a part of the sample, with probes that stop early."""
-    spec = PROBES["linear"].model_copy(update={"epochs": 1, "min_steps": 24})
     folder = tmp_path_factory.mktemp("run")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PROBES, "linear", spec)
-        probes.run_probes(
-            str(tiny_bert),
-            limit=60,
-            probes=("linear",),
-            cache_dir=folder / "cache",
-            output=folder / "results",
-            device="cpu",
-            twins=0,
-            evidence=EVIDENCE,
-        )
-    return folder / "results"
-
-
-@pytest.fixture(autouse=True)
-def short_schedule(monkeypatch):
-    spec = PROBES["linear"].model_copy(update={"epochs": 1, "min_steps": 24})
-    monkeypatch.setitem(PROBES, "linear", spec)
-
-
-def test_stored_predictions_give_the_stored_intervals(folder):
-    found = find_results(folder)
-    assert sorted(r.task.name for r in found.values()) == sorted(TASKS)
-    for path, result in found.items():
-        bounds = interval(of_all_layers(result, path).values)
-        stored = [result.interval(layer) for layer in result.layers]
-        np.testing.assert_allclose(bounds, stored, atol=1e-6)
-
-
-def test_missing_or_changed_predictions_are_not_used(folder, tmp_path):
-    # Of a task with several predictions: a probe of two steps may say the same of all examples.
-    path, result = next(
-        (path, result) for path, result in find_results(folder).items() if result.task.name == "pos"
-    )
-    assert of_all_layers(result, tmp_path / "gone.json") is None
-    arrays = dict(np.load(path.with_suffix(".npz")))
-    arrays["predicted"] = np.roll(arrays["predicted"], 1, axis=-1)
-    np.savez(tmp_path / "changed.npz", **arrays)
-    with pytest.raises(UserError, match=r"changed\.npz: these arrays do not give"):
-        of_all_layers(result, tmp_path / "changed.json")
-    (tmp_path / "torn.npz").write_bytes(b"PK")
-    with pytest.raises(UserError, match=r"torn\.npz: not readable"):
-        of_all_layers(result, tmp_path / "torn.json")
+    with shortened_schedule():
+        run(tiny_bert, folder, quick=False, probes="linear", twins=0, evidence=EVIDENCE)
+        yield folder / "results"
 
 
 @pytest.fixture(scope="module")
@@ -115,49 +69,17 @@ def labels(result, layer):
     return {x.axes["label"]: x for x in found}
 
 
-@pytest.mark.parametrize("form", ["table", "md", "json"])
-def test_claims_are_printed(folder, form, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    assert main(["claims", str(folder), "--format", form]) == 0
-    printed = capsys.readouterr().out
-    if form != "json":
-        assert "A model need not use what can be decoded from it." in " ".join(printed.split())
-        assert "part of the corpus" in printed
-        assert "Liu et al. 2019a. Differences: " in " ".join(printed.split())
-        return
-    rows = json.loads(printed)
+def test_claims_are_printed(folder, capsys):
+    assert main(["claims", str(folder)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "A model need not use what can be decoded from it." in printed
+    assert main(["claims", str(folder), "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
     assert {(row["model"], row["probe"]) for row in rows} == {("tiny-bert", "linear")}
     verdicts = {row["claim"]: row["verdict"] for row in rows}
     # Of two layers the first is the middle; 7.5/12 to 9.5/12 of them is none.
     assert verdicts["agreement-late-middle"] == "not tested"
     assert verdicts["syntax-middle"] != "not tested"
-
-
-@pytest.mark.parametrize("by", ["group", "label"])
-def test_breakdowns_are_shown(folder, by, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    assert main(["show", str(folder), "--by", by]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    expected = {
-        "group": "mae, lower is better, by group",
-        "label": "depth, linear probe: no breakdown by label.",
-    }
-    assert expected[by] in printed
-    path = next(iter(find_results(folder)))
-    assert main(["show", str(path), "--by", by]) == 0
-
-
-def test_show_of_one_probe_family(folder, capsys):
-    assert main(["show", str(folder), "--probe", "linear"]) == 0
-    assert "linear probe" in capsys.readouterr().out
-    assert main(["show", str(folder), "--probe", "mlp"]) == 2
-    assert "--probe mlp: no results. Known: linear." in capsys.readouterr().err
-
-
-def test_a_folder_without_results_is_an_error(folder, tmp_path, capsys):
-    assert main(["claims", str(folder), "--probe", "mlp"]) == 2
-    assert "no results of mlp probes" in capsys.readouterr().err
-    assert main(["show", str(tmp_path)]) == 2
 
 
 def test_several_folders_are_read_together(folder, shared, tmp_path, capsys):

@@ -1,9 +1,10 @@
-"""One record that cannot be used never stops a folder: it is named, and the others are used."""
+"""Records that cannot be used are named and stop nothing: neither commands nor later runs."""
 
 import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from board_by_hand import put
 from corpus_records import geometry, store_record
@@ -11,7 +12,11 @@ from heads_by_hand import attention, choice, numbers
 from tiny_runs import run
 
 from probes.__main__ import main
+from probes.common.errors import UserError
+from probes.records.record import SCHEMA_VERSION
 from probes.records.record_files import read_record, write_record
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
 
 
 def changed(path, change):
@@ -50,7 +55,7 @@ def heads(folder, model):
         for feature in ("vertical", "diagonal")
     ]
     record = attention(
-        [choice("ARG1", measure="role")], [of_all, *masses], model=model, digest=f"{model} None"
+        [choice("", measure="uas")], [of_all, *masses], model=model, digest=f"{model} None"
     )
     path = store_record(folder, record.model_copy(update={"arrays": ("test_sums",)}))
     write_record(path, read_record(path), {"test_sums": np.full((1, 40), 0.5)})
@@ -230,16 +235,16 @@ def test_what_is_unknown_or_lacks_arrays_stops_nothing(folder, ranked, tmp_path,
     assert any("left out 1 result of schema 99 in" in each for each in said)
 
 
-def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, capsys):
-    path = changed(heads(folder, "odd"), lambda c: c.update(settings={}))
-    assert main(["heads", str(folder)]) == 0
+def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, tmp_path, capsys):
+    path = changed(of_corpus(folder, "odd"), lambda c: c.update(settings={}))
+    assert main(["export", str(folder), str(tmp_path / "sound"), "--sums"]) == 0
     assert f"left out {path}: not a readable result (no option " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kinds", [LEFT_OUT, USED_AS_FAR_AS_KNOWN])
 def test_a_run_writes_its_tables_beside_them(kinds, folder, tmp_path, tiny_bert):
     """They lie among the records of the model and corpus that are measured."""
-    settings = {"tasks": ("depth",), "probes": ("linear",), "twins": 0, "corpus": "sample"}
+    settings = {"tasks": ("chunking",), "probes": ("linear",), "twins": 0, "corpus": "sample"}
     (found,) = run(tiny_bert, tmp_path, **settings)
     (own,) = folder.glob("tiny-bert*/sample*")
     for path in broken(folder, kinds).values():
@@ -250,3 +255,57 @@ def test_a_run_writes_its_tables_beside_them(kinds, folder, tmp_path, tiny_bert)
     assert again.rows == found.rows
     rows = (folder / "leaderboard.csv").read_text().splitlines()
     assert sum('"tiny-bert"' in row for row in rows) == 3
+
+
+def test_a_damaged_result_is_named(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    run(tiny_bert, tmp_path, **settings)
+    (path,) = (tmp_path / "results").rglob("pos-linear-*.json")
+    whole = path.read_text()
+    path.write_text(whole[:1000])
+    with pytest.raises(UserError, match=r"pos-linear-.*\.json: not a readable result"):
+        run(tiny_bert, tmp_path, **settings)
+    path.write_text(json.dumps({**json.loads(whole), "schema_version": 99}))
+    with pytest.raises(UserError, match=f"result schema 99, this version reads {SCHEMA_VERSION}"):
+        run(tiny_bert, tmp_path, **settings)
+
+
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_damaged_predictions_cost_only_their_comparison(tiny_bert, tmp_path, capsys, damaged):
+    settings = {"limit": 1, "probes": ("linear",), "twins": 1}
+    run(tiny_bert, tmp_path, tasks=("depth",), **settings)
+    paths = sorted((tmp_path / "results").rglob("depth-*.npz"))
+    for path in paths[:damaged]:
+        path.write_bytes(path.read_bytes()[:100])
+    results = run(tiny_bert, tmp_path, tasks=("depth", "pos"), **settings)
+    assert len(list(results)) == 4
+    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
+    assert board.groupby("task").model.nunique().to_dict() == {"depth": 2, "pos": 2}
+    assert all(what.endswith("depth · linear in the comparison") for what in results.failed)
+    whys = sorted(results.failed.values())
+    assert len(whys) == damaged
+    for path, why in zip(paths, whys, strict=False):
+        assert why.startswith(f"{path}: not readable (")
+    said = capsys.readouterr()
+    assert " ".join(said.out.split()).count("(predictions not readable)") == (damaged == 1)
+    assert said.err.count("in the comparison: ") == damaged
+    later = run(tiny_bert, tmp_path, tasks=("depth", "agreement"), **settings)
+    assert set(later.failed) == {
+        *results.failed,
+        "tiny-bert · agreement",
+        "random:tiny-bert · agreement",
+    }
+
+
+def test_a_task_without_examples_does_not_stop_the_others(tiny_bert, tmp_path, capsys):
+    settings = {"limit": 1, "probes": ("linear",)}
+    for tasks in (("agreement", "depth"), ("depth", "agreement")):
+        results = run(tiny_bert, tmp_path, tasks=tasks, **settings)
+        assert [result.task.name for result in results] == ["depth"]
+        ((what, why),) = results.failed.items()
+        assert what == "tiny-bert · agreement"
+        assert why.startswith("Task 'agreement' has no examples in the ")
+        assert f"missing {what}: {why}" in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"Task 'agreement' has no examples in the \w+ split"):
+        run(tiny_bert, tmp_path, tasks=("agreement",), **settings)
+    assert set(pd.read_csv(tmp_path / "results" / "leaderboard.csv").task) == {"depth"}

@@ -1,9 +1,12 @@
-"""What `check` reports about tasks, on sentences counted by hand."""
+"""Reports of `check` about tasks, on sentences counted by hand."""
+
+import random
 
 import pytest
 from flat_trees import with_flat_trees
 
 from probes.cli.check_task import check_task
+from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Sentence
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Task
@@ -67,30 +70,6 @@ def test_counts_leaks_and_baselines():
     assert len(report.warnings) == 3
 
 
-def test_duplicate_and_contradictory_examples_are_counted():
-    def rule(s):
-        yield from by_word(s)
-        yield Example(s.upos[0], (0, 1), type="x")
-        yield Example("X", (0, 1), type="x")
-
-    leaks = check_task(task_of(rule), CORPUS).leakage
-    assert (leaks.repeated, leaks.contradictory) == (5, 5)
-
-
-def test_leakage_of_a_task_with_words_of_its_own_is_counted_in_these_words():
-    def alone(s):
-        return [Example(t, (0, 1), words=(w,)) for w, t in zip(s.words, s.upos, strict=True)]
-
-    report = check_task(task_of(alone), CORPUS)
-    # "the" stands twice in sentence 1; "saw" does too, as V and as N.
-    assert (report.leakage.repeated, report.leakage.contradictory) == (1, 1)
-    # Of test, all but "ran" and "off" stand alone in train, with these tags.
-    assert report.leakage.in_train == 4
-    (said,) = (text for text in report.warnings if "word for word" in text)
-    assert "4 of 6" in said
-    assert "--drop-overlap" not in said
-
-
 def test_shares_of_several_labels_are_of_examples_and_their_order_does_not_matter():
     def rule(s):
         for i, tag in enumerate(s.upos):
@@ -130,8 +109,6 @@ def test_a_declared_layer_that_is_never_read_is_a_warning():
     "name", [name for name in tasks if not {"mentions", "ratings"} & {*tasks.get(name).needs}]
 )
 def test_the_suites_own_tasks_pass(name):
-    from probes.data.find import find_corpus
-
     limit = None if name in ("coordination-inversion", "word-content") else 80
     report = check_task(tasks.get(name), with_flat_trees(find_corpus("sample", limit=limit).load()))
     assert report.errors == ()
@@ -139,8 +116,6 @@ def test_the_suites_own_tasks_pass(name):
 
 
 def test_random_rules_and_rules_with_memory_are_refused():
-    import random
-
     before = []
 
     def remembers(s):
@@ -155,19 +130,3 @@ def test_random_rules_and_rules_with_memory_are_refused():
             TaskError, match=r"yielded different examples of sentence '\d' when run twice"
         ):
             check_task(task_of(rule), CORPUS)
-
-
-def test_accuracy_on_imbalanced_labels_is_a_warning():
-    def rule(s):
-        return [
-            Example("yes" if i == 4 else "no", (i, i + 1), type=w) for i, w in enumerate(s.words)
-        ]
-
-    splits = dict.fromkeys(
-        ("train", "dev", "test"), (sentence("1", " ".join("abcdefghijklm"), ""),)
-    )
-    corpus = Corpus("c", "1", "", splits)
-    warnings = check_task(task_of(rule, ()), corpus).warnings
-    assert any("92.3% of training examples have one label" in warning for warning in warnings)
-    other = check_task(task_of(rule, (), metric="balanced_accuracy"), corpus).warnings
-    assert not any("have one label" in warning for warning in other)

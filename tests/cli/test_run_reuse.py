@@ -1,43 +1,26 @@
-"""What a later run takes from earlier ones."""
+"""Results that a later run takes from earlier ones; invariance of scores."""
+
+import shutil
 
 import pandas as pd
 import pytest
-from changed_measurement import change_measurement
 from found_in_rows import controls_in
+from plugged_in import change_measurement
 from tiny_runs import assert_close, files_of, found_in, run, scores
 
 import probes
 from probes.common.errors import UserError
-from probes.measurements import probing
 from probes.measurements.measurement import EVIDENCE
-from probes.run.config import RunConfig
-from probes.training.fit import Draw
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
 
-def test_the_same_run_again_computes_nothing_and_changes_nothing(tiny_bert, tmp_path, monkeypatch):
-    first = run(tiny_bert, tmp_path)
-    before = {p: p.read_bytes() for p in (tmp_path / "results").rglob("*") if p.is_file()}
-
-    def never(*args, **kwargs):
-        raise AssertionError("the model was loaded, or the corpus read")
-
-    monkeypatch.setattr("probes.extraction.loading.load_encoder", never)
-    monkeypatch.setattr("probes.data.sources.Source.load", never)
-    assert scores(run(tiny_bert, tmp_path)) == scores(first)
-    after = {p: p.read_bytes() for p in (tmp_path / "results").rglob("*") if p.is_file()}
-    kept = (".csv", ".json", ".md", ".npz")
-    assert {p: b for p, b in after.items() if p.suffix in kept} == {
-        p: b for p, b in before.items() if p.suffix in kept
-    }
-
-
-def test_further_tasks_of_a_group_cost_no_forward_pass(tiny_bert, tmp_path, monkeypatch):
-    run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",))
-    monkeypatch.setattr("probes.extraction.encoder.Encoder.encode", None)
+def test_further_tasks_of_a_group_cost_no_forward_pass(tiny_bert, tmp_path, capsys):
+    run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",), verbose=True)
+    assert "encode  " in capsys.readouterr().err
     settings = {"probes": ("linear",)}
-    found = scores(run(tiny_bert, tmp_path, tasks=("morphology",), **settings))
+    found = scores(run(tiny_bert, tmp_path, tasks=("morphology",), verbose=True, **settings))
+    assert "encode  " not in capsys.readouterr().err
     assert {"feats.Number", "feats.VerbForm", "lemma-script"} <= {task for task, _, _ in found}
     alone = scores(
         run(tiny_bert, tmp_path, tasks=("feats.Number",), overwrite="always", **settings)
@@ -76,23 +59,13 @@ def never(*arguments, **named):
 def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     tiny_bert, tmp_path, monkeypatch
 ):
-    settings = {"tasks": ("pos", "depth")}
+    settings = {"tasks": ("pos",)}
     quick = run(tiny_bert, tmp_path, **settings)
     before = files_of(tmp_path, "*-scores-*")
-    assert len(before) == 8  # four records with their predictions
-    fits, draws = probing.fit, []
-
-    def noted(train, dev, n_outputs, spec, drawn, strengths):
-        draws.append(tuple(drawn))
-        return fits(train, dev, n_outputs, spec, drawn, strengths)
-
+    assert len(before) == 4  # two records with their predictions
     change_measurement(monkeypatch, "scores", function=never)
-    monkeypatch.setattr(probing, "fit", noted)
     found = run(tiny_bert, tmp_path, evidence="training_variance", **settings)
     assert files_of(tmp_path, "*-scores-*") == before
-    samples = tuple(Draw(sample=n) for n in (1, 2, 3, 4, 5))
-    further = (Draw(1), Draw(1, sample=1), Draw(2, sample=2), Draw(3, sample=3))
-    assert set(draws) == {samples, further}
     assert scores(found) == scores(quick)
     assert all("training_variance" in result.evidence for result in found)
     # A full run serves a quick one, whose tables lose nothing.
@@ -104,10 +77,10 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
 
 
 def test_every_unit_resumes_alone(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos", "depth"), "probes": ("linear",), "evidence": tuple(EVIDENCE)}
+    settings = {"tasks": ("pos",), "probes": ("linear",), "evidence": tuple(EVIDENCE)}
     first = run(tiny_bert, tmp_path, **settings)
-    assert len(files_of(tmp_path)) == 2 * (1 + len(EVIDENCE)) - 1  # depth has no description length
-    for measurement in ("scores", *EVIDENCE):
+    assert len(files_of(tmp_path)) == 1 + len(EVIDENCE)
+    for measurement in ("scores", "training_variance", "description_length"):
         before = files_of(tmp_path)
         (lost,) = (path for path in before if path.name.startswith(f"pos-linear-{measurement}-"))
         lost.unlink()
@@ -118,12 +91,11 @@ def test_every_unit_resumes_alone(tiny_bert, tmp_path):
         assert found_in(again) == found_in(first)
 
 
-def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path, monkeypatch):
+def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("mlp",), "layers": (0, 1, 2)}
     (some,) = run(tiny_bert, tmp_path, evidence="selectivity", **settings)
     standard = some.evidence["selectivity"]
     assert standard.extent == dict.fromkeys({0, some.best_layer, 2}, 3)
-    monkeypatch.setattr(RunConfig, "evidence_names", ("selectivity",))
     (whole,) = run(tiny_bert, tmp_path, evidence="full", **settings)
     full = whole.evidence["selectivity"]
     assert full.extent == {0: 3, 1: 3, 2: 3}
@@ -139,7 +111,7 @@ def test_overwrite_never_refuses_to_replace_a_result(tiny_bert, tmp_path):
     with pytest.raises(UserError, match=r"exists already, and --overwrite is 'never'"):
         run(tiny_bert, tmp_path, overwrite="never", **settings)
     before = files_of(tmp_path)
-    run(tiny_bert, tmp_path, overwrite="never", tasks=("depth",), probes=("linear",))
+    run(tiny_bert, tmp_path, overwrite="never", tasks=("chunking",), probes=("linear",))
     assert before.items() < files_of(tmp_path).items()
 
 
@@ -157,21 +129,7 @@ def test_overwrite_always_recomputes_stored_layers_too(tiny_bert, tmp_path):
     assert all(files_of(tmp_path)[path] != both[path] for path in both)
 
 
-def test_a_renamed_model_folder_reuses_vectors_under_its_new_name(tiny_bert, tmp_path):
-    import shutil
-
-    renamed = tmp_path / "renamed"
-    shutil.copytree(tiny_bert, renamed)
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
-    run(tiny_bert, tmp_path, **settings)
-    (result,) = run(renamed, tmp_path, **settings)
-    assert result.model.name == "renamed"
-    assert len(list((tmp_path / "cache" / "vectors").glob("*/manifest.json"))) == 1
-
-
 def test_different_models_of_one_name_do_not_share_results(tiny_bert, tmp_path):
-    import shutil
-
     other = tmp_path / "elsewhere" / "tiny-bert"
     shutil.copytree(tiny_bert, other)
     (other / "config.json").write_text((other / "config.json").read_text() + "\n")
@@ -183,3 +141,71 @@ def test_different_models_of_one_name_do_not_share_results(tiny_bert, tmp_path):
     board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
     assert board.revision.nunique() == 2
     assert len(list((tmp_path / "results").glob("tiny-bert-*/sample/layers.csv"))) == 2
+
+
+def test_recomputing_gives_identical_numbers(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos", "chunking"), "overwrite": "always"}
+    first = run(tiny_bert, tmp_path, cache_dir=tmp_path / "one", **settings)
+    second = run(tiny_bert, tmp_path, cache_dir=tmp_path / "two", **settings)
+    assert scores(first) == scores(second)
+
+
+def test_scores_do_not_depend_on_batch_size(tiny_bert, tmp_path):
+    settings = {"probes": ("linear",), "tasks": ("pos", "agreement"), "limit": 100}
+    usual = scores(run(tiny_bert, tmp_path / "usual", **settings))
+    for n in (16, 4096):
+        other = run(tiny_bert, tmp_path / f"{n}", batch_tokens=n, **settings)
+        assert_close(usual, scores(other))
+
+
+def test_scores_do_not_depend_on_which_other_tasks_are_run(tiny_bert, tmp_path):
+    together = scores(run(tiny_bert, tmp_path / "a", probes=("linear",)))
+    for task in ("pos", "agreement"):
+        alone = scores(run(tiny_bert, tmp_path / task, tasks=(task,), probes=("linear",)))
+        assert_close(alone, {key: value for key, value in together.items() if key[0] == task})
+
+
+def test_device_map_gives_the_scores_of_one_device(tiny_bert, tmp_path):
+    pytest.importorskip("accelerate")
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    spread = run(tiny_bert, tmp_path / "map", device="map", **settings)
+    # A map puts a model on a GPU if there is one.
+    assert_close(scores(spread), scores(run(tiny_bert, tmp_path / "cpu", **settings)))
+
+
+@pytest.mark.slow
+def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_path):
+    """To the last bit: neither on other tasks, families and evidence, nor on the order of runs."""
+    everything = found_in(
+        run(tiny_bert, tmp_path / "all", tasks=("pos", "depth"), evidence=tuple(EVIDENCE))
+    )
+    # Linear probes have mixes, pairs of layers, and codes of classes; MLPs have none of them.
+    assert len(everything) == 2 * (2 * 3 + 2) + 1
+    for family in ("linear", "mlp"):
+        settings = {"tasks": ("depth",), "probes": (family,)}
+        for name in reversed(EVIDENCE):
+            alone = found_in(run(tiny_bert, tmp_path / "some", evidence=name, **settings))
+            assert alone == {key: everything[key] for key in alone}
+            assert ("depth", family, name) in alone or name in (
+                "conditional_probing",
+                "description_length",
+                "localisation",
+            )
+
+
+def test_layer_0_of_the_masked_view_encodes_only_position(tiny_bert, tmp_path):
+    (result,) = run(tiny_bert, tmp_path, tasks=("agreement",), probes=("linear",), limit=400)
+    assert result.score(result.layers[0]) == pytest.approx(0.5, abs=0.12)
+    assert result.references["subject's Number"]["balanced_accuracy"] > 0.95
+    assert {"0 attractors", "1+ attractors"} < set(result.examples.groups)
+
+
+def test_a_projection_gives_a_separate_result_with_fewer_parameters(tiny_bert, tmp_path):
+    settings = {"tasks": ("pos",), "probes": ("linear",)}
+    (full,) = run(tiny_bert, tmp_path, **settings)
+    (narrow,) = run(tiny_bert, tmp_path, project=4, **settings)
+    # 16 or 4 features and a bias for each of 15 tags.
+    parameters = [result.facts["probe_parameters"] for result in (full, narrow)]
+    assert parameters == [15 * 17, 15 * 5]
+    assert (narrow.project, narrow.key != full.key) == (4, True)
+    assert full.score(full.layers[2]) > narrow.score(narrow.layers[2])

@@ -1,12 +1,15 @@
-"""The settings of a run: what is refused and what is normalised."""
+"""The settings of a run, and which evidence they ask for."""
 
+import re
 from pathlib import Path
 
 import pytest
 from tiny_runs import run
 
 import probes
+from probes.cli.main import main
 from probes.common.errors import UserError
+from probes.measurements.measurement import EVIDENCE
 from probes.run.settings import validate
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
@@ -16,11 +19,8 @@ pytestmark = pytest.mark.usefixtures("short_schedule")
     ("settings", "message"),
     [
         ({"taks": ("pos",)}, "unknown setting 'taks'. Did you mean 'tasks'?"),
-        ({"tasks": ("poss",)}, "Unknown task 'poss'"),
         ({"layers": (-1,)}, "--layers -1: give a number of at least 0."),
         ({"probes": ()}, "--probes: give at least one."),
-        ({"dtype": "float8"}, "--dtype float8: give auto, float32, bfloat16 or float16."),
-        ({"device": "tpu"}, "--device tpu: give auto, cpu,"),
         ({"output": Path(__file__)}, "is a file; name a folder."),
     ],
 )
@@ -56,8 +56,115 @@ def test_python_takes_what_the_flags_take(field, given, meant):
     assert getattr(validate({field: given}), field) == meant
 
 
-def test_a_memory_budget_is_given_in_bytes_or_units():
-    assert validate({"memory": "2GB"}).memory == 2_000_000_000
-    assert validate({"memory": "512MiB"}).memory == 512 << 20
-    with pytest.raises(UserError, match="--memory"):
-        validate({"memory": "lots"})
+def names(results):
+    """Seed, task and family of each result, and its evidence in the order of `EVIDENCE`."""
+    return [
+        (
+            r.model.random_seed,
+            r.task.name,
+            r.probe.family,
+            *filter(r.evidence.__contains__, EVIDENCE),
+        )
+        for r in results
+    ]
+
+
+@pytest.mark.slow
+def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(tiny_bert, tmp_path):
+    few = ("training_variance", "selectivity")  # all that there is of MLPs
+    every = tuple(EVIDENCE)
+    settings = {"tasks": ("pos",), "twins": 1}
+    found = run(tiny_bert, tmp_path, evidence="standard", **settings)
+    assert names(found) == [
+        (None, "pos", "linear", *every),
+        (None, "pos", "mlp", *few),
+        (0, "pos", "linear", "training_variance"),
+    ]
+    # A twin is probed as its model is if there are no linear probes.
+    found = run(tiny_bert, tmp_path, probes=("mlp",), evidence="standard", **settings)
+    assert names(found) == [
+        (None, "pos", "mlp", *few),
+        (0, "pos", "mlp", "training_variance"),
+    ]
+    # A random model that is named is a model as others.
+    found = run(f"random:{tiny_bert}", tmp_path, evidence="standard", **settings)
+    assert names(found) == [(0, "pos", "linear", *every), (0, "pos", "mlp", *few)]
+    found = run(tiny_bert, tmp_path, evidence="full", **settings)
+    assert names(found) == [
+        (seed, "pos", family, *found)
+        for seed in (None, 0)
+        for family, found in (("linear", every), ("mlp", few))
+    ]
+
+
+def test_quick_means_neither_evidence_nor_twins_unless_they_are_asked_for():
+    quick = validate({"quick": True})
+    assert (quick.evidence_names, quick.twins) == ((), 0)
+    assert validate({"quick": True, "twins": 2}).twins == 2
+    assert validate({"quick": True, "evidence": "selectivity"}).evidence_names == ("selectivity",)
+    usual = validate({})
+    assert (usual.evidence_names, usual.level, usual.twins) == (tuple(EVIDENCE), "standard", 1)
+    assert usual.seeds == 1
+    assert usual.measurements == ("probes",)
+
+
+def test_further_evidence_is_added_to_a_level():
+    usual = validate({"evidence": "lens,standard,selectivity"})
+    assert usual.evidence_names == (*EVIDENCE, "lens")
+    full = validate({"evidence": "full,lens"})
+    assert (full.evidence_names, full.level) == ((*EVIDENCE, "lens"), "full")
+    assert validate({"evidence": "full"}).evidence_names == tuple(EVIDENCE)
+
+
+@pytest.fixture
+def command(tiny_bert, tmp_path):
+    def command(*more):
+        line = "--tasks pos,depth --probes linear --limit 40 --twins 0 --device cpu"
+        places = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
+        return main(["--model", str(tiny_bert), *line.split(), *places, *more])
+
+    return command
+
+
+def test_stages_are_announced_with_their_records_in_the_order_that_is_asked_for(
+    command, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert command("--evidence", "selectivity,training_variance") == 0
+    printed = capsys.readouterr()
+    # Before the evidence, and at the end.
+    title = "tiny-bert · sample, limit 40 · linear probe · test"
+    _, first, second = " ".join(printed.out.split()).split(title)
+    assert first.startswith(" · scores so far")
+    assert "☆ not separable" not in first  # which takes training variance
+    assert "so far" not in second
+    said = printed.err.splitlines()
+    steps = [line for line in said if line.startswith(("stage ", "done "))]
+    titles = [re.sub(r" · (best layer|about|[\d.]+ s).*", "", line[8:]) for line in steps]
+    assert titles == [
+        "pos · linear",
+        "depth · linear",
+        "selectivity · 2 records",
+        "pos · linear · selectivity",
+        "depth · linear · selectivity",
+        "training variance · 2 records",
+        "pos · linear · training_variance",
+        "depth · linear · training_variance",
+    ]
+    assert said[-2].startswith("results ")
+    assert said[-1].startswith("next    python -m probes report ")
+    assert command("--evidence", "none") == 0
+    (*_, last) = capsys.readouterr().err.splitlines()
+    assert last == (
+        "next    the same command without --evidence none adds the evidence behind these scores"
+    )
+
+
+def test_evidence_that_is_named_as_a_measurement_comes_with_scores():
+    alone = validate({"measurements": "selectivity"})
+    assert (alone.measurements, alone.evidence) == (("probes",), ("selectivity",))
+    beside = validate({"measurements": "probes,selectivity,geometry"})
+    assert beside.measurements == ("probes", "geometry")
+    assert beside.evidence == ("standard", "selectivity")
+    quick = validate({"measurements": "selectivity", "quick": True})
+    assert quick.evidence == ("selectivity",)

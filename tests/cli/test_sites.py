@@ -1,6 +1,5 @@
 """Runs whose probes read inside blocks: names, keys, tables, and what is refused."""
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -141,16 +140,6 @@ def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsy
     with pytest.raises(UserError) as error:
         run(other, tmp_path / "alone", **{**about, "sites": "mlp"})
     assert str(error.value) == why
-
-
-def test_given_vectors_are_of_layers(tmp_path):
-    rng = np.random.default_rng(0)
-    vectors = probes.Vectors({1: rng.normal(size=(60, 4))}, ["a", "b"] * 30)
-    about = {"probes": "linear", "evidence": "none", "cache_dir": tmp_path, "output": tmp_path}
-    with pytest.raises(
-        UserError, match="--sites mlp: vectors is given vectors, which are of layers"
-    ):
-        probes.probe(vectors, sites="mlp", **about)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from probes.cli.arguments import exit_status
 
 pytestmark = pytest.mark.integration
 
-STOPPED = "stopped; finished results are kept, and the same command continues from them\n"
+STOPPED = "stopped; finished results are kept; run the same command again to continue\n"
 
 
 @pytest.fixture(autouse=True)
 def usual_sigterm():
-    """What SIGTERM does in a new process: an earlier test's Ray may have left a handler of its own."""
+    """The usual handler of SIGTERM: Ray may have left one of its own in an earlier test."""
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGTERM, before)

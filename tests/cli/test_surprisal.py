@@ -62,12 +62,18 @@ def test_of_words_and_of_a_model_in_memory(causal):
     tokenizer = AutoTokenizer.from_pretrained(causal)
     model = GPT2LMHeadModel.from_pretrained(causal).eval()
     tokens = probes.surprisal(model, TEXTS, tokenizer)
-    words = probes.surprisal(model, TEXTS, tokenizer, by="word")
+    words = probes.surprisal(model, TEXTS, tokenizer, by="word", word_ends=False)
     assert words["form"].tolist() == [*TEXTS[0].split(), *TEXTS[1].split()]
     sums = tokens.groupby(["text", "word"])["surprisal"].sum()
     assert words["surprisal"].to_numpy() == pytest.approx(sums.to_numpy())
     slow = slow_scores.left_to_right(model, tokenizer, TEXTS[1])
     assert -tokens.loc[tokens["text"] == 1, "surprisal"].sum() == pytest.approx(sum(slow), abs=1e-3)
+    ends = slow_scores.ends_of_words(model, tokenizer, TEXTS[1])
+    whole = probes.surprisal(model, TEXTS, tokenizer, by="word")
+    owner = tokens.loc[tokens["text"] == 1, "word"]
+    expected = np.bincount(owner, -np.add(slow, ends))
+    own = whole.loc[whole["text"] == 1, "surprisal"]
+    assert own.to_numpy() == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_cannot_be_scored(masked, tiny_bert):
@@ -88,6 +94,6 @@ def test_words_that_share_a_token_have_one_row():
     )
     model = GPT2LMHeadModel(config).eval()
     tokens = probes.surprisal(model, ["the dogs\na see"], tokenizer)
-    words = probes.surprisal(model, ["the dogs\na see"], tokenizer, by="word")
+    words = probes.surprisal(model, ["the dogs\na see"], tokenizer, by="word", word_ends=False)
     assert words["form"].tolist() == ["the", "dogs\na", "see"]
     assert words["surprisal"].sum() == pytest.approx(tokens["surprisal"].sum())

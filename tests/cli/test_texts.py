@@ -3,16 +3,13 @@
 import csv
 import random
 
-import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import average_precision_score, roc_auc_score
+from tiny_models import save
 from tiny_readings import small_shards
 
 import probes
 from probes.common.errors import UserError
-from probes.extraction.store import Store
-from probes.records.parameters import of_layer, read_parameters
 
 LINE = "the old dog sees a cat near house she gave him some books and he read them"
 
@@ -100,39 +97,7 @@ def test_a_data_frame_and_a_list_are_read_as_the_file_is(
             run(tiny_bert, texts, tmp_path, corpus=corpus, **given)
 
 
-def test_ranking_metrics_are_those_of_the_stored_probe(tiny_bert, texts, tmp_path, monkeypatch):
-    kept = []
-    init = Store.__init__
-
-    def keep(self, *given):
-        init(self, *given)
-        kept.append(self)
-
-    monkeypatch.setattr(Store, "__init__", keep)
-    (result,) = run(tiny_bert, texts, tmp_path)
-    parameters, store = read_parameters(tmp_path / "cache", result.key), kept[-1]
-    with texts.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    # One shard, in which texts lie in the order of the corpus; the last ones are test.
-    positive = np.array([row["mood"] == "sad" for row in rows])[-16:]
-    for layer in range(3):
-        (vectors,) = store.arrays(f"layer-{layer:02d}-mean")
-        mean, scale, weight, bias = (
-            parameters[of_layer(layer, name)] for name in ("mean", "scale", "weight", "bias")
-        )
-        logits = (vectors[-16:] - mean) * scale @ weight.T + bias
-        margins = logits[:, 1] - logits[:, 0]
-        for metric, theirs in (
-            ("auroc", roc_auc_score),
-            ("average_precision", average_precision_score),
-        ):
-            wanted = theirs(positive, margins)
-            assert result.at(metric, layer).value == pytest.approx(wanted, abs=1e-6)
-
-
 def test_the_first_token_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
-    from tiny_models import save
-
     save("gpt2", tmp_path / "tiny-gpt2")
     with pytest.raises(UserError, match="its first token knows nothing of the text"):
         run(tmp_path / "tiny-gpt2", texts, tmp_path, positions="first")

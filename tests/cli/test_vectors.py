@@ -1,13 +1,16 @@
-"""`probes.Vectors` and `probes.probe`: the suite's evidence on arrays, checked from outside."""
+"""`probes.Vectors` and `probes.probe`: arrays of the user's own, checked from outside."""
 
 import re
 
 import numpy as np
 import pytest
+import torch
 from killing import ROOT
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 from sklearn.preprocessing import StandardScaler
+from torch import nn
+from transformers import BertConfig, BertModel
 
 import probes
 
@@ -180,13 +183,6 @@ def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):
         assert (said in capsys.readouterr().err) == warned
 
 
-def test_a_layer_without_score_names_those_with_one(tmp_path):
-    layers, y = classes()
-    (result,) = probes.probe(probes.Vectors(layers, y, splits=SPLITS), **settings(tmp_path))
-    with pytest.raises(probes.UserError, match="label: layer 1 was not probed; give one of 0, 6"):
-        result.score(1)
-
-
 @pytest.mark.parametrize(("scale", "offset"), [(1e-9, 0), (0.1, 1000), (1e6, 0)])
 def test_numbers_of_any_size_keep_what_they_say(scale, offset, tmp_path):
     layers, y = classes()
@@ -219,3 +215,40 @@ def test_few_groups_in_test_are_warned_of(n, resampled, clusters, tmp_path, caps
     assert ("Vectors: 19 groups in test" in capsys.readouterr().err) == (n == 19)
     (result,) = probes.probe(given, **settings(tmp_path))
     assert (result.examples.resampled, result.examples.clusters) == (resampled, clusters)
+
+
+X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
+Y = np.arange(300) % 2
+
+
+@pytest.mark.parametrize("given", [(X, Y), (X,), (probes.Vectors({0: X}, Y), Y)])
+def test_probe_says_what_to_write(given):
+    with pytest.raises(probes.UserError, match=r"write probe\(Vectors\(\{0: x\}, y\)\)"):
+        probes.probe(*given)
+
+
+def test_tensors_in_bfloat16_are_cast():
+    given = torch.tensor(X).bfloat16()
+    assert (probes.Vectors({0: given}, Y).layers[0] == given.float().numpy()).all()
+
+
+def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):
+    vectors = probes.Vectors({0: X, 1: X}, Y, types=Y.astype(str))
+    probes.probe(vectors, evidence="none", output=tmp_path / "r", cache_dir=tmp_path / "c")
+    said = capsys.readouterr().err
+    assert "best layer 0, not above the floor · " in said
+    assert " · a class per example, accuracy" in said
+    assert "next    the call without evidence='none' adds the evidence behind these scores" in said
+
+
+@pytest.mark.parametrize("how", ["configuration", "modules"])
+def test_a_quantised_model_in_memory_is_refused(how, tmp_path):
+    model = BertModel(
+        BertConfig(vocab_size=8, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
+    )
+    if how == "configuration":
+        model.config.quantization_config = {"quant_method": "awq"}
+    else:
+        model = torch.ao.quantization.quantize_dynamic(model, {nn.Linear})
+    with pytest.raises(probes.UserError, match="the BertModel is quantised"):
+        probes.run_probes(model, lambda: None, corpus="sample", output=tmp_path)

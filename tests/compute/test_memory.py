@@ -112,10 +112,9 @@ def test_a_system_without_control_groups(tmp_path: Path) -> None:
     assert free_in_groups(tmp_path) == []
 
 
-def test_the_least_of_all_bounds_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "free_in_groups", lambda: [12345, 10**18])
-    assert free_memory() == 12345
-    monkeypatch.setattr(memory, "free_in_groups", lambda: [-5])
-    assert free_memory() == 0
-    monkeypatch.setattr(memory, "free_in_groups", lambda: [10**18])
-    assert 12345 < free_memory() < 10**18
+@pytest.mark.parametrize(("free", "least"), [([12345, 10**18], 12345), ([-5], 0)])
+def test_the_least_of_all_bounds_what_is_free(
+    free: list[int], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "free_in_groups", lambda: free)
+    assert free_memory() == least

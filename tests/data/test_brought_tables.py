@@ -1,4 +1,4 @@
-"""Tables as other programs write them: classes that became floats, and missing values of R."""
+"""Tables as other programs write them: classes that became floats."""
 
 import re
 from collections import Counter
@@ -43,32 +43,6 @@ def test_other_floats_stay_numbers(cells, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cells", "kind", "n"),
-    [
-        (['"good"', "NA", '"bad"'], "classification", {None: 20, "good": 20, "bad": 20}),
-        (["0.5", "NA", "1.5"], "regression", {None: 20, 0.5: 20, 1.5: 20}),
-        (["1", "NA", "0"], "classification", {None: 20, "1": 20, "0": 20}),
-        (['"DE"', '"NA"', '"x, y"'], "classification", {"DE": 20, "NA": 20, "x, y": 20}),
-        (["DE", "NA", "FR"], "classification", {"DE": 20, "NA": 20, "FR": 20}),
-    ],
-)
-def test_an_unquoted_na_of_r_is_a_missing_label(cells, kind, n, tmp_path, capsys):
-    found, counts, identity = labels(csv_file(tmp_path, cells * 20))
-    assert (found, counts) == (kind, n)
-    assert ("NA of R" in identity) == (None in n)
-    assert ("a.csv: NA of R in 20 cells, read as missing" in capsys.readouterr().err) == (None in n)
-
-
-def test_quoted_cells_may_hold_anything(tmp_path):
-    path = tmp_path / "a.csv"
-    row = '"say ""a"",\nNA,""b""\n{i}",{label}'
-    rows = [row.format(i=i, label=x) for i, x in enumerate(["NA", '"b"', '"c, NA"'] * 20)]
-    path.write_text("\n".join(["text,label", *rows]))
-    _, counts, _ = labels(path)
-    assert counts == {None: 20, "b": 20, "c, NA": 20}
-
-
-@pytest.mark.parametrize(
     ("files", "asked", "says"),
     [
         ({"a.jsonl": '{"text": "x", "label": ["good"]}'}, {}, "['good']; write 'good' alone"),
@@ -94,3 +68,10 @@ def test_a_path_that_is_too_long_is_one_line(given, capsys):
         r"error: /(long)*…: the path is too long; name another.\n",
         capsys.readouterr().err,
     )
+
+
+def test_labels_that_r_writes_where_they_are_missing_are_named(tmp_path, capsys):
+    kind, found, _ = labels(csv_file(tmp_path, ["NA", "good", "bad"] * 20))
+    assert kind == "classification"
+    assert found == {"NA": 20, "good": 20, "bad": 20}
+    assert "label: 20 labels NA, read as a class" in capsys.readouterr().err

@@ -78,11 +78,6 @@ def test_every_command_runs_and_prints_what_the_guide_shows(folder, tiny_bert, c
     assert "agreement of two seeds" in (folder / "results" / "report.html").read_text()
 
 
-def test_there_are_commands_and_files():
-    assert len(GUIDE.commands) == 10
-    assert len(GUIDE.blocks("python")) == 10
-
-
 def test_a_view_of_ones_own_draws_its_numbers(folder):
     view = runpy.run_path("norms_of_heads.py")["NormsOfHeads"]()
     rows = [Row("head_norm", 1.5, 1, axes={"head": head}) for head in (1, 2)]

@@ -26,7 +26,7 @@ IN_A_ROW = re.compile(rf"`({COMMAND})`")
 
 
 def commands(page):
-    """Those of blocks and of tables, without comments; not those that leave something open."""
+    """Commands of blocks and tables, without comments and without those that leave something open."""
     lines = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8")).splitlines()
     found = BLOCK.findall("\n".join(lines))
     for line in lines:

@@ -40,7 +40,7 @@ def run(stored, tiny_bert, tmp_path_factory):
 
 
 def outputs(notebook, of):
-    """What the cell that begins so gave, by media type."""
+    """The outputs of the cell that begins so, by media type."""
     (cell,) = (x for x in notebook.cells if x.cell_type == "code" and of in x.source)
     return {kind: text for each in cell.outputs for kind, text in each.get("data", {}).items()}
 

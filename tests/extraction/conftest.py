@@ -1,4 +1,4 @@
-"""What tests of extraction share."""
+"""Fixtures of tests of extraction."""
 
 from __future__ import annotations
 

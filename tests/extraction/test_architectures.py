@@ -106,7 +106,7 @@ class Case:
         return [torch.stack(vectors) for vectors in layers]
 
     def margin(self, left: int, right: int) -> int:
-        """How much context a window gives: a decoder loses nothing at its right edge."""
+        """The context that a window gives: a decoder loses nothing at its right edge."""
         if self.name.startswith(("gpt", "llama", "opt", "qwen", "gemma")) and right >= 0:
             return left
         return min(left, right)
@@ -114,7 +114,7 @@ class Case:
     def ours(
         self, texts: list[Text], pooling: Any, batch_tokens: int
     ) -> dict[Text, list[torch.Tensor]]:
-        """The same from the encoder, by text."""
+        """Vectors from the encoder, by text."""
         layers = vectors_by_layer(self.encoder, texts, pooling, batch_tokens)
         starts = whole(View("plain", tuple(texts))).starts
         ends = [*starts[1:], len(layers[0])]
@@ -290,22 +290,3 @@ def test_layers_are_what_the_table_says(case: Case) -> None:
     places = len(prefix) + torch.from_numpy(pieces.bounds[:-1])
     for found, expected in zip(ours, [zero, *outputs], strict=True):
         torch.testing.assert_close(found, expected[0, places], rtol=1e-4, atol=1e-5)
-
-
-def test_no_cache_pooler_or_language_model_head_is_computed(case: Case) -> None:
-    inputs = {"input_ids": torch.tensor([[5, 6, 7]]), "attention_mask": torch.ones(1, 3).long()}
-    output = case.encoder._forward(inputs, {"output_hidden_states": True})
-    assert getattr(output, "past_key_values", None) is None
-    assert getattr(output, "pooler_output", None) is None
-    assert "logits" not in output
-
-
-def test_words_without_a_known_piece_are_counted(case: Case) -> None:
-    """BERT's normalizer leaves nothing of a zero-width word; others have an unknown token for it."""
-    text = Text(("the", "\u200b", "\ufeff", "light"), (0, 4))
-    (pieces,) = case.encoder.split([text])
-    unknown = {case.tiny.backend.token_to_id(name) for name in ("[UNK]", "<unk>")}
-    split = [case.tiny.split(word) for word in text.words]
-    assert pieces.unknown == sum(not ids or bool(unknown & set(ids)) for ids in split)
-    assert len(pieces.bounds) == 5
-    assert (np.diff(pieces.bounds) > 0).all()

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+import transformers
 from tiny_models import build
-from tiny_readings import collected, random_texts, vectors_by_layer
-from transformers import BertConfig, BertModel
+from tiny_readings import Maps, collected, random_texts, vectors_by_layer
 
 from probes.common.errors import UserError
 from probes.extraction.alignment import Pieces
-from probes.extraction.attention_maps import AttentionCollector, way_to_read
+from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.collectors import (
     Collector,
     NotFiniteError,
@@ -46,7 +46,7 @@ def alone(encoder: Encoder, text: Text) -> dict[str, torch.Tensor]:
 
 
 class Toy(Collector):
-    """What all collectors of this file share: parts, by text, that are put together here."""
+    """A collector whose parts, by text, are put together here."""
 
     name = "toy"
 
@@ -68,7 +68,7 @@ class Toy(Collector):
 
 
 def entropy(weights: torch.Tensor) -> torch.Tensor:
-    """Of each distribution along the last dimension, in nats."""
+    """Entropy of each distribution along the last dimension, in nats."""
     return torch.special.entr(weights).sum(-1)
 
 
@@ -155,35 +155,11 @@ def test_rows_of_a_sliding_window_see_its_tokens_alone() -> None:
         assert every == list(range(1, len(every) + 1))
 
 
-def test_models_of_few_bits_are_read_however_deep() -> None:
-    """The rounding of two kernels adds up over 24 blocks, beyond 1 % in bfloat16."""
-    config = BertConfig(
-        vocab_size=100,
-        hidden_size=64,
-        num_hidden_layers=24,
-        num_attention_heads=4,
-        intermediate_size=64,
-        initializer_range=0.1,
-    )
-    torch.manual_seed(0)
-    model = BertModel(config).eval().bfloat16()
-    ids = torch.arange(5, 25)[None]
-
-    def forward() -> torch.Tensor:
-        with torch.no_grad():
-            found = model(input_ids=ids, attention_mask=torch.ones_like(ids))
-        states: torch.Tensor = found.last_hidden_state
-        return states
-
-    assert way_to_read(model, forward, 24) == "in the model"
-    assert model.config._attn_implementation == "sdpa"
-
-
 # -- logits -------------------------------------------------------------------------------
 
 
 class Logits(Toy):
-    """What is predicted at the last and at the first piece of each text."""
+    """Predictions at the last and at the first piece of each text."""
 
     reads_logits: ClassVar[bool] = True
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
@@ -248,13 +224,6 @@ def test_a_head_is_loaded_from_a_folder_around_the_same_base(
     collected(of_twin, TEXTS, Logits())
 
 
-def test_a_model_without_a_language_model_head_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^--model bert: it has no language-model head"):
-        collected(encoder_of("bert", "BertModel"), TEXTS, Logits())
-    with pytest.raises(UserError, match=r"^--model bert: it has no language-model head"):
-        collected(encoder_of("bert", "BertForTokenClassification"), TEXTS, Logits())
-
-
 # -- word vectors -------------------------------------------------------------------------
 
 
@@ -289,3 +258,51 @@ def test_vectors_are_stored_if_they_are_finite_and_in_range(
         assert (caught.value.layer, caught.value.row) == (0, 2)
     else:
         assert str(caught.value) == "layer 0 reaches 65520, beyond fp16's range"
+
+
+_CODER = {"layers": 2, "attention_heads": 2, "ffn_dim": 32}
+ODD: dict[str, dict[str, Any]] = {
+    "Longformer": {"attention_window": [8, 8], "num_attention_heads": 2, "intermediate_size": 32},
+    "LED": {
+        "attention_window": [8, 8],
+        "d_model": 16,
+        "max_encoder_position_embeddings": 64,
+        **{f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in _CODER.items()},
+    },
+    "LongT5": {
+        "d_model": 16,
+        "d_kv": 8,
+        "d_ff": 32,
+        "num_layers": 2,
+        "num_heads": 2,
+        "local_radius": 4,
+    },
+    "Mamba": {"state_size": 4},
+    "Rwkv": {"attention_hidden_size": 16},
+    "BigBird": {"num_attention_heads": 2, "intermediate_size": 32},
+}
+"""Local attention in bands and blocks, no attention, and sparse attention of its own."""
+
+
+def odd_encoder(kind: str) -> Encoder:
+    _, tokenizer = build("bert", "BertModel")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2} if "d_model" not in ODD[kind] else {}
+    ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    config = getattr(transformers, f"{kind}Config")(**ids, **sizes, **ODD[kind])
+    torch.manual_seed(7)
+    model = transformers.AutoModel.from_config(config)
+    return Encoder(model, tokenizer, name=kind.lower(), device="cpu")
+
+
+def texts(*lengths: int) -> list[Text]:
+    return [Text(("the",) * n, (0, n)) for n in lengths]
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("n_words", [3, 12, 30])
+def test_maps_that_cannot_be_read_are_refused(kind: str, n_words: int) -> None:
+    encoder = odd_encoder(kind)
+    used = encoder.model.config._attn_implementation
+    with pytest.raises(UserError, match=r"computes attention in its own way, which cannot be obse"):
+        collected(encoder, texts(n_words), Maps())
+    assert encoder.model.config._attn_implementation == used

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from safetensors.torch import load_file, save_file
 from tiny_models import FAMILIES, save, save_tokenizer
 from tiny_readings import vectors_by_layer
 from tokenizers import Tokenizer
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel
 
 from probes.common.errors import UserError
-from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder, require_varied
 from probes.extraction.inspection import declared_causal
 from probes.extraction.loading import load_encoder
@@ -132,18 +130,6 @@ def test_more_ids_than_embeddings_are_refused(tmp_path: Path) -> None:
     save("bert", tmp_path, vocab_size=100)
     with pytest.raises(UserError, match=r"has only 100 embeddings\. Use the model's own tokenizer"):
         load(tmp_path)
-
-
-def test_a_special_token_without_embedding_that_no_text_yields_is_harmless(tmp_path: Path) -> None:
-    """Gemma 3's 1B model: the token that stands for an image has an id, but no row."""
-    save("gemma3", tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    tokenizer.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
-    tokenizer.save_pretrained(tmp_path)
-    encoder = load(tmp_path)
-    assert len(tokenizer) == encoder.model.get_input_embeddings().num_embeddings + 1
-    (pieces,) = encoder.split([Text(("<image_soft_token>",), (0, 1))])
-    assert pieces.ids.max() < len(tokenizer) - 1
 
 
 @pytest.mark.parametrize("pad", [-1, None])
@@ -272,31 +258,6 @@ def test_a_model_in_memory_keeps_its_pooler_and_configuration() -> None:
     assert changed.info.digest != encoder.info.digest
 
 
-POOLED: dict[str, tuple[str, dict[str, Any]]] = {
-    "squeezebert": (
-        "SqueezeBertConfig",
-        {
-            "embedding_size": 16,
-            **{f"{part}_groups": 1 for part in ("q", "k", "v", "post_attention")},
-        },
-    ),
-    "layoutlm": ("LayoutLMConfig", {}),
-    "big-bird": ("BigBirdConfig", {"attention_type": "original_full"}),
-    "roberta": ("RobertaConfig", {"max_position_embeddings": 34}),
-    "bert": ("BertConfig", {}),
-}
-
-
-@pytest.mark.parametrize("name", POOLED)
-def test_a_pooler_is_left_out_however_its_model_uses_it(name: str, tmp_path: Path) -> None:
-    """SqueezeBERT and LayoutLM call theirs in any case, BigBird goes on with what it gives."""
-    encoder = Encoder(save_other(*POOLED[name], tmp_path), bert_tokenizer(), name="whole")
-    found = load(tmp_path, device="cpu")
-    assert_same(vectors(found), vectors(encoder))
-    assert found._forward(INPUTS, {}).pooler_output is None
-    assert not [key for key, _ in found.model.named_parameters() if key.startswith("pooler")]
-
-
 def save_other(config: str, settings: dict[str, Any], folder: Path) -> Any:
     """A tiny model of no family in `tiny_models`, with BERT's tokenizer; written to `folder`."""
     family = tiny_models.Family(config, FAMILIES["bert"].tokenizer, "", settings=settings)
@@ -347,16 +308,6 @@ def test_a_model_with_small_weights_is_not_mistaken_for_a_causal_one(
     assert encoder.words.mask_id is not None
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_in_a_window_too_small_to_try_a_model_s_declaration_counts(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save("gpt2", tmp_path)  # with no special token around its text
-    save_tokenizer("gpt2", tmp_path, model_max_length=2)
-    monkeypatch.setattr("probes.extraction.encoder.declared_causal", lambda model: name == "gpt2")
-    assert load(tmp_path).info.causal is (name == "gpt2")
-
-
 def test_layer_l_is_after_the_final_norm_even_if_hidden_states_lack_it(
     tmp_path: Path,
 ) -> None:
@@ -364,7 +315,8 @@ def test_layer_l_is_after_the_final_norm_even_if_hidden_states_lack_it(
     expected = vectors(load(tmp_path))
     save("llama-3", tmp_path, tie_last_hidden_states=False)
     encoder = load(tmp_path)
-    output = encoder._forward(INPUTS, WordVectors.model_arguments)
+    with torch.no_grad():
+        output = encoder.model(**INPUTS, output_hidden_states=True)
     assert not torch.allclose(output.hidden_states[-1], output.last_hidden_state)
     assert_same(vectors(encoder), expected)
 
@@ -387,20 +339,6 @@ def test_a_random_twin_is_fresh_and_the_same_each_time(name: str, tmp_path: Path
 # -- devices ------------------------------------------------------------------------------
 
 
-def test_a_map_without_accelerate_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save("bert", tmp_path)
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name, *a: None if name == "accelerate" else found(name, *a),
-    )
-    with pytest.raises(UserError, match="pip install accelerate"):
-        load(tmp_path, device="map")
-
-
 @pytest.mark.parametrize("name", ["bert", "t5", "llama-3", "gpt2"])
 @pytest.mark.parametrize("random", [False, True])
 def test_a_map_gives_the_same_vectors(name: str, random: bool, tmp_path: Path) -> None:
@@ -410,38 +348,3 @@ def test_a_map_gives_the_same_vectors(name: str, random: bool, tmp_path: Path) -
     expected = vectors(load(tmp_path, device="cpu", random=random))
     for found, wanted in zip(vectors(spread), expected, strict=True):
         torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-5)
-
-
-def test_layers_that_accelerate_fetches_from_disk_are_read(tmp_path: Path) -> None:
-    """Its hooks at work without a second device: one block lives on disk between passes."""
-    pytest.importorskip("accelerate")
-    save("llama-3", tmp_path)
-    expected = vectors(load(tmp_path, device="cpu"))
-    devices = dict.fromkeys(["embed_tokens", "layers.0", "norm", "rotary_emb"], "cpu")
-    model = AutoModel.from_pretrained(
-        tmp_path, device_map=devices | {"layers.1": "disk"}, offload_folder=str(tmp_path / "off")
-    )
-    assert any(weight.is_meta for weight in model.parameters())
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    with pytest.raises(UserError, match="is offloaded to disk, so the model has no digest"):
-        Encoder(model, tokenizer, name="spread")
-    encoder = Encoder(model, tokenizer, name="spread", digest="known")
-    assert_same(vectors(encoder), expected)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU beside the CPU")
-def test_each_layer_stays_on_the_device_that_computed_it(tmp_path: Path) -> None:
-    accelerate = pytest.importorskip("accelerate")
-    save("llama-3", tmp_path)
-    expected = vectors(load(tmp_path, device="cpu"))
-    model = AutoModel.from_pretrained(tmp_path).eval()
-    devices = dict.fromkeys(["embed_tokens", "layers.0", "rotary_emb"], "cuda:0")
-    devices |= {"layers.1": "cpu", "norm": "cpu", "": "cuda:0"}
-    accelerate.hooks.attach_align_device_hook_on_blocks(model, execution_device=devices)
-    model.hf_device_map = devices
-    encoder = Encoder(model, AutoTokenizer.from_pretrained(tmp_path), name="two", digest="known")
-    assert encoder.device.type == "cuda"
-    found = vectors(encoder)
-    assert [layer.device.type for layer in found] == ["cuda", "cuda", "cpu"]
-    for one, wanted in zip(found, expected, strict=True):
-        torch.testing.assert_close(one.cpu(), wanted, rtol=1e-3, atol=1e-4)

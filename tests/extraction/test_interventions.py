@@ -7,7 +7,6 @@ import gc
 import pickle
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,13 @@ import pytest
 import torch
 from places import IDS, LENGTHS, MASK, PLACES, block_of, layers, n_hooks, tiny
 from tiny_models import FAMILIES, build
-from tiny_readings import Maps, collected, random_texts, random_view, reading_of
+from tiny_readings import Maps, collected, random_texts
 from transformers import BertForMaskedLM
 
 import probes
 from probes.common.errors import UserError
 from probes.extraction.collectors import WordVectors
 from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import collect
 from probes.extraction.head_collectors import head_gradients
 from probes.extraction.interventions import (
     Custom,
@@ -276,18 +274,6 @@ def test_nothing_is_left_behind() -> None:
         assert equal(layers(model), plain)
 
 
-def test_one_block_in_another() -> None:
-    model = tiny("bert")
-    with intervened(model, [DisableHead(1, 1), DisableHead(1, 2), SkipBlock(2)]):
-        together = layers(model)
-    with intervened(model, [DisableHead(1, 2)]):
-        with intervened(model, [SkipBlock(2)]), intervened(model, [DisableHead(1, 1)]):
-            assert equal(layers(model), together)
-        one = layers(model)
-    with intervened(model, [DisableHead(1, 2)]):
-        assert equal(layers(model), one)
-
-
 @pytest.mark.parametrize("name", [*PLACES, *UNUSUAL, "Falcon", "Mixtral"])
 def test_blocks_below_a_change_are_computed_once(name: str) -> None:
     model = tiny(name)
@@ -322,14 +308,6 @@ def test_blocks_below_a_change_are_computed_once(name: str) -> None:
             assert equal(layers(model, IDS[:1], MASK[:1]), text)
         below = 0 if each == [OwnAttention()] else n_full / last
         assert replayed <= n_full - below
-
-
-def test_what_a_changed_model_reads_is_not_stored(tmp_path: Path) -> None:
-    encoder = encoder_of("bert")
-    reading = reading_of(tmp_path, encoder, random_view(4))
-    with intervened(encoder, [SkipBlock(1)]), pytest.raises(UserError, match="is not stored"):
-        collect(reading, encoder)
-    collect(reading, encoder)
 
 
 def test_refusals_name_the_model() -> None:
@@ -438,13 +416,3 @@ def test_from_python() -> None:
         found = model(input_ids=IDS, attention_mask=MASK).logits
         wanted = other(input_ids=IDS, attention_mask=MASK).logits
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
-
-
-def test_two_models_at_once() -> None:
-    model, other = tiny("bert"), tiny("roberta")
-    plain = layers(other)
-    with intervened(model, [DisableHead(1, 1)]):
-        alone = layers(model)
-        with intervened(other, [OwnAttention()]):
-            assert equal(layers(model), alone)
-            assert_same(layers(other), plain)

@@ -1,4 +1,4 @@
-"""Stores of tiny readings: the same bytes however they are made, and nothing else."""
+"""Stores of tiny readings: the same bytes however they are made; shards that are lost."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import Text, View
 
 VIEW = random_view(60)
+SHORT_VIEW = random_view(30)
 LAYERS = (0, 1, 2)
 
 
@@ -299,3 +300,38 @@ def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path:
     shutil.copytree(reading.folder, store_folder(tmp_path, other))
     with pytest.raises(UserError, match="holds what belongs to another key; delete"):
         StoredVectors(tmp_path, other, VIEW)
+
+
+def test_a_shard_that_is_deleted_is_made_again(
+    encoder: Encoder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if a part that was asked for later has a folder of its own."""
+    cache = tmp_path / "two"
+    collect(reading_of(cache, encoder, SHORT_VIEW, [0, 1]), encoder, 64)
+    reading = reading_of(cache, encoder, SHORT_VIEW)
+    collect(reading, encoder, 64)
+    before = files_below(cache)
+    for name in ("00001-layer-00", "00002-layer-02"):
+        for path in sorted((reading.folder / name).iterdir()):
+            content = path.read_bytes()
+            path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+            with pytest.raises(UserError, match=f"; delete {reading.folder / name} and run again"):
+                read_all(reading)
+            path.write_bytes(content)
+        for path in (reading.folder / name).iterdir():
+            path.unlink()
+        (reading.folder / name).rmdir()
+        assert [shard.number for shard in reading.missing()] == [int(name[:5])]
+        capsys.readouterr()
+        vectors_of(reading, encoder, 512)
+        n = len(shards_of_store(reading))
+        said = f"encoding continues: {n - 1} of {n} shards exist, made with 64 tokens per batch"
+        assert said in capsys.readouterr().err
+        assert files_below(cache) == before
+
+
+def read_all(reading: Reading) -> None:
+    stored = reading.stored()
+    assert stored is not None
+    for part in reading.collector.parts:
+        stored.arrays(part)

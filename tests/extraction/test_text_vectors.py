@@ -7,7 +7,6 @@ import torch
 from tiny_models import build
 from tiny_readings import collected
 
-from probes.extraction.collectors import OutOfRangeError
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import text_vectors, vectors_of
 from probes.extraction.text_vectors import TextVectors
@@ -154,16 +153,3 @@ def test_a_pooling_is_added_to_what_is_stored(tmp_path):
         stored.of(Position("max")).derived("features", lambda: 2),
     )
     assert made == (1, 2)
-
-
-def test_beyond_fp16_everything_is_stored_in_fp32(tmp_path):
-    model, tokenizer = build("bert", "BertModel")
-    with torch.no_grad():
-        model.embeddings.LayerNorm.weight.mul_(1e6)
-    encoder = Encoder(model, tokenizer, name="bert", device="cpu")
-    with pytest.raises(OutOfRangeError, match="layer 0 reaches"):
-        collected(encoder, whole(*SHORT), TextVectors([(0, Position("max"))]))
-    view = View("plain", tuple(whole(*SHORT)))
-    assert vectors_of(
-        reading(encoder, tmp_path, view, [Position("max")]), encoder
-    ).encoding.storage == ("float32")

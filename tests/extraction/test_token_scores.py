@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from grammar_models import END, grammar_models
-from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
+from grammar_models import grammar_models
+from slow_scores import ends_of_words, left_to_right, pseudo_log_likelihood, within_word_l2r
 from tiny_models import build
 from tiny_readings import small_shards
-from tokenizers import Tokenizer, processors
 from toy_grammar import minimal_pairs
 from transformers import (
     AutoModelForCausalLM,
@@ -47,7 +46,7 @@ REGIONS = ("The cooks near the", " witness", "", " watched two kayaks", ".")
 
 
 class Scores(NamedTuple):
-    """Of the pieces of one text."""
+    """Scores of the pieces of one text."""
 
     log_p: np.ndarray
     within_word: np.ndarray
@@ -89,7 +88,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
-    """As transformers loads them."""
+    """Models and tokenizers as transformers loads them."""
     return {
         kind: (CLASSES[kind].from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
         for kind, path in folders.items()
@@ -136,22 +135,6 @@ def test_causal_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
     for text, its in zip(TEXTS, by_piece(encoders["causal"], TEXTS), strict=True):
         np.testing.assert_allclose(its.log_p, left_to_right(*plain["causal"], text), atol=1e-4)
         np.testing.assert_array_equal(its.within_word, its.log_p)
-
-
-@pytest.mark.slow
-def test_a_start_token_is_read_once_whoever_puts_it_there(encoders: Any, plain: Any) -> None:
-    model, tokenizer = plain["causal"]
-    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{END} $A", pair=f"{END} $A $B", special_tokens=[(END, tokenizer.bos_token_id)]
-    )
-    adding = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=END, eos_token=END)
-    encoder = Encoder(model, adding, name="adding", device="cpu")
-    assert encoder.words.prefix == [tokenizer.bos_token_id]
-    both = by_piece(encoder, TEXTS), by_piece(encoders["causal"], TEXTS)
-    for text, its, other in zip(TEXTS, *both, strict=True):
-        np.testing.assert_allclose(its.log_p, left_to_right(model, adding, text), atol=1e-4)
-        np.testing.assert_allclose(its.log_p, other.log_p, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -212,6 +195,66 @@ def test_equal_probabilities_share_their_ranks(kind: str, plain: Any) -> None:
     assert its.rank[-1] == (n_tokens - 1) / 2
 
 
+# -- words ----------------------------------------------------------------------------------
+
+WORDS = ("the", " old lightkeepers", ",", "", " who count", " boats", ".")
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        ("gpt2", "GPT2LMHeadModel"),
+        ("llama-3", "LlamaForCausalLM"),
+        ("llama-2", "LlamaForCausalLM"),
+        ("gemma3", "Gemma3ForCausalLM"),
+    ],
+)
+def test_the_end_of_a_word_is_part_of_it(family: str, kind: str) -> None:
+    """By plain passes, one for each piece; byte-level pieces (Ġ), then SentencePiece (▁)."""
+    model, tokenizer = build(family, kind)
+    tokenizer.bos_token = tokenizer.bos_token or tokenizer.eos_token
+    encoder = Encoder(model, tokenizer, name=family, device="cpu")
+    n = len(WORDS)
+    spans = [(0, n), (1, 2), (1, 3), (2, 3), (4, 6), (5, n)]
+    texts = [Text(WORDS, span, written=True) for span in spans]
+    found = read_scores(encoder, view_of(texts))
+    corrected = found.with_word_ends()
+    text = "".join(WORDS)
+    expected = np.array(
+        [left_to_right(model, tokenizer, text), ends_of_words(model, tokenizer, text)]
+    )
+    (pieces,) = encoder.split(texts[:1])
+    log_p, ends = np.add.reduceat(expected, pieces.bounds[:-1], axis=1)
+    log_p[3] = ends[3] = 0  # no piece
+    assert np.abs(ends[[1, 4, 5, 6]]).min() > 0.01
+    for one, (start, end) in zip(texts, spans, strict=True):
+        own = slice(found.place(one), found.place(one) + end - start)
+        np.testing.assert_allclose(found.log_p[own], log_p[start:end], atol=1e-4)
+        np.testing.assert_allclose(found.word_ends[own], ends[start:end], atol=1e-4)
+        total = (log_p + ends)[start:end]
+        np.testing.assert_allclose(corrected.log_p[own], total, atol=1e-4)
+        np.testing.assert_allclose(corrected.within_word[own], total, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [("roberta", "RobertaForMaskedLM"), ("bert", "BertLMHeadModel"), ("bert", "BertForMaskedLM")],
+)
+def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(
+    family: str, kind: str
+) -> None:
+    model, tokenizer = build(family, kind)
+    model.config.is_decoder = kind == "BertLMHeadModel"
+    for part in model.modules():
+        if kind == "BertLMHeadModel" and hasattr(part, "is_causal"):
+            part.is_causal = part.is_decoder = True
+    encoder = Encoder(model, tokenizer, name=family, device="cpu")
+    assert encoder.info.causal == (kind == "BertLMHeadModel")
+    found = read_scores(encoder, view_of([Text(WORDS, (0, len(WORDS)), written=True)]))
+    assert found.log_p.any()
+    assert not found.word_ends.any()
+
+
 # -- what must not matter -----------------------------------------------------------------
 
 
@@ -259,7 +302,7 @@ def window_starts(n: int, room: int) -> list[int]:
 
 
 def window_of(piece: int, starts: Sequence[int], room: int, kind: str) -> int:
-    """Where the piece is farthest from an edge, the earlier of two; the first for causal models."""
+    """The window where the piece is farthest from an edge, the earlier of two; the first for causal models."""
     here = [start for start in starts if start <= piece < start + room]
     if kind == "causal":
         return here[0]
@@ -467,12 +510,3 @@ def test_stretches_by_hand(
 def test_pieces_out_of_order_are_refused() -> None:
     with pytest.raises(UserError, match=r"pieces of 'abcd' are out of order"):
         stretch_of_pieces([(2, 4), (0, 2)], ("ab", "cd"))
-
-
-@pytest.mark.slow
-def test_a_text_that_leaves_no_piece_is_the_unknown_token(encoders: Any, plain: Any) -> None:
-    model, tokenizer = plain["masked"]
-    (its,) = by_piece(encoders["masked"], ["\u200b"])
-    around = tokenizer.cls_token_id, tokenizer.mask_token_id, tokenizer.sep_token_id
-    expected = distribution(model, around)[1, tokenizer.unk_token_id]
-    assert its.log_p.tolist() == pytest.approx([expected], abs=1e-4)

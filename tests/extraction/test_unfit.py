@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +47,12 @@ def add(folder: Path, *names: str) -> None:
     ("family", "field", "value"),
     [
         ("bert", "position_embedding_type", "relative_key"),
-        ("bert", "position_embedding_type", "relative_key_query"),
         ("bert", "position_embedding_type", "rotary"),
-        ("bert", "position_embedding_type", "nope"),
-        ("roberta", "position_embedding_type", "relative_key"),
         ("bert", "alibi_starting_size", 512),
         ("bert", "rope_theta", 10000.0),
         ("bert", "rope_scaling", {"rope_type": "linear", "factor": 2.0}),
         ("electra", "relative_attention", True),
         ("llama-3", "alibi", True),
-        ("t5", "rope_theta", 10000.0),
     ],
 )
 @pytest.mark.parametrize("random", [False, True])
@@ -89,30 +84,6 @@ def test_positions_that_it_implements_are_not(
     load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("kind", "good", "bad"),
-    [("Esm", "rotary", "relative_key"), ("GraniteMoeHybrid", "nope", "alibi")],
-)
-def test_values_of_a_field_that_a_class_knows(
-    kind: str, good: str, bad: str, tmp_path: Path
-) -> None:
-    """ESM compares with "rotary" and "absolute"; Granite's "nope" is whatever is not "rope"."""
-    from probes.extraction.unfit import require_implemented
-
-    save("bert", tmp_path)
-    source = find_model(str(tmp_path))
-    config = getattr(transformers, f"{kind}Config")(vocab_size=32, pad_token_id=1)
-    with torch.device("meta"):
-        model = transformers.AutoModel.from_config(config)
-    for value in (good, bad):
-        change(tmp_path, position_embedding_type=value)
-        if value == good:
-            require_implemented(source, model)
-        else:
-            with pytest.raises(UserError, match=repr(bad)):
-                require_implemented(source, model)
-
-
 # -- weights that are not used ------------------------------------------------------------
 
 
@@ -120,11 +91,8 @@ def test_values_of_a_field_that_a_class_knows(
 @pytest.mark.parametrize(
     "name",
     [
-        "encoder.layer.0.attention.self.distance_embedding.weight",
-        "encoder.layer.1.attention.pre_norm.weight",
         "encoder.layer.0.attention.self.query.lora_A.default.weight",
         "encoder.layer.2.output.dense.weight",
-        "encoder.rel_embeddings.weight",
         "embeddings.extra_projection.weight",
         "prefix_encoder.embedding.weight",
     ],
@@ -205,19 +173,9 @@ def test_a_configuration_that_asks_for_far_more_than_the_files_hold(
     stored = load_file(tmp_path / "model.safetensors").values()
     n, numbers = len(stored), sum(weight.numel() for weight in stored)
     change(tmp_path, **settings)
-    source, clock = find_model(str(tmp_path)), time.process_time()
     build = plan_encoder if planned else load_encoder
     with pytest.raises(UserError, match=f"where its files hold {n:,} with {numbers:,}; correct"):
-        build(source, device="cpu", trust_remote_code=False)
-    assert time.process_time() - clock < 20
-
-
-def test_a_random_twin_of_too_many_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probes.extraction.unfit._MOST_TENSORS", 1000)
-    save("bert", tmp_path)
-    change(tmp_path, num_hidden_layers=10_000_000)
-    with pytest.raises(UserError, match=r"at least 1,001 tensors with .*; correct its numbers of"):
-        load_encoder(find_model(f"random:{tmp_path}"), device="cpu")
+        build(find_model(str(tmp_path)), device="cpu", trust_remote_code=False)
 
 
 # -- models that do not read subwords -----------------------------------------------------
@@ -228,27 +186,9 @@ _TINY = {
     "num_attention_heads": 2,
     "intermediate_size": 64,
 }
-_CODER = {"attention_heads": 2, "ffn_dim": 64, "layers": 1}
 OTHERS: dict[str, dict[str, Any]] = {
     "Canine": {**_TINY, "num_hash_buckets": 64},
     "ViT": {**_TINY, "image_size": 16, "patch_size": 8},
-    "Wav2Vec2": {
-        **_TINY,
-        "conv_dim": [16] * 7,
-        "num_conv_pos_embeddings": 16,
-        "num_conv_pos_embedding_groups": 2,
-    },
-    "Whisper": {
-        "d_model": 32,
-        "num_mel_bins": 8,
-        **{f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in _CODER.items()},
-    },
-    "Perceiver": {
-        "num_latents": 8,
-        "d_latents": 32,
-        "d_model": 32,
-        "num_self_attends_per_block": 1,
-    },
 }
 
 
@@ -390,7 +330,7 @@ def test_the_token_of_a_language_is_that_of_the_tokenizer(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_the_language_is_that_of_the_treebank_unless_one_is_asked_for(tmp_path: Path) -> None:
+def test_the_language_is_that_of_the_treebank_if_the_model_has_it(tmp_path: Path) -> None:
     xmod(tmp_path / "model")
     rows = "1\tx\tx\tNOUN\t_\t_\t0\troot\t_\t_\n2\ty\ty\tVERB\t_\t_\t1\tdep\t_\t_\n"
     lines = "".join(f"# sent_id = {i}\n{rows}\n" for i in range(9))
@@ -400,11 +340,10 @@ def test_the_language_is_that_of_the_treebank_unless_one_is_asked_for(tmp_path: 
             path.parent.mkdir(exist_ok=True)
             path.write_text(lines.replace("x", split), encoding="utf-8")
     read_in = {}
-    for code, asked in (("de", ""), ("de", "en"), ("fr", ""), ("fr", "de")):
+    for code in ("de", "fr"):
         (result,) = probes.run_probes(
             str(tmp_path / "model"),
             corpus=str(tmp_path / code),
-            language=asked,
             tasks="pos",
             probes="linear",
             quick=True,
@@ -413,12 +352,6 @@ def test_the_language_is_that_of_the_treebank_unless_one_is_asked_for(tmp_path: 
             cache_dir=tmp_path / "cache",
             output=tmp_path / "results",
         )
-        language = result.provenance["language of all texts"]
-        read_in[code, asked] = language, result.model.digest
-    assert [x for x, _ in read_in.values()] == ["de_DE", "en_XX", "en_XX", "de_DE"]
-    assert read_in["de", ""][1] == read_in["fr", "de"][1] != read_in["fr", ""][1]
-    with pytest.raises(UserError, match=r"--language xx: --model model has .* en_XX, de_DE"):
-        probes.run_probes(str(tmp_path / "model"), corpus=str(tmp_path / "de"), language="xx")
-    save("bert", tmp_path / "bert")
-    with pytest.raises(UserError, match="--language de: no --model reads text in one language"):
-        probes.run_probes(str(tmp_path / "bert"), corpus=str(tmp_path / "de"), language="de")
+        read_in[code] = result.provenance["language of all texts"], result.model.digest
+    assert [x for x, _ in read_in.values()] == ["de_DE", "en_XX"]
+    assert read_in["de"][1] != read_in["fr"][1]

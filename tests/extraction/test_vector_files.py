@@ -1,6 +1,9 @@
-"""Word vectors in files instead of a model: `--vectors`."""
+"""Word vectors in files instead of a model: `--vectors`; damaged files are one line."""
 
+import io
 import re
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ from transformers import AutoModel, AutoTokenizer
 
 import probes
 from probes.cli.main import main
+from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus
+from probes.extraction.vector_files import find_vectors, read_vectors
 
 PAGE = ROOT / "docs" / "vectors.md"
 
@@ -113,14 +118,6 @@ def test_files_of_vllm_are_converted_as_the_page_says(tiny_bert, corpus, extract
     expected = scores(tmp_path / "words")
     for key, by_layer in scores(tmp_path / "given").items():
         assert by_layer == pytest.approx({n: expected[key][n] for n in (1, 2)}, abs=0.021)
-
-
-@pytest.mark.slow
-def test_workers_find_the_same(corpus, extracted, tmp_path):
-    dump = write("npz", tmp_path, extracted)
-    for n in (1, 2):
-        assert main(line(corpus, tmp_path / f"{n}", "--vectors", dump, "--workers", n)) == 0
-    assert scores(tmp_path / "1") == scores(tmp_path / "2")
 
 
 def test_static_vectors_are_a_model_of_one_layer(corpus, tmp_path, capsys):
@@ -244,3 +241,71 @@ def test_arrays_of_a_part_of_the_corpus_are_refused(corpus, extracted, tmp_path,
     dump = write("npy", tmp_path, extracted)
     assert main(line(corpus, tmp_path, "--vectors", dump, "--limit", "3")) == 2
     assert "dump.npy: is of the whole corpus; leave --limit out." in capsys.readouterr().err
+
+
+SENTENCES = tuple(probes.Sentence(f"s{i}", "en", ("a", f"b{i}")) for i in range(3))
+
+
+def headed(shape, content=b""):
+    """An array that claims a shape."""
+    file = io.BytesIO()
+    about = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, about)
+    return file.getvalue() + content
+
+
+def archive(content, name="layer_0.npy"):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as of:
+        of.writestr(name, content)
+    return file.getvalue()
+
+
+def flipped():
+    content = bytearray(archive(headed((6, 50), np.random.default_rng(0).bytes(1200))))
+    content[120] ^= 255
+    return bytes(content)
+
+
+HUGE = headed((10**21, 6))
+OPEN = b"\x93NUMPY\x01\x006\x00{" + b" " * 53
+DAMAGED = {
+    "huge-shape.npy": (HUGE, "does not fit 128 bytes"),
+    "zip-named.npy": (archive(b""), "the magic string is not correct"),
+    "open.npy": (OPEN, "cannot be read"),
+    "short.npy": (headed((6, 2), b"abc"), r"float32 of the shape \(6, 2\) does not fit"),
+    "overflow.npz": (archive(HUGE), "does not fit 128 bytes"),
+    "open.npz": (archive(OPEN), "cannot be read"),
+    "no-array.npz": (archive(b"", "hidden_states.npy"), "cannot be read"),
+    "flipped.npz": (flipped(), "cannot be read"),
+    "layers.npz": (archive(headed((10**12, 0, 4)), "hidden_states.npy"), r"\(layers, words"),
+    "empty.npy": (headed((6, 0)), r"layer 0 is float32 of the shape \(6, 0\)"),
+    "inflating.npz": (archive(headed((7, 10**6), bytes(28 * 10**6))), "7 vectors at layer 0 for 6"),
+}
+
+
+def read(path):
+    splits = dict(zip(("train", "dev", "test"), zip(SENTENCES), strict=True))
+    corpus = probes.Corpus("x", "", "", splits)
+    return read_vectors(find_vectors(f"vectors:{path}"), corpus)
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_is_one_line_before_anything_is_allocated(name, tmp_path):
+    path = tmp_path / name
+    content, says = DAMAGED[name]
+    path.write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: .*{says}"):
+        read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e6
+
+
+def test_bfloat16_is_cast(tmp_path):
+    from safetensors.torch import save_file
+
+    path = tmp_path / "half.safetensors"
+    save_file({"layer_0": torch.full((6, 2), 1.5, dtype=torch.bfloat16)}, path)
+    assert (read(path)._layers[0] == np.float32(1.5)).all()

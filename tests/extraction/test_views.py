@@ -1,5 +1,7 @@
 """A task's own view of the text: what is read, what is kept, and whose vectors are used."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
-from probes.extraction.views import Text
+from probes.extraction.views import Text, View
 from probes.run.inputs import find_models
 from probes.tasks.task import Example, Task
 
@@ -133,3 +135,10 @@ def test_own_words_in_only_some_examples_are_refused():
 
     with pytest.raises(UserError, match="words of its own in some examples and none in others"):
         collect(rule, WORDS)
+
+
+def test_the_digest_of_a_view_stays():
+    """Otherwise everything that is stored would be encoded again."""
+    content = "plain" + "(('a', 'b'), (0, 1), 1)"
+    view = View("plain", (Text(("a", "b"), (0, 1), mask=1),))
+    assert view.digest == hashlib.sha256(content.encode()).hexdigest()

@@ -2,7 +2,7 @@
 
 
 def changed(folder, change, splits=("train", "dev", "test")):
-    """Of a corpus in CoNLL-U, with lines of words changed."""
+    """A corpus in CoNLL-U, with lines of words changed."""
     for split in splits:
         path = folder / f"{split}.conllu"
         lines = path.read_text(encoding="utf-8").split("\n")

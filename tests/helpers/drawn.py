@@ -1,4 +1,4 @@
-"""What is in a chart: its data, and the texts and sizes of its drawing."""
+"""The content of a chart: data, and texts and sizes of the drawing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def column(chart: Any, of: str, **where: Any) -> list[Any]:
 
 
 def expressions(spec: Any, key: str = "") -> Iterator[str]:
-    """Whatever Vega reads as an expression."""
+    """All that Vega reads as an expression."""
     if isinstance(spec, dict):
         for name, each in spec.items():
             if name not in ("values", "domain", "range"):

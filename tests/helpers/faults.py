@@ -6,7 +6,6 @@ each with one line. A task is a command line of `run_probes.py` and where it is 
 - ``{"run": [...]}``: not at all; the answer also counts what it wrote ("events"),
 - ``{"run": [...], "kill_at": 17}``: by SIGKILL at its 17th event,
 - ``{"run": [...], "kill_at": 17, "signal": 2}``: by another signal,
-- ``{"run": [...], "more_memory": 5000}``: with so many bytes that it may still allocate,
 - ``{"together": [{"run": [...]}, ...]}``: several at once, which gives a list of answers.
 
 Events are what changes a disk: every write to a file (half of it is written before the process
@@ -19,7 +18,6 @@ import builtins
 import io
 import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -116,11 +114,6 @@ def child(task, answer):
     log = os.open(task.get("log", os.devnull), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    if "more_memory" in task:
-        import resource
-
-        (used,) = re.findall(r"VmSize:\s+(\d+) kB", Path("/proc/self/status").read_text())
-        resource.setrlimit(resource.RLIMIT_AS, (int(used) * 1024 + task["more_memory"],) * 2)
     from tqdm import tqdm
 
     from probes.cli.main import main

@@ -64,10 +64,10 @@ def attention(choices=(), of_heads=(), patterns=None, *, n_layers=2, n_heads=2, 
     Args:
         choices, of_heads: rows, see above.
         patterns: names of classes by layer and head; all heterogeneous if not given.
-        more: `layers`, `random_seed`, `segments` and whatever `corpus_record` takes.
+        more: `layers`, `random_seed` and whatever `corpus_record` takes.
     """
     layers = more.pop("layers", range(1, n_layers + 1))
-    seed, segments = more.pop("random_seed", None), more.pop("segments", "one")
+    seed = more.pop("random_seed", None)
     classes = [
         Row("class", None, layer, axes={"head": head + 1, "feature": names[head]})
         for layer, names in zip(
@@ -79,6 +79,5 @@ def attention(choices=(), of_heads=(), patterns=None, *, n_layers=2, n_heads=2, 
     found = {
         "rows": Rows.of([*chain(*of_heads), *chain(*choices), *classes]),
         "facts": {"resampled": "sentences", "mean_map_texts": 0},
-        "settings": {**record.settings, "segments": segments},
     }
     return record.model_copy(update=found)

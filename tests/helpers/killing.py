@@ -62,7 +62,7 @@ class Driver:
         return self.answer()
 
     def answer(self):
-        """What became of it."""
+        """The answer to a run: its status and events."""
         return json.loads(self._process.stdout.readline())
 
     def ask(self, run, **task):
@@ -108,7 +108,7 @@ def age(folder):
 
 
 def written(folder):
-    """What a run has written, by its place, apart from what no two runs share.
+    """The files of a run by their place, apart from what no two runs share.
 
     These are times, the command, the log, the place of the cache, and the cache of the frame and
     the state of the leaderboard, which know times.

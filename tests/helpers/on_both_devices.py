@@ -63,7 +63,7 @@ def suite(
         "batch_tokens": 1024,
         "seeds": 3,
         "twins": 0,
-        "evidence": "full",
+        "evidence": ("training_variance", "selectivity", "description_length"),
         "device": device,
         "cache_dir": folder / device,
         "output": folder / device,

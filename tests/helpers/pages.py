@@ -21,7 +21,7 @@ def data_of(text: str) -> dict[str, Any]:
 
 
 def texts(text: str) -> str:
-    """What a page says, without its script: the text of all elements, parted by spaces."""
+    """The text of all elements of a page but the script, parted by spaces."""
     parts = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", parts)).split())
 

@@ -1,4 +1,4 @@
-"""Where blocks, attention and MLPs are in tiny models, written down by hand."""
+"""Places of blocks, attention and MLPs in tiny models, written down by hand."""
 
 from __future__ import annotations
 
@@ -116,5 +116,5 @@ def layers(model: Any, ids: torch.Tensor = IDS, mask: torch.Tensor = MASK) -> li
 
 
 def n_hooks(model: Any) -> int:
-    """How many hooks its modules have."""
+    """Number of hooks of all modules."""
     return sum(len(x._forward_hooks) + len(x._forward_pre_hooks) for x in model.modules())

@@ -21,7 +21,7 @@ def stored_probe(folder: Path, task: str, layer: int) -> Any:
 
 
 def word_of_pieces(tokenizer: Any, words: Sequence[str]) -> tuple[Any, Any]:
-    """What a model is given, and the word of each token, -1 of a special one. Shape (tokens,)."""
+    """The input of a model, and the word of each token, -1 for a special one. Shape (tokens,)."""
     given = tokenizer([*words], is_split_into_words=True, return_tensors="pt")
     return given, np.array([-1 if x is None else x for x in given.word_ids(0)])
 

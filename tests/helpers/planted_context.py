@@ -43,7 +43,7 @@ def draw(seed, n_sentences, words=WORDS, length=10):
 
 
 def task_context(data, extent, spec=PROBES["linear"], memory=2**30, **more):
-    """What a measurement of a task is given: without a corpus, of which it reads nothing else."""
+    """The context of a measurement of a task, without a corpus."""
     unread = ("corpus", "model", "view", "stored", "read", "read_changed", "sites", "device")
     probing = Probing(data, spec, memory, **more)
     return TaskContext(

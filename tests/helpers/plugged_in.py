@@ -1,10 +1,12 @@
-"""Plug-ins for tests, and runs of a tiny model with them."""
+"""Plug-ins for tests, runs of a tiny model with them, and measurements that behave otherwise."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import probes
+from probes.measurements.measurement import get_measurement, measurements
 
 TASK = '''\
 from probes import Example, task
@@ -37,3 +39,9 @@ def run_included(model, folder, *files, tasks, **settings):
     fixed = {"limit": 60, "quick": True, "device": "cpu", "probes": ("linear",)}
     settings = {**fixed, **folders, **settings}
     return probes.run_probes(str(model), include=files, tasks=tasks, **settings)
+
+
+def change_measurement(monkeypatch, name, **changes):
+    """Give a measurement other attributes until the test ends."""
+    changed = replace(get_measurement(name), **changes)
+    monkeypatch.setitem(measurements._entries, name, changed)

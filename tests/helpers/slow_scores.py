@@ -33,6 +33,25 @@ def left_to_right(model: Any, tokenizer: Any, text: str) -> list[float]:
     ]
 
 
+def ends_of_words(model: Any, tokenizer: Any, text: str) -> list[float]:
+    """Gain of each token where the end of a word is part of it (Pimentel & Meister 2024)."""
+    coded = tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids = [tokenizer.bos_token_id, *coded]
+    names = tokenizer.convert_ids_to_tokens([*range(len(tokenizer))])
+    starts = [i for i, name in enumerate(names) if name[0] in "Ġ▁"]
+
+    def a_word_begins_after(n: int) -> float:
+        return _log_probabilities(model, ids[:n])[-1, starts].logsumexp(0).item()
+
+    found = []
+    for i, token in enumerate(ids[1:], start=1):
+        ends = i + 1 == len(ids) or ids[i + 1] in starts
+        gain = a_word_begins_after(i + 1) if ends else 0.0
+        begins = i > 1 and token in starts
+        found.append(gain - (a_word_begins_after(i) if begins else 0.0))
+    return found
+
+
 def _masked(model: Any, tokenizer: Any, text: str, within_word: bool) -> list[float]:
     coded = tokenizer(text, return_special_tokens_mask=True)
     ids, words = coded["input_ids"], coded.word_ids()
@@ -48,6 +67,6 @@ def _masked(model: Any, tokenizer: Any, text: str, within_word: bool) -> list[fl
 
 @torch.no_grad()
 def _log_probabilities(model: Any, ids: list[int]) -> torch.Tensor:
-    """Of every token of the vocabulary, at every position."""
+    """Log-probabilities of all tokens of the vocabulary at all positions."""
     logits: torch.Tensor = model(input_ids=torch.tensor([ids])).logits[0]
     return logits.float().log_softmax(-1)

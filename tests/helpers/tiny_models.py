@@ -29,7 +29,7 @@ from tiny_tokenizers import (
 
 @dataclass(frozen=True)
 class Family:
-    """How one family is built.
+    """The configuration and tokenizer of a family.
 
     Attributes:
         config: class of its configuration.

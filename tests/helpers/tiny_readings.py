@@ -22,7 +22,7 @@ WORDS = ("light", "she", "counts", "the", "boats", "lightkeepers")
 
 
 def random_texts(n: int, seed: int = 0) -> list[Text]:
-    """Of 1 to 20 words, some of which are kept."""
+    """Texts of 1 to 20 words, some of which are kept."""
     rng = np.random.default_rng(seed)
     found = []
     for length in rng.integers(1, 21, n):
@@ -47,7 +47,7 @@ def reading_of(
 def collected(
     encoder: Encoder, texts: Sequence[Text], collector: Collector, batch_tokens: int = 512
 ) -> dict[str, torch.Tensor]:
-    """What a collector keeps of some texts."""
+    """The arrays that a collector keeps of some texts."""
     shard = whole(View("plain", tuple(texts)))
     return encoder.encode(shard, encoder.split(texts), batch_tokens, collector)
 

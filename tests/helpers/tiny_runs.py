@@ -1,8 +1,23 @@
 """Short runs of a tiny model, and comparisons of their scores."""
 
+from contextlib import contextmanager
+
 import pytest
 
 import probes
+from probes.measurements.resampled import resampled
+from probes.records.probe_spec import PROBES
+
+
+@contextmanager
+def shortened_schedule():
+    """Probes that stop early, for tests of everything around the fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("probes.training.scalar_mix._MIN_STEPS", 60)
+        for family, spec in PROBES.items():
+            update = {"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16}
+            patch.setitem(PROBES, family, spec.model_copy(update=update))
+        yield
 
 
 def run(model, folder, *, beside=(), **settings):
@@ -50,3 +65,8 @@ def assert_close(ours, theirs):
     assert ours.keys() == theirs.keys()
     for key, pair in ours.items():
         assert pair == pytest.approx(theirs[key], abs=0.021), key
+
+
+def of_all_layers(result, path):
+    """Replicates of all layers, from `probes.measurements.resampled.resampled`."""
+    return resampled(result, path, list(result.extent))

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 import torch
 from found_in_rows import code_in
-from tiny_runs import run
 
 from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
 from probes.training.batches import Batches, batch_bounds
-from probes.training.dataset import ProbingData
 from probes.training.family import Linear
 from probes.training.features import Held
 from probes.training.online_code import (
@@ -106,7 +104,7 @@ class PlantedCodes:
         return OnlineCode((5, 12), bits, torch.tensor([1.0] * len(bits)))
 
     def found(self, labels, n_outputs, sets=None):
-        """What is found at layers 2, 3 and 7, of which two fit in memory."""
+        """The codes of layers 2, 3 and 7, of which two fit in memory."""
         context = SimpleNamespace(
             spec=PROBES["linear"],
             layers=(2, 3, 7),
@@ -153,49 +151,3 @@ def test_sets_of_labels_are_sent_label_by_label(monkeypatch):
     often = 5 - 7 * math.log2(3.5 / 6)
     never = 5 - 7 * math.log2(5.5 / 6)
     assert found.prior_bits == pytest.approx(2 * often + never)
-
-
-@pytest.mark.slow
-@pytest.mark.real_data
-def test_ewt_dev_changes_nothing_and_compression_is_sensible(
-    real_data, tiny_bert, tmp_path, monkeypatch
-):
-    def measured(name):
-        (result,) = run(
-            tiny_bert,
-            tmp_path,
-            quick=False,
-            evidence=("description_length",),
-            corpus="ewt",
-            data_dir=real_data,
-            limit=150,
-            twins=0,
-            tasks=("pos",),
-            probes=("linear",),
-            output=tmp_path / name,
-        )
-        return result
-
-    result = measured("a")
-    found = code_in(result.evidence["description_length"])
-    assert found.code == "online code"
-    alone = found.prior_compression
-    assert alone == pytest.approx(found.uniform_bits / found.prior_bits)
-    sizes = np.diff([*found.starts, result.examples.n["train"]])
-    assert 1 < alone < 1.3
-    assert [x.layer for x in found.layers] == [0, 1, 2]
-    for layer in found.layers:
-        assert layer.per_label @ sizes == pytest.approx(layer.bits)
-        low, high = layer.compression_interval
-        assert low < layer.compression < high
-        assert layer.compression > 1.05 * alone
-
-    def shuffled(self, split, *others):
-        made = batches(self, split, *others)
-        return replace(made, labels=made.labels.flip(1)) if split == "dev" else made
-
-    batches = ProbingData.batches
-    monkeypatch.setattr(ProbingData, "batches", shuffled)
-    other = measured("b")
-    assert code_in(other.evidence["description_length"]) == found
-    assert other.at("dev_loss", 0, "dev") != result.at("dev_loss", 0, "dev")

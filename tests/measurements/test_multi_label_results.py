@@ -1,14 +1,14 @@
-"""Runs of multi-label tasks against scikit-learn and stored predictions."""
+"""Whole runs: multi-label tasks, and evidence against the scores that it stands behind."""
 
 import numpy as np
 import pytest
 import torch
-from found_in_rows import code_in, controls_in, mixes_in
+from found_in_rows import code_in, controls_in, mixes_in, variance_in
 from planted_context import task_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
-from stored_replicates import of_all_layers
+from tiny_runs import of_all_layers, run, shortened_schedule
 
 import probes
 from probes.__main__ import main
@@ -17,12 +17,17 @@ from probes.examples.examples import collect_examples
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import vectors_of, word_vectors
 from probes.extraction.loading import load_model
+from probes.measurements.frame import load
+from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import get_measurement
-from probes.measurements.scores import gold_of
+from probes.measurements.scores import gold_of, read_predictions
 from probes.records.probe_spec import PROBES
 from probes.records.record_files import read_arrays
 from probes.records.row import Rows
 from probes.run.inputs import find_models
+from probes.statistics.bootstrap import RESAMPLES
+from probes.statistics.metrics import metrics
+from probes.statistics.replicates import p_best_of, pooled, training_noise
 from probes.tasks.builtin import tasks
 from probes.training.dataset import ProbingData
 
@@ -115,3 +120,91 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
         ["report", str(output)],
     ):
         assert main(command) == 0, command
+
+
+EVIDENCE = ("training_variance", "selectivity", "conditional_probing", "localisation")
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    with shortened_schedule():
+        run(tiny_bert, folder, quick=False, evidence=EVIDENCE, twins=0, tasks=("pos", "depth"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    """Paths and results by task and probe family."""
+    results = find_results(folder / "results")
+    return {(r.task.name, r.probe.family): (path, r) for path, r in results.items()}
+
+
+UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "mlp")]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids="-".join)
+def test_what_there_is_of_each_probe(found, unit):
+    _, result = found[unit]
+    convex = {"conditional_probing", "localisation"} if "linear" in unit else set()
+    assert result.evidence.keys() == {"training_variance", "selectivity"} | convex
+    for record in result.evidence.values():
+        assert record.inputs == result.inputs
+        assert record.key != result.key
+    best = result.best_layer
+    dear = sorted({0, best, 2})
+    every = [0, 1, 2] if "linear" in unit else dear
+    n = 5 if "linear" in unit else 4
+    assert result.evidence["training_variance"].extent == dict.fromkeys(every, n)
+    assert result.evidence["selectivity"].extent == dict.fromkeys(every, 3)
+    if convex:
+        assert result.evidence["conditional_probing"].extent == {best or 2: 1}
+
+
+@pytest.mark.parametrize("unit", UNITS, ids="-".join)
+def test_p_values_follow_from_predictions_and_spreads(found, unit):
+    path, result = found[unit]
+    variances = variance_in(result.found("training_variance"))
+    seeds = pooled([[result.score(k), *x.reseeded] for k, x in variances.layers.items()])
+    assert variances.seeds == (seeds if "mlp" in unit else None)
+    both = pooled([x.resampled for x in variances.layers.values()])
+    assert variances.both == both
+    found = of_all_layers(result, path)
+    noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
+    assert (found.noise == noise).all()
+    assert variances.p_best == pytest.approx(p_best_of(found))
+
+
+def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(found):
+    _, result = found["pos", "linear"]
+    for layer in variance_in(result.found("training_variance")).layers.values():
+        assert len(set(layer.resampled)) > 1
+
+
+@pytest.mark.parametrize("unit", UNITS, ids="-".join)
+def test_selectivity_is_that_of_the_scores(found, unit):
+    _, result = found[unit]
+    controls = controls_in(result.evidence["selectivity"])
+    metric = "accuracy" if "pos" in unit else "nspr"
+    assert controls.metric == metric == result.task.metric
+    for layer in controls.layers:
+        assert layer.task == pytest.approx(result.score(layer.layer))
+        low, high = layer.interval
+        assert low < layer.value < high
+        assert layer.value == pytest.approx(layer.task - np.mean(layer.controls))
+    assert controls.common == 3
+    assert controls.sd == pooled([x.controls for x in controls.layers]).sd
+
+
+def test_the_mix_of_layer_0_is_layer_0(found):
+    path, result = found["pos", "linear"]
+    mixes = mixes_in(result.found("localisation")).mixes
+    assert len(mixes) == 3
+    # The short schedule of these tests stops before a fit converges.
+    assert mixes[0].test.value == pytest.approx(result.score(0), abs=0.02)
+    record = result.evidence["localisation"]
+    (beside,) = [p for p, r in load(path.parent).records().items() if r.key == record.key]
+    with np.load(beside.with_suffix(".npz")) as stored:
+        predicted = stored["predicted"]
+    scores = metrics.get("accuracy")(gold_of(result, read_predictions(path)), predicted)
+    assert scores == pytest.approx([mix.test.value for mix in mixes])

@@ -1,35 +1,23 @@
 """Measurements of plug-ins: a corpus's vectors, and evidence behind scores; keys, flags, failures."""
 
 import csv
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from plain_passes import hand_vectors
-from plugged_in import TASK, measurement_file
+from plugged_in import measurement_file
 from tiny_runs import files_of
 
-import probes
 from probes.__main__ import main as sub_command
 from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import (
-    CORPUS,
-    EVIDENCE,
-    NoOptions,
-    get_measurement,
     measurements,
 )
-from probes.measurements.plugin_keys import is_current
-from probes.measurements.plugins import discover, load_file
 from probes.records.record_files import read_record
 from probes.run.settings import validate
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 
@@ -174,13 +162,6 @@ def test_evidence_of_a_plug_in_is_what_predictions_of_both_seeds_say(
     assert f"{mlp[2]:.3f}".lstrip("0") in capsys.readouterr().out
 
 
-def test_evidence_that_is_not_made_of_a_task_is_no_unit(write, run_with, tmp_path):
-    path = write(AGREEMENT, "seed_agreement.py")
-    (result,) = run_with(path, tasks=("depth",), evidence="seed_agreement")
-    assert result.evidence == {}
-    assert len(files_of(tmp_path)) == 1
-
-
 WORDS_BESIDE = """
 import numpy as np
 from probes import Row, measurement
@@ -224,35 +205,10 @@ def test_evidence_that_needs_what_the_corpus_lacks_is_left_out(write, command, t
     assert result.evidence == {}
 
 
-def test_the_source_is_part_of_the_key_and_tables_show_what_is_loaded(write, run_with, tmp_path):
-    settings = {"tasks": ("pos",), "evidence": "seed_agreement"}
-    (first,) = run_with(write(AGREEMENT, "seed_agreement.py"), **settings)
-    scores = files_of(tmp_path, "*-scores-*")
-    changed = AGREEMENT.replace("(one == two).mean()", "(one != two).mean()")
-    (other,) = run_with(write(changed, "seed_agreement.py"), **settings)
-    assert by_layer(other.evidence["seed_agreement"]) == {0: 0.0, 1: 0.0, 2: 0.0}
-    assert files_of(tmp_path, "*-scores-*") == scores
-    assert len(files_of(tmp_path)) == 3
-    old, new = (result.evidence["seed_agreement"] for result in (first, other))
-    assert (old.inputs, old.key != new.key) == (new.inputs, True)
-    assert (is_current(old), is_current(new)) == (False, True)
-    for text, shares in ((changed, {0.0}), (AGREEMENT, {1.0})):
-        load_file(write(text, "seed_agreement.py"))
-        (result,) = find_results(tmp_path / "results").values()
-        assert set(by_layer(result.evidence["seed_agreement"]).values()) == shares
-
-
-FAILURES = {
-    "compute": ('vectors = context.words("test", layer)', "vectors = {}[layer]"),
-    "row": ("norms.mean(), layer", "{}[layer], layer"),
-}
-
-
-@pytest.mark.parametrize("where", FAILURES)
 def test_a_failure_costs_only_its_own_unit_and_names_file_and_line(
-    where, write, command, tmp_path, capsys
+    write, command, tmp_path, capsys
 ):
-    good, bad = FAILURES[where]
+    good, bad = 'vectors = context.words("test", layer)', "vectors = {}[layer]"
     assert good in NORMS
     text = NORMS.replace(good, bad)
     line = next(n for n, x in enumerate(text.splitlines(), 1) if bad in x)
@@ -275,9 +231,7 @@ def test_a_failure_costs_only_its_own_unit_and_names_file_and_line(
 
 EVIDENCE_FAILURES = {
     "compute": ("reported = context.predicted(context.layers)", "reported = [][0]"),
-    "extent": ("return dict.fromkeys(request.layers, 1)", "return [][0]"),
     "missing": ('return "predictions are numbers"', "return [][0]"),
-    "row": ("(one == two).mean(), layer", "[][0], layer"),
 }
 
 
@@ -317,55 +271,6 @@ def test_a_corpus_that_cannot_be_measured_is_refused_before_anything_is_read(
     assert not list(tmp_path.rglob("*.npy"))
 
 
-def test_installed_measurements_are_found_and_know_their_distribution(
-    install, short, tiny_bert, tmp_path
-):
-    install("plug_norms", NORMS, {"word_norms": "plug_norms"})
-    discover()
-    origin = measurements.origin("word_norms")
-    assert (origin.name, origin.distribution) == ("plug_norms", "dist-plug_norms 2.1")
-    results = probes.run_probes(
-        str(tiny_bert),
-        measurements="word_norms",
-        corpus=str(short),
-        twins=0,
-        device="cpu",
-        output=tmp_path / "results",
-        cache_dir=tmp_path / "cache",
-    )
-    (record,) = results.others
-    assert record.plug_ins[0].distribution == "dist-plug_norms 2.1"
-
-
-METRIC = """
-from probes import Metric, class_parts, metrics
-metrics.add("m", Metric(class_parts, lambda sums: sums[..., 0]))
-"""
-
-
-def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
-    path = write(NORMS + METRIC + TASK, "word_norms.py")
-    for flag, expected in (
-        ("--list-tasks", f'"accuracy","Nouns. [{path}]"'),
-        (
-            "--list-measurements",
-            f'"word_norms",FALSE,"measurements",1,"mean norm of word vectors, by layer [{path}]"',
-        ),
-        ("--help", "--word-norms-order VALUE"),
-    ):
-        code = (
-            "import sys; from probes.cli.main import main\n"
-            f"try: main([{flag!r}, '--format', 'csv', '--include', {str(path)!r}])\n"
-            "except SystemExit: pass\n"
-            "assert not {'torch', 'transformers', 'pandas', 'sklearn'} & set(sys.modules)"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert expected in done.stdout
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -375,7 +280,6 @@ def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
             "The measurement 'scores' is defined twice, in the suite",
         ),
         (('    "word_norms"', '    "probes"'), "--measurements or --evidence uses this word"),
-        (('    "word_norms"', '    "full"'), "--measurements or --evidence uses this word"),
         (
             ('    "word_norms",\n', ""),
             "TypeError: measurement() missing 1 required positional argument",
@@ -393,7 +297,6 @@ def test_lists_and_help_import_no_torch_and_name_plug_ins(write):
             ("    version=1", '    after="pos"'),
             "after is 'pos', which nothing of a task can be after",
         ),
-        (("    version=1", '    of="pair", after="pos"'), "which nothing of a pair can be after"),
     ],
 )
 def test_a_measurement_that_cannot_be_registered_is_one_line(change, message, write, capsys):
@@ -414,27 +317,3 @@ def test_an_option_that_clashes_with_a_flag_is_refused(write, capsys):
         "error: Measurement 'batch': its option 'tokens' would be the flag --batch-tokens, which "
         "exists already; rename the option.\n"
     )
-
-
-def test_a_percent_sign_in_a_description_is_printed(write, capsys):
-    path = write(NORMS.replace("order of the norm", "100 % of it"), "word_norms.py")
-    with pytest.raises(SystemExit):
-        main(["--help", "--include", str(path)])
-    assert "100 % of it (default: 2.0)" in " ".join(capsys.readouterr().out.split())
-
-
-def test_commands_on_scores_say_that_there_are_none(write, command, tmp_path, capsys):
-    path = write(NORMS, "word_norms.py")
-    assert command("--include", path, "--measurements", "word_norms") == 0
-    for name in ("leaderboard", "show"):
-        capsys.readouterr()
-        assert sub_command([name, str(tmp_path / "results")]) == 2
-        assert f"{tmp_path}/results: no results; probe a model first" in capsys.readouterr().err
-
-
-def test_the_suites_own_evidence_has_no_options_which_the_parser_takes_for_granted():
-    own = {x for x in measurements if measurements.origin(x) is None} - {*CORPUS}
-    assert {"scores", *EVIDENCE} < own
-    # Those of transfer are set by the run, which knows the corpora.
-    own.remove("corpus_transfer")
-    assert all(get_measurement(name).options is NoOptions for name in own)

@@ -1,23 +1,29 @@
-"""Plug-ins are found in files and packages, and say what is wrong with them."""
+"""Plug-ins are found in files and packages, and whatever they do is a report or one line."""
 
+import io
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
 
+from probes.cli.check_task import check_task
+from probes.cli.commands.check import _print
 from probes.cli.main import main
 from probes.common.errors import UserError
+from probes.data.sentence import Corpus, Sentence
 from probes.measurements import plugins
 from probes.measurements.plugins import discover, load_file
 from probes.records.probe_spec import PROBES
 from probes.run.settings import validate
 from probes.statistics.metrics import metrics
-from probes.tasks.builtin import STANDARD, tasks
+from probes.tasks.builtin import tasks
+from probes.tasks.task import Example, Excluded, Task
 from probes.training.families import families
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
 TASK = '''\
@@ -46,39 +52,12 @@ def test_an_included_task_is_known_with_its_source(write):
     assert tasks.origin("pos") is None
 
 
-def test_one_file_may_be_given_as_text_from_python(write):
-    assert validate({"include": str(write(MINE))}).include[0].name == "mine.py"
-    assert "mine" in tasks
-
-
-def test_lists_mark_plug_ins(write, capsys):
-    path = write(MINE)
-    assert main(["--list-tasks", "--format", "json", "--include", str(path)]) == 0
-    *shipped, mine = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in shipped if row["default"]] == list(STANDARD)
-    assert mine == {
-        "name": "mine",
-        "default": False,
-        "group": "other",
-        "version": 1,
-        "metric": "accuracy",
-        "summary": f"Its summary. [{path}]",
-    }
-    assert not any("[" in row["summary"] for row in shipped)
-
-
 def test_include_may_be_repeated_and_take_several(write, capsys):
     a, b, c = (write(TASK.format(name=n), f"{n}.py") for n in ("aa", "bb", "cc"))
     listed = ["--list-tasks", "--format", "json", "--include", f"{a},{b}", "--include", str(c)]
     assert main(listed) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows[-3:]] == ["aa", "bb", "cc"]
-
-
-def test_a_misspelt_name_of_an_included_task_is_answered(write, capsys):
-    path = write(TASK.format(name="definiteness"))
-    assert main(["--model", "m", "--include", str(path), "--tasks", "definitness"]) == 2
-    assert "Did you mean 'definiteness'?" in capsys.readouterr().err
 
 
 SYNTAX = "x = 1\ndef f(:\n    pass\n"
@@ -138,12 +117,6 @@ def test_two_files_with_one_name_are_both_named(write):
     assert f"defined twice, in {first} and in {second}; rename one" in str(error.value)
 
 
-def test_two_files_of_the_same_file_name_are_two_plug_ins(write):
-    discover([write(TASK.format(name=n), f"{n}/mine.py") for n in ("aa", "bb")])
-    assert "aa" in tasks
-    assert "bb" in tasks
-
-
 def test_a_file_changed_within_a_second_is_loaded_again(write):
     path = write(MINE)
     load_file(path)
@@ -162,25 +135,6 @@ def test_what_a_file_registers_before_it_fails_is_removed(write):
     with pytest.raises(UserError, match="line 9: ZeroDivisionError"):
         load_file(write(MINE + "\n1 / 0\n"))
     assert "mine" not in tasks
-
-
-def test_a_registry_that_a_plug_in_imports_first_is_not_ascribed_to_it(write):
-    text = (
-        "import probes.statistics.metrics, probes.training.families, probes.data.registered\n"
-        + MINE
-    )
-    code = f"""
-from probes.measurements.plugins import load_file
-found = load_file({str(write(text))!r})
-from probes.statistics.metrics import metrics
-from probes.training.families import families
-from probes.data.registered import corpora
-assert [(noun, name) for noun, name, _ in found.entries] == [("task", "mine")], found.entries
-for registry in (metrics, families, corpora):
-    assert len(list(registry)) > 1
-    assert not any(registry.origin(name) for name in registry)
-"""
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 FAMILY = """
@@ -222,14 +176,6 @@ def test_a_family_that_cannot_be_fitted_is_refused(write, update, message):
     assert list(PROBES) == ["linear", "mlp"]
 
 
-def test_an_installed_task_is_found_and_knows_its_distribution(install):
-    install("plug_a", MINE, {"mine": "plug_a", "again": "plug_a:rule"})
-    discover()
-    origin = tasks.origin("mine")
-    assert (origin.name, origin.distribution) == ("plug_a", "dist-plug_a 2.1")
-    discover()
-
-
 def test_an_installed_metric_is_found_in_its_group(install):
     text = "from probes import Metric, class_parts, metrics\n"
     text += "metrics.add('m', Metric(class_parts, lambda sums: sums[..., 0]))\n"
@@ -252,19 +198,6 @@ def test_a_broken_package_is_reported_and_an_error_only_if_it_is_asked_for(insta
         assert "dist-plug_c 2.1" in error
 
 
-def test_the_digest_of_a_package_covers_its_helpers(install, tmp_path):
-    path = install("plug_d", "", {})
-    path.unlink()
-    package = tmp_path / "site" / "plug_d"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "helper.py").write_text("x = 1\n")
-    before = plugins._digest(plugins._package("plug_d"))
-    (package / "helper.py").write_text("x = 2\n")
-    assert plugins._digest(plugins._package("plug_d")) != before
-    assert "plug_d" not in sys.modules
-
-
 def test_a_file_put_into_tasks_is_found_and_known_by_its_content(write, monkeypatch):
     path = write(TASK.format(name="dropped"), "tasks/dropped.py")
     write("1 / 0\n", "tasks/wrong.py")
@@ -279,3 +212,79 @@ def test_every_module_of_the_suites_own_tasks_ships():
     discover()
     assert [name for name in tasks if tasks.origin(name) is None] == list(tasks)
     assert not plugins.broken
+
+
+FEW = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+WORDS = ("the", "old", "dog", "barks")
+CORPUS = Corpus(
+    "c",
+    "1",
+    "",
+    {
+        split: tuple(Sentence(f"{split}{n}", "en", WORDS[:n], upos=("X",) * n) for n in (2, 3, 4))
+        for split in ("train", "dev", "test")
+    },
+)
+
+odd = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 6),
+    st.floats(),
+    st.text(max_size=3),
+    st.tuples(st.integers(-1, 5), st.integers(-1, 5)),
+    st.tuples(st.text(max_size=2)),
+    st.lists(st.integers(), max_size=2),
+)
+spans = st.one_of(st.just((0, 1)), st.just((0, 1)), st.just((1, 2)), odd)
+labels = st.one_of(st.sampled_from(["a", "b"]), st.floats(-2, 2), st.just(("a",)), odd)
+examples = st.builds(
+    Example,
+    labels,
+    spans,
+    st.one_of(st.none(), spans),
+    type=st.one_of(st.just("t"), odd),
+    hide=st.one_of(st.none(), odd),
+    groups=st.one_of(st.just(()), odd),
+)
+
+
+def outcome(rule, shape="word", kind="classification", metric="accuracy"):
+    """The message of a user error, or nothing where a report is printed."""
+    try:
+        report = check_task(Task("t", 1, (), shape, kind, metric, (), rule, ""), CORPUS)
+    except UserError as error:
+        said = str(error)
+    else:
+        _print(report, Console(file=io.StringIO(), width=80))
+        return ""
+    assert "\n" not in said
+    return said
+
+
+@given(
+    st.lists(st.one_of(examples, examples, odd, st.builds(Excluded, odd)), max_size=4),
+    st.sampled_from(["word", "pair", "span", "span pair", "sentence"]),
+    st.sampled_from([("classification", "accuracy"), ("regression", "corpus_spearman")]),
+)
+@FEW
+def test_any_item_that_a_rule_yields(items, shape, kind):
+    outcome(lambda sentence: items, shape, *kind)
+
+
+@given(
+    st.sampled_from([ValueError, KeyError, RecursionError, OSError, StopIteration, MemoryError]),
+    st.text(),
+)
+@FEW
+def test_any_error_that_a_rule_raises(kind, message):
+    def rule(sentence):
+        raise kind(message)
+
+    said = outcome(rule)
+    assert f"the rule raised {kind.__name__}" in said
+    assert said.isprintable()

@@ -1,10 +1,11 @@
-"""Scores of planted predictions, and their intervals."""
+"""Scores of planted predictions, their intervals, and their stored parameters."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from planted_context import corpus
+from tiny_runs import run
 
 from probes.examples.examples import SEEN, UNSEEN, collect_examples
 from probes.examples.scoring import Scorer
@@ -13,6 +14,8 @@ from probes.measurements.scores import intervals
 from probes.records.row import Rows
 from probes.statistics.gold import Gold
 from probes.tasks.builtin import tasks
+
+pytestmark = pytest.mark.usefixtures("short_schedule")
 
 
 def layer_of(n_seen, n_unseen, right):
@@ -109,3 +112,18 @@ def test_an_undefined_metric_has_none():
     numbers = Gold(np.ones(40), np.arange(40), (), np.zeros(40, dtype=bool))
     rows = np.stack([np.zeros(40), np.ones(40)])
     assert intervals(numbers, ("nspr",), rows) == {"nspr": [None, None]}
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing_but_a_line(tiny_bert, tmp_path, capsys):
+    settings = {"tasks": ("pos",), "probes": "linear"}
+    run(tiny_bert, tmp_path, **settings)
+    folder = tmp_path / "cache" / "parameters"
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    folder.write_text("in the way")
+    (result,) = run(tiny_bert, tmp_path, overwrite="always", **settings)
+    assert len(result.layers) == 3
+    said = capsys.readouterr().err
+    assert "parameters of pos · linear are not kept: " in said
+    assert "cannot be written" in said

@@ -10,7 +10,6 @@ from planted_context import PlantedContext, corpus, draw
 from results_by_hand import changed, make_result
 from scipy.stats import t
 from sklearn.metrics import balanced_accuracy_score
-from tiny_runs import run
 
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import control_labels, control_metric, has_types
@@ -197,45 +196,6 @@ def test_a_task_with_class_weights_is_compared_by_balanced_accuracy():
     assert layer.value == pytest.approx(task - np.mean(controls))
     # By accuracy it would be another number.
     assert abs(layer.value - (1 - (2 / 3 + 1 / 2) / 2)) > 0.005
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["linear", "mlp"])
-def test_given_the_task_s_own_labels_a_control_probe_is_the_scored_probe(
-    tiny_bert, tmp_path, monkeypatch, family
-):
-    """The same start, schedule, strength and class weights: nothing but labels tells them apart."""
-
-    def own(examples, split, draws):
-        return np.stack([examples.targets(split)] * len(draws))
-
-    monkeypatch.setattr("probes.measurements.selectivity.control_labels", own)
-    settings = {"tasks": ("pos", "depth", "agreement"), "twins": 0, "quick": False}
-    found = run(tiny_bert, tmp_path, probes=(family,), evidence=("selectivity",), **settings)
-    assert [r.task.metric for r in found] == ["accuracy", "nspr", "balanced_accuracy"]
-    for result in found:
-        for layer in controls_in(result.evidence["selectivity"]).layers:
-            assert layer.controls == pytest.approx([layer.task] * len(layer.controls), abs=1e-12)
-            assert layer.value == pytest.approx(0, abs=1e-12)
-
-
-def test_rows_count_types_and_the_share_known_from_train(examples):
-    found, _ = measured(examples, {4: 100}, {4: 1}, lambda layer, number: 300)
-    assert (found.metric, found.types) == ("accuracy", 60)
-    assert found.seen == pytest.approx(400 / 401)
-
-
-def test_the_controls_of_layers_that_differ(examples):
-    errors = {0: 100, 3: 50}
-    found, _ = measured(
-        examples, errors, {0: 3, 3: 3}, lambda layer, number: 200 + 10 * number + layer
-    )
-    first, last = found.layers
-    assert first.controls == pytest.approx([201 / 401, 191 / 401, 181 / 401])
-    assert last.controls == pytest.approx([198 / 401, 188 / 401, 178 / 401])
-    assert [first.value, last.value] == pytest.approx([110 / 401, 163 / 401])
-    # Steps of 10 words.
-    assert (found.sd, found.df) == (pytest.approx(10 / 401), 2)
 
 
 def test_with_very_few_sentences_there_are_no_intervals():

@@ -167,37 +167,6 @@ def test_tests_know_of_the_variance_of_training(examples, step):
     assert found.p_best[3] == 1.0
 
 
-def test_several_layers_are_corrected_by_the_greatest_of_their_differences(examples):
-    """Against a simulation of its own: three layers, whose errors are nested."""
-    errors = {2: 48, 3: 40, 5: 60}
-    offset = {1: -6, 2: -6, 3: 0, 4: 6, 5: 6}
-    found, _ = measured(examples, errors, lambda layer, draw: errors[layer] + offset[draw.sample])
-    sd, df = found.both.sd, found.both.df
-    assert (sd, df) == (pytest.approx(0.015), 12)
-    rng, n = np.random.default_rng(3), 40_000
-    parts = rng.multinomial(N, np.array([8, 12, N - 20]) / N, n)[:, :2] / N
-    noise = sd * rng.standard_normal((3, n)) * np.sqrt(df / rng.chisquare(df, n))
-    # Words 40 to 47 and 48 to 59 are what layer 2, and then layer 5, get wrong besides.
-    moved = {
-        (2, 3): parts[:, 0] - 8 / N + noise[0] - noise[1],
-        (2, 5): parts[:, 1] - 12 / N + noise[2] - noise[0],
-        (3, 5): parts.sum(1) - 20 / N + noise[2] - noise[1],
-    }
-    sizes = {
-        pair: abs(errors[pair[0]] - errors[pair[1]]) / N / each.std()
-        for pair, each in moved.items()
-    }
-    greatest, p = np.zeros(n), {}
-    for pair in sorted(sizes, key=sizes.get):
-        greatest = np.maximum(greatest, np.abs(moved[pair]) / moved[pair].std())
-        p[pair] = (greatest >= sizes[pair]).mean()
-    assert found.p_best == {
-        2: pytest.approx(p[2, 3], abs=0.04),
-        3: 1.0,
-        5: pytest.approx(min(p[3, 5], p[2, 5]), abs=0.04),
-    }
-
-
 def test_a_layer_that_is_better_on_test_than_the_best_on_dev_takes_its_place(examples):
     errors = {2: 20, 3: 100, 5: 200}
     found, context = measured(
@@ -214,50 +183,9 @@ def test_a_layer_that_is_better_on_test_than_the_best_on_dev_takes_its_place(exa
     assert marks == [(False, True, False), (True, False, True), (False, False, False)]
 
 
-def test_a_single_layer_is_the_best(examples):
-    found, _ = measured(examples, {3: 40}, lambda layer, draw: 40, {3: 0.9})
-    assert found.p_best == {3: 1.0}
-
-
-def test_layers_are_tested_that_were_not_fitted_again(examples):
-    scores = {layer: wrong(examples, 0, n) for layer, n in {2: 40, 3: 40, 5: 120}.items()}
-    context = PlantedContext(
-        examples, scores, DEV, {3: 4}, lambda layer, draw, labels: scores[3], PROBES["mlp"]
-    )
-    found = variance_in(get_measurement("training_variance")(context))
-    assert list(found.layers) == [3]
-    assert found.p_best == {2: 1.0, 3: 1.0, 5: pytest.approx(1 / 2001)}
-
-
 def test_very_few_sentences_are_not_tested():
     splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 19)}
     few = collect_examples(tasks.get("pos"), corpus(splits), "masked")
     found, _ = measured(few, {2: 0, 3: 10, 5: 90}, lambda layer, draw: 10 * draw.sample)
     assert found.p_best == {2: None, 3: None, 5: None}
     assert found.both.df == 12
-
-
-def test_an_undefined_metric_separates_no_layers_and_has_no_spread():
-    # NSpr covers sentences of 5 to 50 words; these have one.
-    from probes.data.sentence import Corpus, Sentence
-
-    def of(n):
-        return tuple(
-            Sentence(f"s{i}", "en", ("a",), ("N",), heads=(-1,), deprels=("root",))
-            for i in range(n)
-        )
-
-    made = Corpus("toy", "1", "", {"train": of(40), "dev": of(40), "test": of(40)})
-    examples = collect_examples(tasks.get("depth"), made, "masked")
-    flat, other = np.zeros(40), np.ones(40)
-    context = PlantedContext(
-        examples,
-        {0: flat, 1: other},
-        {0: None, 1: None},
-        {0: 5, 1: 5},
-        lambda layer, draw, labels: flat,
-    )
-    found = variance_in(get_measurement("training_variance")(context))
-    assert (found.both, found.sampling_sd) == (None, None)
-    assert found.layers[0].resampled == [None] * 5
-    assert found.p_best == {0: None, 1: None}

@@ -3,16 +3,15 @@
 import pytest
 from corpus_records import corpus_record
 from drawn import column, data_of
-from results_by_hand import make_result
+from results_by_hand import changed, make_result
 
 from probes.measurements.chart_views import Cells, Lines, findings_of
 from probes.measurements.long_frame import Findings, labelled_frame, long_frame
 from probes.measurements.measurement import get_measurement
 from probes.measurements.pivots import Pivot, Section
 from probes.measurements.row_filters import BestOnDev, PlacesOf, chosen
+from probes.measurements.table_cells import interval_note
 from probes.records.row import Row, Rows
-from probes.statistics.metrics import axis_of, label_of
-from probes.statistics.quantities import Quantity, quantities
 from probes.tables.charts import PAPER
 
 ROWS = [
@@ -118,17 +117,6 @@ def test_places_of_two_axes_have_names_of_their_own():
     view = Pivot("", ("uuas",), columns=("eraser", "less"), places={("less", "control"): "less it"})
     (table,) = view.tables(long_frame([record(rows)]), "M")
     assert table.heads == ("layer", "control", "control\nless it")
-
-
-def test_a_registered_number_has_its_label_unit_and_digits(plug_ins):
-    assert (label_of("mean_norm"), axis_of("mean_norm")) == ("mean norm", "mean norm")
-    quantities.add("bits_of_mine", Quantity(label="length", unit="bits", digits=1))
-    try:
-        assert axis_of("bits_of_mine") == "length, bits"
-        (table,) = Pivot().tables(long_frame([record([Row("bits_of_mine", 12.34, 0)])]), "t")
-        assert (table.heads, table.texts) == (("layer", "length"), [("0", "12.3")])
-    finally:
-        del quantities._entries["bits_of_mine"]
 
 
 TRAINED = [
@@ -310,3 +298,12 @@ def test_models_without_a_measurement_are_named_in_the_order_given():
     result = make_result("pos")
     found = findings_of(get_measurement("selectivity"), dict.fromkeys(labels, result))
     assert list(found.lacking) == labels
+
+
+def test_the_note_says_what_intervals_are_over_or_that_there_are_none():
+    few, enough = make_result(clusters=19), make_result(clusters=20)
+    assert interval_note([few]) == "No intervals: fewer than 20 test sentences."
+    said = "± half a 95 % interval over test sentences; training variation is not included."
+    assert interval_note([enough]) == interval_note([few, enough]) == said
+    documents = changed(enough, "examples", resampled="documents")
+    assert "over test documents or sentences;" in interval_note([documents, enough])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import vl_convert
-from changed_measurement import change_measurement
 from corpus_records import corpus_record, geometry, store_record
 from drawn import expressions
 from pages import chart_of, data_of, own, rows_of, texts
+from plugged_in import change_measurement
 from results_by_hand import changed, make_full_result, make_result
 
 from probes.__main__ import main
@@ -231,16 +231,3 @@ def test_the_command_on_a_folder_without_scores(tmp_path, capsys):
     assert "of-geometry" in tabs((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert main(["claims", str(tmp_path)]) == 0
     assert "anisotropy" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_twenty_models_take_less_than_two_and_a_half_megabytes():
-    found = {}
-    for i in range(20):
-        for task in ("pos", "chunking", "depth", "agreement", "srl"):
-            values = [0.51234 + 0.00411 * i + 0.0101 * layer for layer in range(13)]
-            result = make_full_result(task, values, model=f"org/model-{i:02}")
-            result = changed(result, "model", digest=str(i))
-            found[Path(f"{task}-{i}.json")] = result
-            found[Path(f"{task}-mlp-{i}.json")] = changed(result, "probe", family="mlp")
-    assert len(own(page(found, "twenty")).encode()) < 2_500_000

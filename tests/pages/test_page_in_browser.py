@@ -222,24 +222,3 @@ def test_every_part_fits_any_width(page, some, width):
     for part in PARTS:
         page.open(some, part)
         assert page.js("return document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.slow
-def test_fifty_models(browser, tmp_path):
-    found = {}
-    for i in range(50):
-        scores = [0.5 + 0.004 * i + 0.01 * layer for layer in range(13)]
-        result = make_full_result("pos", scores, model=f"org/model-{i:02}")
-        found[tmp_path / f"{i}.json"] = changed(result, "model", digest=str(i))
-    browser.emulate()
-    browser.open(write_page(found, tmp_path / "p.html", "fifty"), "leaderboard")
-    assert len(browser.texts(NAMES)) == 50
-    browser.all("#leaderboard thead button")[3].click()
-    assert browser.texts(NAMES)[0].endswith("org/model-49")
-    browser.one("#tab-overview").click()
-    assert len(drawn(browser)) == 8
-    browser.one("[data-tick='all']").click()
-    assert len(drawn(browser)) == 50
-    browser.one("#search").send_keys("model-4")
-    assert len(drawn(browser)) == 10
-    assert browser.errors() == []

@@ -9,11 +9,9 @@ from drawn import png_size
 from results_by_hand import changed, make_full_result, make_result
 
 from probes.__main__ import main
-from probes.boards.groups import group, model_labels
-from probes.boards.layer_tables import layer_rows
+from probes.boards.groups import group
 from probes.extraction.model_names import pretrained_name
 from probes.pages.layers_md import write_tables
-from probes.statistics.metrics import shown
 
 pytestmark = pytest.mark.integration
 
@@ -70,20 +68,6 @@ def test_results_that_cannot_be_compared_are_in_other_groups_and_units(tmp_path)
     ]
 
 
-def test_a_second_result_of_the_same_model_is_left_out_and_named(tmp_path):
-    one = make_full_result("pos", model="a")
-    groups, left_out = group(paths(tmp_path, [one, one]))
-    assert left_out == ["1.json: a second result of a on pos"]
-    assert len(groups[0].units[0].results) == 1
-
-
-def test_models_of_one_name_have_labels_of_their_own(tmp_path):
-    one = make_full_result("pos", model="a")
-    other = changed(one, "model", digest="0123456789")
-    labels = model_labels(paths(tmp_path, [one, other]))
-    assert list(labels.values()) == ["a (m, float32)", "a (01234567, float32)"]
-
-
 def test_random_twins_follow_their_model(tmp_path):
     names = ["random-2:B", "random:B", "c", "B", "random:x:y"]
     found = [changed(make_result("pos", model=name), "model", digest=name) for name in names]
@@ -105,31 +89,24 @@ def test_the_report_command(folder, capsys):
     assert page.exists()
 
 
-def test_no_results_and_no_folder_are_user_errors(tmp_path, capsys):
-    assert main(["report", str(tmp_path)]) == 2
-    assert main(["report", str(tmp_path / "none")]) == 2
-    assert main(["figure", "curves", str(tmp_path), "-o", "x.pdf"]) == 2
-    assert main(["figure", "curves", str(tmp_path), "-o", "x.gif"]) == 2
-    errors = capsys.readouterr().err
-    assert "no results; probe a model first: python run_probes.py --model M." in errors
-    assert "must end in one of .pdf, .svg, .png" in errors
-
-
-@pytest.mark.parametrize("kind", ["heatmap", "expected-layers", "curves"])
-def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind):
-    for wide, inches in ((), 3.3), (("--wide",), 6.8):
-        path = folder / f"{kind}{inches}"
-        for suffix in (".png", ".pdf", ".svg"):
-            assert main(["figure", kind, str(folder), "-o", f"{path}{suffix}", *wide]) == 0
-        read = {s: path.with_name(path.name + s).read_bytes() for s in (".png", ".pdf", ".svg")}
-        # Panels are given widths; axes and legends take what they need.
-        assert 0.75 * 300 * inches < png_size(read[".png"])[0] < 1.1 * 300 * inches
-        (box,) = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) [\d.]+\]", read[".pdf"])
-        assert float(box) == pytest.approx(0.24 * png_size(read[".png"])[0], abs=0.6)
-        assert fonts(read[".pdf"]) == {"LiberationSans"}
-        assert b"/FontFile2" in read[".pdf"]
-        assert b"/Type3" not in read[".pdf"]
-        assert re.search(rb'width="[\d.]+pt"', read[".svg"])
+@pytest.mark.parametrize(
+    ("kind", "wide", "inches"),
+    [("heatmap", (), 3.3), ("expected-layers", ("--wide",), 6.8), ("curves", (), 3.3)],
+)
+def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind, wide, inches):
+    read = {}
+    for suffix in (".png", ".pdf", ".svg"):
+        path = folder / f"{kind}{suffix}"
+        assert main(["figure", kind, str(folder), "-o", str(path), *wide]) == 0
+        read[suffix] = path.read_bytes()
+    # Panels are given widths; axes and legends take what they need.
+    assert 0.75 * 300 * inches < png_size(read[".png"])[0] < 1.1 * 300 * inches
+    (box,) = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) [\d.]+\]", read[".pdf"])
+    assert float(box) == pytest.approx(0.24 * png_size(read[".png"])[0], abs=0.6)
+    assert fonts(read[".pdf"]) == {"LiberationSans"}
+    assert b"/FontFile2" in read[".pdf"]
+    assert b"/Type3" not in read[".pdf"]
+    assert re.search(rb'width="[\d.]+pt"', read[".svg"])
 
 
 def fonts(pdf):
@@ -168,41 +145,6 @@ def test_a_font_or_size_that_there_is_not_is_refused_in_one_line(folder, capsys,
     assert status == 2
     assert why in " ".join(capsys.readouterr().err.split())
     assert not path.exists()
-
-
-def test_colours_span_the_layers_of_a_result():
-    places = [row.cells[1].place for row in layer_rows([make_result("pos", (0.2, 0.4, 0.3))])]
-    assert places == pytest.approx([0, 1, 0.5])
-
-
-def test_a_figure_is_of_one_setting(folder, capsys):
-    store(
-        folder,
-        changed(make_full_result("pos", model="beta"), "corpus", name="d", fingerprint="d" * 64),
-    )
-    assert main(["figure", "curves", str(folder), "-o", str(folder / "x.pdf")]) == 2
-    assert (
-        "cannot be compared in one figure (c 1 · linear probe; d 1 · linear probe)"
-        in capsys.readouterr().err
-    )
-
-
-def test_an_expected_layer_that_was_not_measured_is_no_figure(tmp_path, capsys):
-    store(tmp_path, make_result("pos", (0.1, 0.2)))
-    path = tmp_path / "x.pdf"
-    assert main(["figure", "expected-layers", str(tmp_path), "-o", str(path)]) == 2
-    assert "there is no record of it" in capsys.readouterr().err
-    assert not path.exists()
-
-
-def test_numbers_have_neither_a_leading_zero_nor_the_sign_of_one():
-    assert [shown(x, "mae") for x in (-1e-5, 0.5, -0.25, 10.125)] == [
-        ".000",
-        ".500",
-        "-.250",
-        "10.125",
-    ]
-    assert [shown(x, "accuracy") for x in (-1e-5, 1e-5)] == ["0.0", "0.0"]
 
 
 def test_under_a_low_limit_of_addresses_nothing_is_drawn(folder, capsys, monkeypatch):

@@ -1,32 +1,28 @@
-"""Extents, keys and names of records, and the index of which are duplicates."""
+"""Rows, extents, keys, names and provenance of records, and which are duplicates."""
 
 import json
+import re
+from importlib.metadata import version
 
+import numpy as np
 import pytest
+import torch
 from board_by_hand import put, put_evidence
-from changed_measurement import change_measurement
+from hypothesis import given
+from hypothesis import strategies as st
+from plugged_in import change_measurement
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results, joined, read_result
-from probes.measurements.measurement import Request, ScoresBehind, get_measurement
+from probes.measurements.measurement import Request, get_measurement
 from probes.records.probe_spec import PROBES
-from probes.records.record import Inputs, covers, record_key, record_name, united
+from probes.records.record import Inputs, record_key, record_name
 from probes.records.record_files import read_record, write_record
 from probes.records.row import Row, Rows
-
-
-def test_an_extent_covers_another_if_no_layer_lacks_a_repetition():
-    assert covers({0: 1, 1: 3}, {1: 3})
-    assert covers({0: 1}, {})
-    assert not covers({0: 1, 1: 2}, {1: 3})
-    assert not covers({0: 5}, {0: 1, 1: 1})
-
-
-def test_united_extents_by_hand():
-    assert united({3: 1, 0: 2}, {0: 1, 1: 4}) == {0: 2, 1: 4, 3: 1}
-    assert list(united({3: 1}, {0: 1})) == [0, 3]
+from probes.records.values import Estimate
+from probes.run.job_record import provenance
 
 
 @pytest.mark.parametrize(
@@ -149,8 +145,8 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
         return found[0]
 
     present = get_measurement("training_variance").version
-    for version, sd in ((present + 1, 0.3), (present, 0.2), (present - 1, 0.1)):
-        put_evidence(path, "training_variance", variances(sd), version=version)
+    for other, sd in ((present + 1, 0.3), (present, 0.2), (present - 1, 0.1)):
+        put_evidence(path, "training_variance", variances(sd), version=other)
     assert counts() == 0.2
     change_measurement(monkeypatch, "training_variance", version=9)
     assert counts() == 0.3
@@ -176,13 +172,6 @@ def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):
     other = record.model_copy(update={**update, "behind": read_result(path).headline})
     write_record(path.with_name(record_name("pos", "linear", "wug", "e" * 64)), other, {})
     assert read_result(path).found("wug") == Rows.of([Row("a", 1.0)])
-
-
-def test_evidence_is_not_part_of_the_scores_file(tmp_path):
-    result = make_result()
-    assert result.evidence
-    write_record(tmp_path / "x.json", result, {})
-    assert "evidence" not in json.loads((tmp_path / "x.json").read_text())
 
 
 def test_a_file_is_read_by_its_path_whatever_its_name(tmp_path):
@@ -234,11 +223,122 @@ def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, ca
         read_record(path)
 
 
-def scored(probe="linear", layers=(0, 1, 2, 3), best=2, typed=True):
-    return ScoresBehind(PROBES[probe], layers, best, typed)
+def test_command_versions_machine_and_state_of_the_code():
+    found = provenance("python run_probes.py", torch.device("cpu"))
+    assert found["command"] == "python run_probes.py"
+    assert found["device"] == "cpu"
+    assert found["torch"] == version("torch")  # torch.__version__ may name CUDA, too
+    assert int(found["cores"]) >= 1
+    assert re.fullmatch(r"\d+ GiB", found["memory"])
+    assert found["processor"]
+    # No repository, no commit.
+    assert re.fullmatch(r"[0-9a-f]{40}( with changes)?", found.get("git", "0" * 40))
 
 
-def test_dear_evidence_is_gathered_at_the_lowest_the_best_and_the_highest_layer():
-    assert scored().three_layers == (0, 2, 3)
-    assert scored(best=3).three_layers == (0, 3)
-    assert scored(layers=(5,), best=5).three_layers == (5,)
+FINITE = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+AXES = st.dictionaries(
+    st.sampled_from(["head", "rank", "kind"]), st.integers(-5, 500) | st.text(max_size=3)
+)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Row,
+            st.text(min_size=1, max_size=4),
+            FINITE,
+            st.none() | st.integers(0, 24),
+            FINITE,
+            FINITE,
+            st.sampled_from(["train", "dev", "test"]),
+            st.none() | st.integers(0, 10**6),
+            FINITE,
+            st.text(max_size=3),
+            AXES,
+        ),
+        max_size=6,
+    )
+)
+def test_rows_are_the_same_after_they_were_columns_and_a_file(rows):
+    columns = Rows.of(rows)
+    assert list(columns) == rows
+    assert list(Rows.model_validate_json(columns.model_dump_json())) == rows
+    assert len(columns) == len(rows)
+
+
+def test_numbers_of_numpy_become_plain_ones_and_nan_none():
+    rows = Rows.of(
+        [
+            Row("m", np.float32(0.5), np.int64(3), n=np.int32(7), axes={"head": np.int64(2)}),
+            Row("m", np.nan, low=np.float64("nan"), p=np.float64(0.25)),
+        ]
+    )
+    assert (rows.value, rows.layer, rows.n, rows.low) == (
+        (0.5, None),
+        (3, None),
+        (7, None),
+        (None, None),
+    )
+    assert rows.p == (None, 0.25)
+    assert rows.axes == {"head": (2, None)}
+    assert all(type(x) in (int, float, type(None)) for x in (*rows.value, *rows.axes["head"]))
+    assert json.loads(rows.model_dump_json())["value"] == [0.5, None]
+
+
+def test_columns_of_nothing_but_defaults_are_not_in_the_file():
+    rows = Rows.of([Row("m", None, 0), Row("m", 0.5, 1, why="few", axes={"head": 1})])
+    stored = json.loads(rows.model_dump_json())
+    assert stored == {
+        "metric": ["m", "m"],
+        "value": [None, 0.5],
+        "layer": [0, 1],
+        "why": ["", "few"],
+        "axes": {"head": [None, 1]},
+    }
+    assert json.loads(Rows().model_dump_json()) == {}
+    assert list(Rows.model_validate({})) == []
+    assert list(Rows.model_validate({"metric": ["m"]})) == [Row("m", None)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([Row("m", float("inf"))], "finite"),
+        ([Row("m", "many")], "could not convert string to float: 'many'"),
+        ([Row("m", 1.0, axes={"task": "pos"})], "an axis cannot be called 'task'; rename it"),
+        ([Row("m", 1.0, axes={"low": 1})], "an axis cannot be called 'low'; rename it"),
+        ([("m", 1.0)], "compute.. gave .'m', 1.0. where a Row is expected"),
+    ],
+)
+def test_what_is_no_row_is_refused(rows, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        Rows.of(rows)
+
+
+def test_columns_of_different_lengths_are_refused():
+    stored = json.loads(Rows.of([Row("m", 1.0), Row("m", 2.0)]).model_dump_json())
+    stored["value"].pop()
+    with pytest.raises(ValueError, match="columns of different lengths"):
+        Rows.model_validate(stored)
+
+
+def test_an_estimate_is_a_row_with_its_interval_or_the_reason():
+    known = Estimate(value=0.5, interval=(0.4, 0.7))
+    assert Row.estimated("ami", known, 2, axes={"labels": "upos"}) == Row(
+        "ami", 0.5, 2, 0.4, 0.7, axes={"labels": "upos"}
+    )
+    few = Estimate(value=0.5, interval=None, missing="few words")
+    assert Row.estimated("ami", few) == Row("ami", 0.5, why="few words")
+
+
+def test_texts_that_recur_are_numbered_in_the_file_and_read_back():
+    features = (None, "nouns", -1)
+    rows = [Row("m", float(i), i, axes={"feature": features[i % 3]}) for i in range(60)]
+    stored = json.loads(Rows.of(rows).model_dump_json())
+    assert stored["metric"] == {"distinct": ["m"], "at": [0] * 60}
+    assert stored["axes"]["feature"] == {"distinct": [None, "nouns", -1], "at": [0, 1, 2] * 20}
+    assert stored["layer"] == list(range(60))
+    assert Rows.model_validate(stored) == Rows.of(rows)
+    stored["metric"]["at"][0] = 1
+    with pytest.raises(KeyError):
+        Rows.model_validate(stored)

@@ -1,15 +1,20 @@
-"""The type that a model runs in: `--dtype auto`, keys, records and tables."""
+"""The type that a model runs in, and which layers `--layers` means."""
 
-import itertools
+import json
 import shutil
 
 import pandas as pd
 import pytest
 from tiny_runs import run
+from transformers import AutoModel, AutoTokenizer
 
 from probes import run_probes
+from probes.cli.main import main
 from probes.common.errors import UserError
+from probes.extraction.model_files import stored_layers
+from probes.extraction.model_folders import read_json
 from probes.run.inputs import find_models
+from probes.run.jobs import layers_of
 from probes.run.settings import validate
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
@@ -20,8 +25,6 @@ GPU, NONE = True, False
 @pytest.fixture(scope="module")
 def stored(tiny_bert, tmp_path_factory):
     """Folders of the tiny model by the type that it is stored in."""
-    from transformers import AutoModel
-
     folders = {"float32": tiny_bert}
     for dtype in ("bfloat16", "float16"):
         folders[dtype] = tmp_path_factory.mktemp(dtype) / "narrow"
@@ -61,16 +64,6 @@ def test_what_a_model_and_its_twin_run_in(stored, monkeypatch, kept, settings, g
     assert model(stored[kept], "random-2:", **settings).dtype == expected
 
 
-def test_a_model_that_runs_in_its_own_type_says_so_once(stored, monkeypatch, capsys):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    for kept, settings in itertools.product(stored, ({}, {"dtype": "bfloat16"})):
-        found = model(stored[kept], **settings)
-        assert found.dtype == found.dtype
-        own = kept != "float32" and not settings
-        said = f"narrow runs in {kept}, in which its checkpoint is stored"
-        assert capsys.readouterr().err.count(said) == own
-
-
 def test_a_run_in_another_type_has_results_and_tables_of_its_own(
     stored, tmp_path, monkeypatch, capsys
 ):
@@ -100,8 +93,6 @@ def test_a_run_in_another_type_has_results_and_tables_of_its_own(
 
 
 def test_a_model_in_memory_runs_in_the_type_that_it_has(stored, tmp_path):
-    from transformers import AutoModel, AutoTokenizer
-
     folder = stored["bfloat16"]
     pair = (
         AutoModel.from_pretrained(folder, dtype="bfloat16"),
@@ -116,13 +107,55 @@ def test_a_model_in_memory_runs_in_the_type_that_it_has(stored, tmp_path):
         run_probes(pair, **settings, dtype="float32")
 
 
-def test_a_plan_has_the_vectors_and_the_memory_of_the_type(stored, tmp_path, monkeypatch, capsys):
-    settings = {"probes": ("linear",), "limit": 40}
-    run(stored["bfloat16"], tmp_path, tasks=("pos",), **settings)
-    for dtype, encoded in (("float32", True), ("bfloat16", False)):
-        monkeypatch.setattr("probes.run.inputs.uses_cuda", lambda _, own=not encoded: own)
-        capsys.readouterr()
-        run(stored["bfloat16"], tmp_path, tasks=("depth",), dry_run=True, **settings)
-        said = " ".join(capsys.readouterr().out.split())
-        assert f"MB of memory in {dtype}" in said
-        assert ("encode" in said) != encoded
+@pytest.mark.parametrize(
+    ("given", "n_layers", "layers"),
+    [
+        ("all", 3, (0, 1, 2, 3)),
+        ("0,6,12", 12, (0, 6, 12)),
+        ("every:4", 12, (0, 4, 8, 12)),
+        ("every:4", 6, (0, 4, 6)),
+        ("every:1", 2, (0, 1, 2)),
+        ("every:99", 2, (0, 2)),
+    ],
+)
+def test_layers_by_number_or_by_step(given, n_layers, layers):
+    assert layers_of(validate({"layers": given}), n_layers, "m") == layers
+
+
+def test_a_layer_that_there_is_not():
+    with pytest.raises(UserError, match=r"^--layers 7: m has layers 0 to 6\.$"):
+        layers_of(validate({"layers": "0,7"}), 6, "m")
+
+
+@pytest.mark.parametrize(
+    ("config", "n_layers"),
+    [
+        ('{"n_layer": 3}', 3),
+        ('{"n_layers": 4}', 4),
+        ('{"text_config": {"num_hidden_layers": 5}}', 5),
+        ('{"num_hidden_layers": "6"}', None),
+        ("{}", None),
+        ("[]", None),
+        ("{", None),
+    ],
+)
+def test_what_configurations_call_layers(config, n_layers, tmp_path):
+    (tmp_path / "config.json").write_text(config)
+    assert stored_layers(read_json(tmp_path / "config.json")) == n_layers
+
+
+@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
+def test_a_layer_that_one_of_several_models_lacks_is_refused_before_any_is_loaded(
+    flags, tiny_bert, tmp_path, capsys
+):
+    (tmp_path / "deep").mkdir()
+    for file in tiny_bert.iterdir():
+        (tmp_path / "deep" / file.name).write_bytes(file.read_bytes())
+    config = json.loads((tiny_bert / "config.json").read_text())
+    deep = json.dumps({**config, "num_hidden_layers": 9})
+    (tmp_path / "deep" / "config.json").write_text(deep)
+    models = [str(tmp_path / "deep"), str(tiny_bert)]
+    output = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
+    assert main(["--model", *models, "--layers", "0,3", "--limit", "9", *output, *flags]) == 2
+    (line,) = capsys.readouterr().err.strip().split("\n")[-1:]
+    assert line == "error: --layers 3: tiny-bert has layers 0 to 2."

@@ -1,9 +1,10 @@
-"""Runs that are killed or stopped: the same command continues and ends with the same numbers."""
+"""Runs that are killed or stopped, and several that share a cache and a folder of results."""
 
 import signal
+from pathlib import Path
 
 import pytest
-from killing import Driver, age, command, event_kinds, small_corpus, written
+from killing import Driver, age, command, event_kinds, logged, small_corpus, written
 
 pytestmark = pytest.mark.integration
 
@@ -109,7 +110,7 @@ def test_stopped_between_two_pieces_of_evidence(
     assert said.count("linear probe · test") >= 1
     if number != signal.SIGKILL:
         assert answer["status"] == 128 + number
-        stopped = "stopped; finished results are kept, and the same command continues from them"
+        stopped = "stopped; finished results are kept; run the same command again to continue"
         assert stopped in said
         assert "\ntables of what is done: python -m probes show " in said
         (run_log,) = (tmp_path / "results" / "runs").iterdir()
@@ -124,3 +125,67 @@ def test_stopped_between_two_pieces_of_evidence(
     assert drivers[0].ask(line, watch=False)["status"] == 0
     assert {p: p.stat().st_mtime_ns for p in kept} == kept
     assert written(tmp_path) == reference
+
+
+PROCESSES = 4
+SHARDS = 3 + 5
+"""Of the two views."""
+
+
+def together(driver, lines, folder):
+    logs = [folder.parent / f"{folder.name}-{i}.log" for i in range(len(lines))]
+    tasks = [
+        {"run": line, "log": str(log), "watch": False}
+        for line, log in zip(lines, logs, strict=True)
+    ]
+    for answer, log in zip(driver.ask_together(tasks), logs, strict=True):
+        assert answer["status"] == 0, log.read_text()
+
+
+@pytest.mark.slow
+def test_processes_with_the_same_model_encode_and_fit_everything_once(
+    drivers, tiny_bert, corpus, undisturbed, tmp_path
+):
+    shared = tmp_path / "shared"
+    together(drivers[0], [command(tiny_bert, corpus, shared)] * PROCESSES, tmp_path)
+    assert written(shared) == undisturbed[0]
+    assert len(logged(shared, "end")) == PROCESSES
+    encoded = [(line["key"], line["shard"]) for line in logged(shared, "encode")]
+    assert len(encoded) == len(set(encoded)) == SHARDS
+    done = [Path(line["result"]).name.rpartition("-")[0] for line in logged(shared, "done")]
+    assert sorted(done) == [
+        f"{task}-linear-{name}"
+        for task in ("agreement", "pos")
+        for name in ("scores", "selectivity")
+    ]
+
+
+@pytest.mark.slow
+def test_processes_with_different_models_neither_mix_nor_repeat_work(
+    drivers, tiny_bert, corpus, tmp_path
+):
+    driver, alone, shared = drivers[0], tmp_path / "alone", tmp_path / "shared"
+    models = [str(tiny_bert), *(f"random{n}:{tiny_bert}" for n in ("", "-1", "-2"))]
+    for model in models:
+        assert driver.ask(command(model, corpus, alone), watch=False)["status"] == 0
+    together(driver, [command(model, corpus, shared) for model in models], tmp_path)
+    for folder in (alone, shared):  # once more, since its tables have the twins that are there
+        assert driver.ask(command(tiny_bert, corpus, folder), watch=False)["status"] == 0
+    assert written(shared) == written(alone)
+    assert len(logged(shared, "encode")) == SHARDS * PROCESSES
+    # Random models have scores and evidence as others have, if they are named.
+    assert len(logged(shared, "done")) == 4 * PROCESSES
+
+
+def test_killing_one_process_does_not_stop_the_others(
+    drivers, tiny_bert, corpus, undisturbed, tmp_path
+):
+    driver, shared = drivers[0], tmp_path / "shared"
+    line = command(tiny_bert, corpus, shared)
+    tasks = [{"run": line, "kill_at": 60}, {"run": line, "watch": False}]
+    statuses = [answer["status"] for answer in driver.ask_together(tasks)]
+    assert statuses[1] == 0
+    age(shared)
+    # What it left is swept by the next run.
+    assert driver.ask(line, watch=False)["status"] == 0
+    assert written(shared) == undisturbed[0]

@@ -1,13 +1,12 @@
 """Runs on Ray: this machine, and a cluster of two nodes with files of their own."""
 
-import re
 import sys
 import threading
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from killing import ROOT, logged, small_corpus, written
+from killing import ROOT, logged, small_corpus
 from on_ray import flags, require_nothing_left, running_cluster, scores, started
 from plugged_in import TASK
 from tiny_models import save
@@ -80,40 +79,6 @@ def test_on_this_machine_files_are_shared_and_nothing_is_left_running(tiny_bert,
         require_nothing_left(tmp_path, run)
     assert list((tmp_path / "cache" / "vectors").glob("*/manifest.json"))
     assert len(scores(tmp_path)) > 0
-
-
-@pytest.mark.slow
-def test_pairs_and_attention_on_nodes_of_their_own_are_those_of_one_process(
-    tiny_bert, corpus, cluster, tmp_path
-):
-    save("roberta", tmp_path / "roberta")
-    asked = ["--measurements", "geometry,attention", "--twins", "0"]
-    models = [tiny_bert, tmp_path / "roberta"]
-    assert main(flags(models, corpus, tmp_path / "one", *asked)) == 0
-    address = ["--engine", "ray", "--address", cluster.address]
-    assert main(flags(models, corpus, tmp_path / "two", *asked, *address)) == 0
-    one, two = (written(tmp_path / each / "results") for each in ("one", "two"))
-    kinds = {name.split("/")[-1].split("-")[0] for name in one if name.endswith(".json")}
-    assert kinds >= {"geometry", "attention", "model_similarity"}
-    assert one == two
-
-
-@pytest.mark.slow
-def test_nodes_that_cannot_be_used_are_named_with_the_reason(
-    tiny_bert, corpus, cluster, tmp_path, monkeypatch, capsys
-):
-    import ray
-
-    def look(marks, cache):
-        raise ModuleNotFoundError("No module named 'probes'")
-
-    # A cluster that this process is connected with is used without an address, too, and left to it.
-    ray.init(cluster.address, logging_level="ERROR")
-    monkeypatch.setattr("probes.run.cluster.look", look)
-    assert main(flags([tiny_bert], corpus, tmp_path, "--engine", "ray")) == 2
-    why = r"the node \S+ cannot run the suite \(ModuleNotFoundError: No module named 'probes'\)"
-    assert re.search(f"{why}; install the same software on all nodes", capsys.readouterr().err)
-    assert ray.is_initialized()
 
 
 @pytest.mark.slow

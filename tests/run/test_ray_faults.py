@@ -1,4 +1,4 @@
-"""What is lost, fails or is stopped on Ray costs its own units, and the same command goes on."""
+"""A loss, failure or stop on Ray costs its own units, and the same command goes on."""
 
 import os
 import signal
@@ -7,12 +7,11 @@ import time
 import pandas as pd
 import psutil
 import pytest
-from killing import ROOT, logged, small_corpus, written
-from on_ray import flags, marked, require_nothing_left, running_cluster, scores, started
+from killing import logged, small_corpus, written
+from on_ray import flags, marked, require_nothing_left, scores, started
 from plugged_in import measurement_file
 
 from probes.cli.main import main
-from probes.common.terminal import progress
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "ray_here")]
 
@@ -72,36 +71,6 @@ def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     assert written(tmp_path / "ray" / "results") == written(tmp_path / "undisturbed" / "results")
 
 
-@pytest.mark.slow
-def test_a_run_that_finds_no_room_says_so_and_waits(tiny_bert, corpus, tmp_path, monkeypatch):
-    import ray
-
-    class Busy:
-        def answer(self):
-            return True
-
-    said = []
-
-    def make_room(message, *_, **__):
-        said.append(message)
-        ray.kill(busy)
-
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setattr("probes.run.ray_engine._PATIENCE", 0)
-    with running_cluster(None, cores=(1,)) as cluster:
-        ray.init(cluster.address, logging_level="ERROR")
-        busy = ray.remote(num_cpus=1)(Busy).remote()
-        assert ray.get(busy.answer.remote())
-        monkeypatch.setattr(progress, "warn", make_room)
-        line = flags([tiny_bert], corpus, tmp_path, "--engine", "ray", "--tasks", "pos")
-        assert main([*line, "--twins", "0", "--gpus-per-model", "1"]) == 2  # there is no GPU
-        assert main([*line, "--twins", "0"]) == 0
-    assert said[0] == (
-        "waiting for the cluster, which has room for no worker: 0 cores and 0 GPUs are free"
-    )
-    assert set(scores(tmp_path).task) == {"pos"}
-
-
 def asleep_on_ray(model, corpus, folder, write):
     """A run that makes scores and then sleeps, and the file that is there while it does."""
     place = folder / "asleep"
@@ -146,25 +115,12 @@ def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
     assert run.returncode == 128 + number
     assert "Traceback" not in err
     assert err.endswith(
-        "stopped; finished results are kept, and the same command continues from them\n"
+        "stopped; finished results are kept; run the same command again to continue\n"
     )
     assert "linear probe · test" in out
     found = (tmp_path / "results").rglob("*-scores-*.json")
     assert [path.name.partition("-")[0] for path in found] == ["pos"]
     assert [event["status"] for event in logged(tmp_path, "end")] == ["stopped"]
-
-
-@pytest.mark.slow
-def test_sigterm_while_ray_starts_is_a_stop(tiny_bert, corpus, tmp_path, write):
-    """Ray has a handler of its own by then, which would exit."""
-    begun, _ = asleep_on_ray(tiny_bert, corpus, tmp_path, write)
-    with begun as run:
-        wait_for(lambda: any(x.name() == "gcs_server" for x in marked(tmp_path, run.pid)))
-        run.send_signal(signal.SIGTERM)
-        _, err = run.communicate(timeout=120)
-        require_nothing_left(tmp_path, run)
-    assert run.returncode == 143
-    assert err.splitlines()[-1].startswith("stopped; ")
 
 
 def wait_for(condition, seconds=180):

@@ -1,10 +1,9 @@
-"""Which tasks of a plug-in are probed, and which are refused."""
+"""The choice of tasks; a task of a plug-in that fails costs its own results."""
 
 import pytest
-from plugged_in import TASK
+from plugged_in import TASK, guide_file
 
 from probes.common.errors import UserError
-from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.measurements.plugins import load_file
 from probes.run.inputs import LazyCorpus
@@ -30,14 +29,7 @@ def test_a_metric_for_another_kind_of_task_is_refused(write, run_with):
         run_with(write(TASK.replace('"accuracy"', '"nspr"')), tasks=("mine",))
 
 
-def test_an_unknown_metric_is_answered_by_those_of_the_kind_of_task(write, run_with):
-    fitting = "accuracy, balanced_accuracy, macro_f1, macro_f1_20, micro_f1, span_f1"
-    with pytest.raises(UserError, match=f"unknown metric 'f1'. Known: {fitting}.$"):
-        run_with(write(TASK.replace('"accuracy"', '"f1"')), tasks=("mine",))
-
-
-def test_a_plug_in_that_the_users_data_cannot_serve_is_reported(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "quiet", False)
+def test_a_plug_in_that_the_users_data_cannot_serve_is_reported(tmp_path, capsys):
     (tmp_path / "mine.py").write_text(TASK)
     load_file(tmp_path / "mine.py")
     rows = [f'{{"tokens": ["dogs", "bark", "{n}"], "y": ["a", "b", "{n % 2}"]}}' for n in range(40)]
@@ -93,7 +85,7 @@ def test_a_group_of_which_a_corpus_has_no_task_is_refused(tmp_path):
     name = tmp_path.name
     said = str(caught.value)
     assert said.startswith(
-        f"--tasks semantics: {name} serves no task of this group (srl: {name} has no frames; "
+        f"--tasks semantics: {name} has the annotation for no task of this group (srl: {name} has no frames; "
         f"roles: {name} has no frames; "
     )
     assert said.endswith("has no frames); leave it out, or choose another --corpus.")
@@ -128,3 +120,90 @@ def test_features_are_tasks_by_group_and_by_name():
 def test_a_feature_that_is_asked_for_and_not_there_is_refused(asked, message):
     with pytest.raises(UserError, match=message):
         chosen_of(asked, limit=5)
+
+
+RAISING = TASK.replace(
+    "        yield", "        if i == 3: raise KeyError('Number')\n        yield"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (RAISING, "the rule raised KeyError: 'Number'. Fix {path}, line 7."),
+        (
+            TASK.replace(
+                "        yield", "        sentence.feats[i]['Number'] = 'Plur'\n        yield"
+            ),
+            "the rule raised TypeError: sentences are immutable, since other tasks read them too; "
+            "change a copy. Fix {path}, line 7.",
+        ),
+        (
+            "SEEN = set()\n"
+            + TASK.replace("    for i", "    if sentence.id in SEEN: return\n    for i")
+            + "    SEEN.add(sentence.id)\n",
+            "yielded different examples of sentence 'train-0001' when run twice. A rule may depend "
+            "only on the sentence",
+        ),
+    ],
+)
+def test_a_failing_rule_is_named_and_the_other_tasks_continue(
+    text, message, write, run_with, capsys
+):
+    path = write(text)
+    results = run_with(path, tasks=("mine", "pos"))
+    assert [result.task.name for result in results] == ["pos"]
+    ((what, why),) = results.failed.items()
+    assert what == "tiny-bert · mine"
+    assert message.format(path=path) in why
+    assert f"missing tiny-bert · mine: {why}" in capsys.readouterr().err
+
+
+FAILING_METRIC = """
+from probes import Metric, class_parts, metrics
+
+def value(sums):
+    {body}
+
+metrics.add("bad", Metric(class_parts, value))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "return 1 / 0",
+            "the metric 'bad' raised ZeroDivisionError: division by zero. Fix {path}, line 5.",
+        ),
+        ("return 'x'", "the metric 'bad' of {path}"),
+    ],
+)
+def test_a_failing_metric_costs_only_its_own_task(body, message, write, run_with):
+    path = write(FAILING_METRIC.format(body=body), "bad.py")
+    task = write(TASK.replace('"accuracy"', '"bad"'))
+    results = run_with(path, task, tasks=("mine", "pos"))
+    assert [result.task.name for result in results] == ["pos"]
+    assert message.format(path=path) in results.failed["tiny-bert · mine · linear"]
+
+
+def test_a_failing_probe_family_costs_only_its_own_results(write, run_with):
+    text = guide_file("low_rank.py").replace("u, a) + b", "u, a)[..., 1:] + b")  # too few outputs
+    path = write(text, "low_rank.py")
+    results = run_with(path, tasks=("pos",), probes=("low_rank", "linear"))
+    assert [result.probe.family for result in results] == ["linear"]
+    assert f"the probe family 'low_rank' of {path}" in results.failed["tiny-bert · pos · low_rank"]
+
+
+@pytest.mark.parametrize("other", ["linear", "mlp"])
+def test_a_family_that_writes_to_its_features_is_refused_and_changes_no_other_score(
+    other, write, run_with, tmp_path
+):
+    text, place = guide_file("low_rank.py"), "return v @ shared_input("
+    assert place in text
+    path = write(text.replace(place, f"features.mul_(0)\n        {place}"), "low_rank.py")
+    (alone,) = run_with(path, tasks=("pos",), probes=(other,), output=tmp_path / "alone")
+    both = run_with(path, tasks=("pos",), probes=("low_rank", other))
+    assert "LowRank writes to its features" in both.failed["tiny-bert · pos · low_rank"]
+    (beside,) = both
+    assert (beside.probe.family, beside.layers) == (other, alone.layers)

@@ -1,14 +1,24 @@
-"""Intervals: against data resampled by hand, closed forms, and simulated truths."""
+"""Resamples and intervals: against data resampled by hand, closed forms, and simulated truths."""
 
+import hashlib
+import struct
 from dataclasses import replace
+from itertools import count, islice
 
 import numpy as np
 import pytest
+from planted_context import corpus
 from scipy.sparse import csr_array
-from scipy.stats import binom, norm
+from scipy.stats import binom, multinomial, norm
 from statistics_simulation import DESIGNS, METRICS, coverage, false_separations, simulate
 
+from probes.data.sentence import Corpus
+from probes.examples.examples import collect_examples
+from probes.examples.scoring import Scorer, count_examples
 from probes.statistics.bootstrap import (
+    MOST,
+    RESAMPLES,
+    blocks,
     cluster_sums,
     draws_of,
     influence,
@@ -17,8 +27,10 @@ from probes.statistics.bootstrap import (
     resample,
 )
 from probes.statistics.gold import Gold
-from probes.statistics.metrics import Metric, metrics
-from probes.statistics.partition import Partition, by_sentence
+from probes.statistics.metrics import metrics
+from probes.statistics.partition import Partition, by_sentence, partition
+from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t, shown_p
+from probes.tasks.builtin import tasks
 
 
 def repeated(gold, predicted, draw):
@@ -46,12 +58,9 @@ def in_documents(gold, n_documents, rng):
     return replace(gold, sentence=2 * gold.place, partition=Partition("documents", of_sentence))
 
 
-@pytest.mark.parametrize("dense", [0, 2], ids=["plain products", "sparse products"])
 @pytest.mark.parametrize("clusters", ["documents", "sentences"])
 @pytest.mark.parametrize("name", sorted({*METRICS, "mae", "spearman", "root_accuracy"}))
-def test_a_replicate_is_the_metric_of_what_is_resampled(name, clusters, dense, monkeypatch):
-    monkeypatch.setattr("probes.statistics.bootstrap._DENSE", dense)
-    monkeypatch.setattr("probes.statistics.bootstrap._ROWS", 3)
+def test_a_replicate_is_the_metric_of_what_is_resampled(name, clusters):
     rng = np.random.default_rng(3)
     gold, predicted = simulate(name, 60, rng)
     predicted = np.stack([predicted, predicted[::-1]])
@@ -65,20 +74,6 @@ def test_a_replicate_is_the_metric_of_what_is_resampled(name, clusters, dense, m
         assert found[:, i] == pytest.approx(
             expected, abs=5e-3 if name == "corpus_spearman" else 1e-9
         )
-
-
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float64])
-def test_parts_of_any_type_are_summed_as_numbers(dtype):
-    n = 700
-    right = np.arange(n) % 2 == 0
-    gold = Gold(right.astype(np.int64), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool))
-    metric = Metric(
-        lambda gold, given: csr_array((given == 1)[:, None].astype(dtype)),
-        lambda sums: sums[..., 0] / n,
-    )
-    draws = resample(n, 20)
-    expected = draws[:, right].sum(1) / n
-    assert replicates(metric, gold, gold.labels[None], draws)[0] == pytest.approx(expected)
 
 
 def test_sums_of_documents_by_hand():
@@ -194,13 +189,13 @@ def test_intervals_over_sentences_are_too_short_where_documents_differ():
     rng = np.random.default_rng(5)
     documents = Partition("documents", np.repeat(np.arange(n_documents), m))
     covered, widths = {}, {}
-    for partition in (documents, by_sentence(n_documents * m)):
-        gold, draws = ones(np.arange(n_documents * m), partition), resample(partition.n, 500)
+    for each in (documents, by_sentence(n_documents * m)):
+        gold, draws = ones(np.arange(n_documents * m), each), resample(each.n, 500)
         chance = np.repeat(rng.random((n_sets, n_documents)), m, axis=1)
         right = (rng.random(chance.shape) < chance).astype(np.int64)
         low, high = interval(replicates(metrics.get("accuracy"), gold, right, draws)).T
-        covered[partition.clusters] = np.mean((low <= 0.5) & (high >= 0.5))
-        widths[partition.clusters] = np.mean(high - low)
+        covered[each.clusters] = np.mean((low <= 0.5) & (high >= 0.5))
+        widths[each.clusters] = np.mean(high - low)
     # Three standard errors of a share over 400 sets.
     assert covered["documents"] == pytest.approx(0.95, abs=0.033)
     assert covered["sentences"] == pytest.approx(2 * norm.cdf(norm.ppf(0.975) / 2) - 1, abs=0.07)
@@ -215,7 +210,7 @@ def test_a_small_simulation_covers_and_separates_about_as_it_should():
 
 
 def at_most(rate, n):
-    """What a share of n exceeds in one of a thousand cases only if its expectation is `rate`."""
+    """A bound that a share of n with expectation `rate` exceeds in one of a thousand cases."""
     return binom.ppf(0.999, n, rate) / n
 
 
@@ -235,3 +230,188 @@ def test_equal_layers_and_models_are_separated_one_time_in_twenty(name, ratio):
     found = false_separations(name, ratio=ratio, n_sets=400)
     print(f"{name}, training SD / SE {ratio:g}: {found:.1%} of 400 separated")
     assert found <= at_most(0.06, 400)
+
+
+def names(n):
+    return [f"d{i}" for i in range(n)]
+
+
+def test_sentences_of_a_document_are_one_cluster_wherever_they_stand():
+    found = partition([*names(20), "d3", "d0"])
+    assert found.clusters == "documents"
+    assert found.of_sentence.tolist() == [*range(20), 3, 0]
+    assert found.n == 20
+
+
+@pytest.mark.parametrize(("n", "clusters"), [(19, "sentences"), (20, "documents")])
+def test_at_least_twenty_documents_are_resampled(n, clusters):
+    found = partition(names(n) * 2)
+    assert found.clusters == clusters
+    assert found.n == (n if clusters == "documents" else 2 * n)
+
+
+def test_one_sentence_without_a_document_is_enough_for_sentences():
+    found = partition([*names(40), "", "d0"])
+    assert (found.clusters, found.of_sentence.tolist()) == ("sentences", list(range(42)))
+    assert partition([""] * 30).clusters == "sentences"
+    assert partition([]).n == 0
+
+
+def test_the_digest_is_that_of_the_grouping():
+    found = partition(names(20) * 2)
+    expected = hashlib.sha256(struct.pack("<40q", *range(20), *range(20))).hexdigest()
+    assert found.digest == expected
+    renamed = partition([f"other {name}" for name in names(20) * 2])
+    assert renamed.digest == expected
+    assert by_sentence(40).digest != expected
+
+
+def gold(**fields):
+    given = {
+        "labels": np.array([0, 1, 1]),
+        "sentence": np.array([0, 0, 2]),
+        "classes": ("a", "b"),
+        "punctuation": np.zeros(3, dtype=bool),
+        "partition": Partition("documents", np.array([0, 1, 1])),
+    }
+    return Gold(**{**given, **fields})
+
+
+def test_clusters_are_those_of_sentences_that_have_examples():
+    found = gold()
+    assert (found.n_sentences, found.clusters.tolist(), found.n_clusters) == (2, [0, 1], 2)
+    assert gold(partition=None).clusters.tolist() == [0, 1]
+    part = found.part(np.array([False, False, True]))
+    # Of a part, the whole split is still resampled.
+    assert (part.clusters.tolist(), part.n_clusters) == ([1], 2)
+
+
+def test_only_the_same_labels_in_the_same_sentences_and_clusters_have_the_same_digest():
+    others = [
+        gold(labels=np.array([0, 1, 0])),
+        gold(sentence=np.array([0, 2, 2])),
+        gold(partition=by_sentence(3)),
+    ]
+    assert gold().digest == gold(classes=("a", "other")).digest
+    assert len({gold().digest, *(other.digest for other in others)}) == 4
+
+
+def in_documents_of(splits, document):
+    """A corpus whose sentences name documents, by their number in the split."""
+    made = corpus(splits)
+    named = {
+        name: tuple(replace(s, document=document(i)) for i, s in enumerate(sentences))
+        for name, sentences in made.splits.items()
+    }
+    return Corpus(made.name, made.version, made.licence, named)
+
+
+@pytest.mark.parametrize(
+    ("n", "resampled", "clusters"), [(25, "documents", 25), (5, "sentences", 50)]
+)
+def test_a_task_s_counts_say_what_is_resampled(n, resampled, clusters):
+    sentences = [["w0", "w1", "w2"]] * 50
+    made = in_documents_of(
+        dict.fromkeys(("train", "dev", "test"), sentences), lambda i: f"d{i % n}"
+    )
+    examples = collect_examples(tasks.get("pos"), made, "masked")
+    scorer = Scorer(examples, "test")
+    counts = count_examples(examples, scorer)
+    assert (counts.resampled, counts.clusters) == (resampled, clusters)
+    assert counts.test_digest == scorer.gold.digest
+
+
+N = 8
+"""Clusters: few enough for all 6,435 different resamples."""
+
+
+def resamples(n, left):
+    """All ways in which `left` draws fall on n clusters, as counts."""
+    if n == 1:
+        return [[left]]
+    return [[k, *rest] for k in range(left + 1) for rest in resamples(n - 1, left - k)]
+
+
+ALL = np.array(resamples(N, N), dtype=float)
+SHARE = multinomial.pmf(ALL, N, np.full(N, 1 / N))
+
+
+def differences(shift):
+    """Differences of two cells that are means of the same eight clusters."""
+    return np.array([-1.3, -0.7, -0.4, 0.1, 0.3, 0.6, 0.9, 1.6]) + shift
+
+
+def statistics(items, draws):
+    """|d* − d| / s* of each resample, by its definition."""
+    times = draws.astype(int)
+    drawn = [np.repeat(items, each) for each in times]
+    moved = np.array([abs(x.mean() - items.mean()) for x in drawn])
+    error = np.array([x.std(ddof=1) / N**0.5 for x in drawn])
+    with np.errstate(divide="ignore"):
+        return np.where(error > 1e-12, moved / np.maximum(error, 1e-300), np.inf)
+
+
+def exact_p(items):
+    """The p-value that infinitely many resamples would give."""
+    size = abs(items.mean()) / (items.std(ddof=1) / N**0.5)
+    return SHARE[statistics(items, ALL) >= size - 1e-12].sum()
+
+
+def p_of(items, drawn):
+    cells = np.stack([items, np.zeros(N)])
+    influence = (cells - cells.mean(1, keepdims=True)) / N
+    given = ((cells @ x.T / N, Errors(influence, np.zeros(2), x.astype(float))) for x in drawn)
+    (p,) = max_t(cells.mean(1), given, all_pairs(2))
+    return p
+
+
+def blocks_of(seed):
+    """Blocks of other resamples than those that the suite draws."""
+    return islice((resample(N, RESAMPLES, 1000 * seed + i) for i in count()), MOST)
+
+
+@pytest.mark.parametrize(
+    ("shift", "expected"), [(0.695, 0.0425), (0.68, 0.0456), (0.63, 0.0557), (0.4, 0.1473)]
+)
+def test_marks_no_longer_hang_on_the_seed_unless_they_are_called_borderline(shift, expected):
+    items = differences(shift)
+    exact = exact_p(items)
+    assert exact == pytest.approx(expected, abs=5e-5)
+    once = [p_of(items, [resample(N, RESAMPLES, 1000 * seed)]) for seed in range(40)]
+    p_values = np.array([p_of(items, blocks_of(seed)) for seed in range(40)])
+    separated = exact < ALPHA
+    clear = ~borderline(p_values)
+    assert ((p_values < ALPHA) == separated)[clear].all()
+    if abs(exact - ALPHA) < 0.01:
+        assert len({p < ALPHA for p in once}) == 2
+        assert clear.mean() > 0.6
+    else:
+        # Clear from the first block on.
+        assert clear.all()
+        assert p_values.tolist() == once
+
+
+def test_a_p_value_on_the_bound_is_called_borderline_by_most_seeds():
+    exact = exact_p(differences(0.655))
+    assert exact == pytest.approx(ALPHA, abs=4e-4)
+    p_values = np.array([p_of(differences(0.655), blocks_of(seed)) for seed in range(40)])
+    assert borderline(p_values).mean() > 0.8
+    # Over all 40,000 resamples of those that are, three standard errors are .0033.
+    assert p_values[borderline(p_values)] == pytest.approx(exact, abs=4 * 0.0011)
+    assert shown_p(0.0468) == ".047 (borderline)"
+    assert shown_p(0.0467) == ".047"
+    assert shown_p(0.0533) == ".053"
+    assert shown_p(0.0532) == ".053 (borderline)"
+
+
+def test_the_first_block_is_that_of_intervals_and_all_are_bootstrap_resamples():
+    found = list(blocks(50))
+    assert len(found) == MOST
+    assert found[0] is resample(50)
+    for one, again in zip(found, blocks(50), strict=True):
+        assert (one == again).all()
+        assert (one.sum(1) == 50).all()
+        # Binomial counts: mean 1, variance 1 − 1/50; those of two clusters have covariance −1/50.
+        assert one.var() == pytest.approx(0.98, abs=0.02)
+        assert np.cov(one[:, 0], one[:, 1])[0, 1] == pytest.approx(-0.02, abs=0.08)
+    assert len({each.tobytes() for each in found}) == MOST

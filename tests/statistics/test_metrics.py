@@ -1,13 +1,25 @@
-"""Scores against scikit-learn, scipy, and hand-worked examples."""
+"""Metrics against scikit-learn and examples by hand; numbers on two sets of answers."""
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from sklearn.metrics import balanced_accuracy_score, f1_score
+from sklearn.metrics import (
+    average_precision_score,
+    balanced_accuracy_score,
+    f1_score,
+    recall_score,
+    roc_auc_score,
+    roc_curve,
+)
+from stratified_kappa import stratified_kappa
 
+from probes.statistics.bootstrap import interval, resample
 from probes.statistics.gold import Gold, chunk_spans
 from probes.statistics.metrics import metrics
+from probes.statistics.partition import partition
 from probes.statistics.rank_correlation import nspr_sentences
+from probes.statistics.ranking_metrics import RANKING, curves, ranking_scores
+from probes.statistics.two_answers import TwoAnswers, fitted_threshold, found, p_values
 
 
 def gold(labels, sentence=None, classes=(), punctuation=None, unseen=()):
@@ -177,3 +189,122 @@ def test_root_accuracy_ignores_punctuation():
 
 def test_mae_by_hand():
     assert score("mae", gold([0.0, 2.0]), [1.0, 2.5]) == [0.75]
+
+
+def theirs(positive, margins):
+    false, true, _ = roc_curve(positive, margins, drop_intermediate=False)
+    return {
+        "auroc": roc_auc_score(positive, margins),
+        "average_precision": average_precision_score(positive, margins),
+        "recall_at_5_fpr": true[false <= 0.05].max(),
+    }
+
+
+def drawn(seed, n=90, ties=False):
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < 0.3
+    margins = rng.normal(size=n) + positive
+    return positive, np.round(margins) if ties else margins
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_values_and_weights_are_those_of_scikit_learn(seed, ties):
+    positive, margins = drawn(seed, ties=ties)
+    counts = np.stack([np.ones(90), np.random.default_rng(9).integers(0, 4, 90)]).astype(int)
+    found = curves(margins, positive, counts.astype(float))
+    for row, count in enumerate(counts):
+        wanted = theirs(np.repeat(positive, count), np.repeat(margins, count))
+        for name, metric in RANKING.items():
+            assert metric(*found)[row] == pytest.approx(wanted[name])
+
+
+def test_without_one_of_the_classes_nothing_is_defined():
+    for positive in (np.zeros(4, bool), np.ones(4, bool)):
+        found = curves(np.arange(4.0), positive, np.ones((1, 4)))
+        assert np.isnan([metric(*found)[0] for metric in RANKING.values()]).any()
+        assert np.isnan(RANKING["auroc"](*found)[0])
+
+
+def test_intervals_resample_groups():
+    positive, margins = drawn(3)
+    groups = [str(i // 3) for i in range(90)]
+    gold = Gold(positive.astype(int), np.arange(90), ("a", "b"), np.zeros(90, bool),
+                partition=partition(groups))  # fmt: skip
+    found = ranking_scores(gold, np.stack([margins, -margins]))
+    counts = resample(30)[:40][:, np.arange(90) // 3].astype(int)
+    many = resample(30)[:, np.arange(90) // 3].astype(float)
+    for name, (estimate, other) in found.items():
+        replicates = RANKING[name](*curves(margins, positive, many))
+        assert estimate.value == pytest.approx(theirs(positive, margins)[name])
+        assert estimate.interval == pytest.approx(tuple(interval(replicates)))
+        assert other.value < estimate.value
+        for count, value in zip(counts, replicates, strict=False):
+            wanted = theirs(np.repeat(positive, count), np.repeat(margins, count))
+            assert value == pytest.approx(wanted[name])
+
+
+def test_few_groups_give_no_interval():
+    positive, margins = drawn(4, n=12)
+    gold = Gold(positive.astype(int), np.arange(12), ("a", "b"), np.zeros(12, bool))
+    (estimate,) = ranking_scores(gold, margins[None])["auroc"]
+    assert estimate.interval is None
+    assert estimate.missing == "fewer than 20 clusters"
+
+
+def answers(seed, n=600):
+    """Answers to four times as many examples of one class, most of which one's prior gets right."""
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < 0.8
+    one = rng.random(n) < 0.7
+    other = np.where(rng.random(n) < 0.5, one, rng.random(n) < np.where(positive, 0.9, 0.3))
+    return one, other, positive, np.sort(rng.integers(0, 60, n))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_are_those_of_scikit_learn_with_balanced_weights(seed):
+    one, other, positive, cluster = answers(seed)
+    its = TwoAnswers(one.astype(float), other.astype(float), positive, cluster, 60)
+    scores = [balanced_accuracy_score(positive, positive == right) for right in (one, other)]
+    assert [its.estimate(x)[0] for x in ("one", "other")] == pytest.approx(scores)
+    assert its.estimate("difference")[0] == pytest.approx(scores[0] - scores[1])
+    assert its.estimate("kappa")[0] == pytest.approx(stratified_kappa(one, other, positive))
+
+
+def test_independent_answers_have_no_kappa_however_right_they_are():
+    """Nine of ten are right, a tenth of them at random; κ of one with itself is 1."""
+    rng, n = np.random.default_rng(0), 20_000
+    one, other = (rng.random((2, n)) < 0.9).astype(float)
+    half, cluster = np.arange(n) % 2 == 0, np.arange(n) // 100
+    value, (low, high) = TwoAnswers(one, other, half, cluster, n // 100).estimate("kappa")
+    assert low < 0 < high
+    assert abs(value) < 0.03
+    assert TwoAnswers(one, one, half, cluster, n // 100).estimate("kappa")[0] == pytest.approx(1)
+    assert np.isnan(found(np.tile([5.0, 5, 5, 5], 2))["kappa"])
+    # Independent of each other in each class, of which both get one right more often: κ of both
+    # classes together would be .19.
+    assert found(np.array([90.0, 90, 81, 100, 50, 50, 25, 100]))["kappa"] == pytest.approx(0)
+
+
+def test_a_threshold_undoes_a_prior_and_nothing_else():
+    positive = np.array([1, 1, 1, 1, 0, 0, 0, 0], dtype=bool)
+    log_odds = np.array([5.0, 4, 3, 2, 1.5, 0.5, -1, -3])
+    assert fitted_threshold(log_odds, positive) == 1.75
+    assert fitted_threshold(log_odds - 1.7, positive) == 0  # already right there
+    # One singular verb stands out, of the others nothing is known: most answers are not the same.
+    nothing_known = np.array([9.0, 1.8, 1.2, 0.6, 1.9, 1.3, 0.7, 0.5])
+    above = nothing_known > fitted_threshold(nothing_known, positive)
+    assert recall_score(positive, above) == recall_score(~positive, ~above) == 0.5
+
+
+def test_differences_are_tested_where_enough_clusters_differ():
+    one, other, positive, cluster = answers(0)
+    its = TwoAnswers(one.astype(float), other.astype(float), positive, cluster, 60)
+    alike = TwoAnswers(its.other.copy(), its.other, positive, cluster, 60)
+    better = TwoAnswers(np.maximum(its.other, cluster % 2), its.other, positive, cluster, 60)
+    p = p_values([alike, better])
+    assert p[0] is None
+    assert p[1] is not None
+    assert p[1] < 0.01
+    in_one_document = TwoAnswers(its.one, its.other, positive, cluster * 0, 1)
+    assert np.isnan(in_one_document.estimate("kappa")[1]).all()

@@ -1,13 +1,14 @@
-"""Tests of many differences: against their definition, hand examples, and simulated nulls."""
+"""Tests of many differences: by definition, by hand, by simulation; noise of training."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.stats import binom, norm, sem, ttest_rel
+from scipy.stats import binom, f, kstest, norm, sem, t, ttest_rel
 
 from probes.statistics import significance
-from probes.statistics.bootstrap import RESAMPLES, influence, resample, resampled_sums
+from probes.statistics.bootstrap import influence, resample, resampled_sums
 from probes.statistics.metrics import metrics
+from probes.statistics.replicates import training_noise
 from probes.statistics.significance import (
     ALPHA,
     Errors,
@@ -56,8 +57,7 @@ def by_definition(scores, replicates, pairs, errors=None):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("chosen", ["all pairs", "with the first"])
-def test_p_values_are_those_of_the_definition(seed, chosen, monkeypatch):
-    monkeypatch.setattr("probes.statistics.significance._AT_ONCE", 4)
+def test_p_values_are_those_of_the_definition(seed, chosen):
     rng = np.random.default_rng(seed)
     scores = rng.normal(0, 1.5, 6)
     # Of different widths, and dependent.
@@ -80,9 +80,8 @@ def of_means(items, draws, training):
     return scores, items @ draws.T / n, errors
 
 
-def test_studentised_p_values_are_those_of_the_definition(monkeypatch):
+def test_studentised_p_values_are_those_of_the_definition():
     """Standard errors of means are scipy's, of the items as often as a resample has them."""
-    monkeypatch.setattr("probes.statistics.significance._AT_ONCE", 4)
     rng, n = np.random.default_rng(9), 25
     items = rng.normal(size=(5, n)) * np.array([[1], [2], [0.5], [1], [1]]) + rng.normal(
         0, 0.3, (5, 1)
@@ -150,13 +149,6 @@ def test_step_down_by_hand():
     assert max_t(scores, replicates, pairs) == pytest.approx([1 / 5, 3 / 5])
 
 
-def test_no_difference_is_more_certain_than_a_greater_one():
-    # Alone, the smaller one (1.3 deviations) would have 1/5; the greater one (1.4) has 3/5.
-    scores, replicates = cells([1.3, 1.4 * 2**0.5], [[1, -1, 1, -1], [2, -2, 0, 0]])
-    assert max_t(scores, replicates, [(0, 1)]) == pytest.approx([1 / 5])
-    assert max_t(scores, replicates, [(0, 1), (0, 2)]) == pytest.approx([3 / 5, 3 / 5])
-
-
 def simulated(n_cells, seed, n_resamples=500):
     """Equal cells that are scored on the same 400 items: their means, and those of resamples."""
     rng, n = np.random.default_rng(seed), 400
@@ -211,16 +203,6 @@ def test_a_true_null_beside_clear_differences_is_rejected_one_time_in_twenty():
         assert (p_values[1:] == 1 / 501).all()
         found.append(p_values[0] < ALPHA)
     assert np.mean(found) == pytest.approx(0.05, abs=0.033)
-
-
-def test_eighty_different_cells_can_all_be_told_apart():
-    """A correction by their number could not: 3,160 pairs, and p is at least 1 / 2,001."""
-    scores = np.arange(80.0)
-    replicates = scores[:, None] + np.random.default_rng(0).normal(0, 0.05, (80, RESAMPLES))
-    pairs = all_pairs(80)
-    assert len(pairs) == 3160
-    assert (max_t(scores, replicates, pairs) == 1 / 2001).all()
-    assert min(1, 2 / 2001 * len(pairs)) > ALPHA
 
 
 def test_identical_cells_are_never_told_apart():
@@ -280,16 +262,6 @@ def test_the_evidence_against_being_best_by_hand():
     assert p_best(scores, pairs, undefined) == pytest.approx([1, 0.02, np.nan, 0.04], nan_ok=True)
 
 
-@pytest.mark.parametrize("place", range(3))
-def test_a_cell_without_a_score_leaves_the_others_as_they_are(place):
-    scores = np.insert([0.9, 0.8], place, np.nan)
-    values = np.where(np.isnan(scores), np.nan, 0.01)
-    pairs = all_pairs(3)
-    p_values = np.array([values[a] + values[b] for a, b in pairs])
-    expected = np.insert([1.0, 0.02], place, np.nan)
-    assert p_best(scores, pairs, p_values) == pytest.approx(expected, nan_ok=True)
-
-
 def test_the_leader_of_equal_models_is_not_split_off():
     """Of forty equal models one always leads; it is not the best for that."""
     n, pairs = 40, all_pairs(40)
@@ -313,3 +285,42 @@ def test_holms_correction_is_computed_by_hand():
     assert holm([0.6, 0.5]) == pytest.approx([1, 1])
     assert holm([0.02, 0.02, 0.02]) == pytest.approx([0.06] * 3)
     assert holm([]) == []
+
+
+N = 20_000
+
+
+@pytest.mark.parametrize("df", [3, 12, 60])
+def test_each_layer_has_student_s_t_times_the_deviation(df):
+    for row in training_noise("m", [0, 7], 0.05, df, N):
+        assert kstest(row / 0.05, t(df).cdf).pvalue > 0.001
+
+
+def test_one_estimate_of_the_deviation_is_shared_by_all_layers():
+    n_layers, df = 20, 4
+    squares = (training_noise("m", range(n_layers), 0.05, df, N) / 0.05) ** 2
+    # Normal draws over one χ²: the mean square has an F distribution.
+    assert kstest(squares.mean(0), f(n_layers, df).cdf).pvalue > 0.001
+    # With a χ² for each layer, large values would not come together.
+    apart = np.stack([t(df).rvs(N, random_state=i) for i in range(n_layers)]) ** 2
+    assert kstest(apart.mean(0), f(n_layers, df).cdf).pvalue < 1e-9
+
+
+def test_layers_and_results_do_not_depend_on_each_other():
+    first = training_noise("m", [0, 1, 2], 0.05, 60, N)
+    other = training_noise("another", [0, 1, 2], 0.05, 60, N)
+    correlations = np.corrcoef(np.concatenate([first, other]))
+    assert np.abs(correlations - np.eye(6)).max() < 0.03
+
+
+def test_a_layer_has_the_same_draws_whatever_it_is_compared_with():
+    three = training_noise("m", [2, 5, 9], 0.05, 4, 100)
+    assert (training_noise("m", [9, 5], 0.05, 4, 100) == three[[2, 1]]).all()
+    assert (training_noise("m", [5], 0.05, 4, 100) == three[1]).all()
+
+
+def test_the_deviation_scales_and_without_any_nothing_is_added():
+    np.testing.assert_allclose(
+        training_noise("m", [1], 0.1, 4, 100), 2 * training_noise("m", [1], 0.05, 4, 100)
+    )
+    assert (training_noise("m", [1, 2], 0.0, 4, 100) == 0).all()

@@ -1,7 +1,6 @@
 """Charts draw what is in their frames: of every view and every figure of scores."""
 
 import itertools
-import re
 from pathlib import Path
 
 import altair
@@ -22,7 +21,7 @@ from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import chosen
 from probes.tables import charts
 from probes.tables.charts import INCH, PAGE, PAPER, Look
-from probes.tables.colours import COLOURS
+from probes.tables.colours import COLOURS, css, distinct
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 
@@ -45,7 +44,7 @@ def scores(records):
 
 @pytest.fixture(scope="module")
 def findings(records, scores):
-    """What each view is made from, by measurement and view."""
+    """The findings from which each view is made."""
     others = of_corpora(records)
     groups, _ = corpus_groups(others, model_labels({**others, **joined(records)}))
     found = [(x.measurement, findings_of(x.measurement, x.records, x.paths)) for x in groups]
@@ -160,12 +159,6 @@ def test_models_that_are_shown_together_keep_their_colours():
     assert scale_of(charts.lines(CURVES, look), "color") == colours
 
 
-def test_many_lines_have_colours_of_their_own():
-    many = pd.concat([CURVES[:3].assign(line=f"layer {i}") for i in range(9)])
-    colours = scale_of(charts.lines(many, PAPER, by="line"), "color")
-    assert len(set(colours.values())) == 9
-
-
 def test_marks_are_shapes_and_a_single_number_has_a_bar():
     marked = CURVES[:4].assign(mark=["best on dev", "none", "not above the floor", "none"])
     drawn = svg(charts.lines(marked, PAPER))
@@ -173,12 +166,6 @@ def test_marks_are_shapes_and_a_single_number_has_a_bar():
     assert "worse than another" not in texts(drawn)
     chart = charts.lines(marked, PAPER)
     assert column(chart, "model", alone=True) == ["random:m"]
-
-
-def test_levels_stand_in_every_panel_with_their_names():
-    level = pd.DataFrame({"panel": [""], "level": [0.75], "name": ["neighbours"]})
-    chart = charts.lines(pd.concat([CURVES, level]), PAPER, y="share, %", title="Shares")
-    assert {"neighbours", "share, %", "Shares", "layer", "random:m"} <= set(texts(svg(chart)))
 
 
 CELLS = pd.DataFrame(
@@ -197,56 +184,6 @@ def test_a_heat_map_has_whole_numbers_upwards_and_names_below_them():
     order = {row["row_at"]: row["row"] for row in data_of(chart)}
     assert [order[x] for x in sorted(order)] == ["2", "1", "0", "floor"]
     assert {".01", ".21", ".99", "share", "layer", "head", "m"} <= set(said)
-
-
-def test_panels_of_any_shapes_are_drawn_without_warnings(capfd):
-    for n_layers in ((3, 3), (3, 5)):
-        rows = [
-            {"panel": f"{n} of {i}", "model": "m", "row": layer, "column": "pos", "value": 0.5,
-             "text": ".5"}
-            for i, n in enumerate(n_layers)
-            for layer in range(n)
-        ]  # fmt: skip
-        chart = charts.heat_map(pd.DataFrame(rows), PAPER, down="layer", across="task", bar="b")
-        vl_convert.vegalite_to_vega({**chart, "config": PAPER.config}, show_warnings=True)
-        assert "".join(capfd.readouterr()) == ""
-        assert {f"{n} of {i}" for i, n in enumerate(n_layers)} <= {*texts(svg(chart))}
-
-
-def test_numbers_that_do_not_fit_are_not_written():
-    wide = pd.concat([CELLS.assign(column=CELLS["column"] + 2 * i) for i in range(40)])
-    said = texts(svg(charts.heat_map(wide, PAPER, down="layer", across="head", bar="share")))
-    assert not any(x.startswith(".") for x in said)
-
-
-@pytest.mark.parametrize("inches", [3.3, 6.8])
-def test_numbers_and_marks_of_many_tasks_lie_beside_each_other(inches):
-    names = [f"argument-genericity-{i}\nmacro F1 (20 or more), %" for i in range(12)]
-    rows = [
-        {
-            "panel": panel,
-            "row": 0,
-            "column": name,
-            "value": 1,
-            "text": "60.1",
-            "mark": "best on dev",
-        }
-        for panel, many in (("m", 5), ("n", 12))
-        for name in names[:many]
-    ]
-    look = Look(inches * INCH)
-    drawn = svg(charts.heat_map(pd.DataFrame(rows), look, down="", across="", bar="points"), look)
-    assert sum(text.startswith("argument-genericity") for text in texts(drawn)) == 5 + 12
-    assert texts(drawn).count("60.1") == 5 + 12
-    assert "…" not in drawn
-    number, size = re.search(
-        r'translate\(([\d.]+),[\d.]+\)"[^>]*font-size="([\d.]+)px"[^>]*>60', drawn
-    ).groups()
-    mark, across = re.search(
-        r'<path transform="translate\(([\d.]+).*?" d="M0,-([\d.]+)L', drawn
-    ).groups()
-    # Digits of the font are .56 as wide as they are high.
-    assert float(number) + 2 * 0.56 * float(size) < float(mark) - float(across)
 
 
 def test_pictures_are_coloured_by_the_square_root_with_the_first_row_at_the_top():
@@ -293,9 +230,10 @@ def test_the_whole_is_about_as_wide_as_the_look(inches, names):
 
 
 HOSTILE = [
-    '"+alert(1)+"', '\\"+alert(1)+\\"', "</text><script>alert(1)</script>", "{{alert(1)}}",
-    "a.b[0]:Q", "datum['x'];alert(1)", "\x1b[31malert\x1b[0m",
-]  # fmt: skip
+    '"+alert(1)+"\\"+alert(1)+\\"{{alert(1)}}',
+    "datum['x'];alert(1)</text><script>alert(1)</script>\x1b[31malert\x1b[0m",
+    "a.b[0]:Q",
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -327,12 +265,6 @@ def test_what_users_have_named_is_no_expression_and_is_escaped(name):
             assert "\x1b" not in drawn
 
 
-def test_a_notebook_shows_a_chart():
-    shown = charts.lines(CURVES, PAPER)._repr_mimebundle_()
-    assert len(data_of(charts.lines(CURVES, PAPER))) == len(CURVES)
-    assert "vega" in str(shown)
-
-
 def test_letters_that_the_font_lacks_are_drawn():
     scripts = CURVES[:6].replace({"m": "Ελληνικά", "random:m": "русский עברית"})
     assert {"Ελληνικά", "русский עברית"} <= set(texts(svg(charts.lines(scripts, PAPER))))
@@ -347,3 +279,11 @@ def test_charts_without_a_number_are_drawn_empty():
         assert "–" in texts(svg(charts.heat_map(cells, PAPER, **more)))
     assert "undefined" in texts(svg(charts.points(bars, PAPER, across="layer", longest=3)))
     assert "layer" in texts(svg(charts.lines(CURVES.assign(**nothing), PAPER)))
+
+
+def test_names_have_distinct_colours():
+    assert distinct("abc") == dict(zip("abc", COLOURS, strict=False))
+    many = distinct("abcdefghij")
+    assert len(set(many.values())) == 10
+    assert many["a"] == css(0.0) == "#440154"  # viridis
+    assert css(1.0) == "#fde725"

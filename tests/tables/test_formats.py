@@ -1,15 +1,25 @@
-"""One table in every format."""
+"""Tables in every format: marks, escapes, widths, shades, and control characters."""
 
 import io
+import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
+import vl_convert
+from results_by_hand import make_result, with_rows
 from rich.console import Console
 
+from probes.boards.layer_tables import score_table
+from probes.pages.layers_md import layers_md
+from probes.pages.page import table_html, templates
+from probes.pages.page_charts import packed
+from probes.records.row import Row
+from probes.tables.colours import shade
 from probes.tables.latex import latex
-from probes.tables.printing import escaped, markdown, print_table
+from probes.tables.printing import escaped, markdown, print_table, printer
 from probes.tables.table import Cell, Table, TableRow
 
 TABLE = Table(
@@ -123,21 +133,6 @@ def test_words_are_broken_before_a_table_is_split_and_numbers_never():
     assert " ".join(line[:14].strip() for line in lines[3:]).split() == sentence.split()
 
 
-def test_a_table_without_rows_is_its_title_and_notes():
-    assert printed(Table("t", ("a", "b"), (), notes=("none",))).split() == ["t", "none"]
-
-
-def test_a_table_with_repeated_columns_alone_is_printed_once():
-    table = Table("t", ("x", "n"), (TableRow.of("a", "1"),), repeated=2)
-    assert printed(table).split() == ["t", "x", "n", "────", "a", "1"]
-
-
-def test_columns_are_chosen_by_number():
-    chosen = TABLE.with_columns([1])
-    assert chosen.heads == ("pos\naccuracy, silver",)
-    assert chosen.texts == [("90.0 ± 0.5",), ("95.0 ± 0.5",), ("–",)]
-
-
 DASHES = Table(
     "t",
     ("model", "flags", "layer", "score", "p", "control\ntask"),
@@ -173,3 +168,75 @@ def test_a_column_stays_if_a_cell_says_why_or_if_no_other_has_values():
     empty = Table("t", ("model", "flags", "n"), (TableRow.of("a", "", "1"),))
     assert empty.filled is empty
     assert Table("t", ("a", "b"), ()).filled.heads == ("a", "b")
+
+
+def test_no_table_is_wider_than_the_terminal():
+    names = ("pos", "a-longer-name", "dep")
+    for width in range(40, 90):
+        console = Console(width=width, record=True, file=io.StringIO())
+        print_table(score_table([make_result(name, (0.123, 0.456)) for name in names]), console)
+        text = console.export_text()
+        rules = [line for line in text.splitlines() if line.startswith("─")]
+        assert rules
+        assert all(len(line) <= width for line in text.splitlines())
+        assert all(len(rule.strip()) == len(rule) for rule in rules)
+        assert [text.count(f"{name}") for name in names] == [1] * 3
+
+
+def test_shades_are_those_of_the_heat_maps():
+    """They are those of viridis, as Vega has it."""
+    spec = {
+        "data": {"values": [{"i": i} for i in range(101)]},
+        "mark": "point",
+        "encoding": {
+            "fill": {"field": "i", "type": "quantitative", "scale": {"scheme": "viridis"}}
+        },
+    }
+    text = json.dumps(vl_convert.vegalite_to_scenegraph(spec)["scenegraph"])
+    drawn = re.findall(r'"fill": "rgb\((\d+), (\d+), (\d+)\)"', text)[:101]
+    for i, parts in enumerate(drawn):
+        assert shade(i / 100) == pytest.approx(list(map(int, parts)), abs=20)
+
+
+ODD = "a\x1b[31mb\x07\u202e\x00z"
+ESCAPED = r"a\x1b[31mb\x07\u202e\x00z"
+ROW = TableRow.of(ODD, Cell("1", note=ODD, value=1.0))
+ODD_TABLE = Table(ODD, (ODD, f"x\n{ODD}"), (ROW,), notes=(ODD,))
+
+
+def require_plain(text):
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+
+
+@pytest.mark.parametrize("form", ["table", "md", "csv", "json", "latex"])
+def test_tables_in_every_format(form, capsys):
+    with printer.printing(form):
+        printer.show([ODD_TABLE])
+        printer.say(ODD)
+    said = capsys.readouterr().out
+    require_plain(said)
+    if form == "json":
+        assert json.loads(said)[0]["table"] == ESCAPED
+    elif form == "csv":
+        assert said.count(ESCAPED) == 6
+
+
+def test_rows_for_programs(capsys):
+    with printer.printing("csv"):
+        printer.show([ODD_TABLE], [{"label": ODD}])
+    assert capsys.readouterr().out == f'"label"\n"{ESCAPED}"\n'
+    with printer.printing("json"):
+        printer.show([ODD_TABLE], [{"label": ODD}])
+    said = capsys.readouterr().out
+    require_plain(said)
+    assert json.loads(said) == [{"label": ODD}]
+
+
+def test_documents_and_charts():
+    result = make_result("pos", [0.5, 0.9], groups={ODD: 9})
+    result = with_rows(result, [Row("accuracy", 0.5, 1, axes={"group": ODD})])
+    text = layers_md([result])
+    for each in (table_html(ODD_TABLE), text, templates().from_string("{{ x }}").render(x=ODD)):
+        require_plain(each)
+        assert "x1b[31mb" in each
+    assert packed({"label": [ODD]}) == packed({"label": [ESCAPED]})

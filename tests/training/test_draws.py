@@ -1,17 +1,16 @@
-"""What the cells of a fit share, and what they do not."""
+"""Cells of a fit: draws, control labels, and ridge regression by scikit-learn."""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
-from planted_examples import N_CLASSES, planted, with_cells, with_controls
+from planted_examples import N_CLASSES, N_LAYERS, planted, with_cells, with_controls
+from sklearn.linear_model import Ridge
 
 from probes.records.probe_spec import PROBES
 from probes.training.batches import bootstrap_weights
-from probes.training.family import Linear
-from probes.training.fit import Draw, fit
-from probes.training.fitted import mean_loss
-from probes.training.losses import SquaredError
+from probes.training.fit import Draw, fit, predict
 
 SPECS = {
     name: spec.model_copy(update={"epochs": 2, "min_steps": 60, "hidden": 8 * bool(spec.hidden)})
@@ -39,15 +38,6 @@ def some_of(fitted, cells):
         stopped=fitted.stopped[:, cells],
         dev_loss=fitted.dev_loss[:, cells],
     )
-
-
-@pytest.mark.parametrize("family", SPECS)
-def test_labels_given_once_are_those_of_every_cell(data, family):
-    draws = [Draw(0, 0), Draw(1, 0), Draw(1, 2)]
-    once = fit(*data, N_CLASSES, SPECS[family], draws)
-    each = fit(*(with_cells(part, 3) for part in data), N_CLASSES, SPECS[family], draws)
-    assert once.dev_loss.shape == (2, 3)
-    require_equal(once, each)
 
 
 @pytest.mark.parametrize("family", SPECS)
@@ -103,8 +93,50 @@ def test_ridge_regression_takes_the_strength_of_the_first_cell_of_each_sample():
     assert fitted.strength[1, 2] > fitted.strength[1, 0]
 
 
-def test_the_loss_of_a_ridge_regression_is_of_its_own_labels(data):
-    train, dev = (planted(n, n, True) for n in (300, 100))
-    fitted = fit(train, dev, 0, PROBES["linear"], [Draw(), Draw(1, 1)])
-    exact = mean_loss(Linear(), SquaredError(), fitted.parameters, dev)
-    torch.testing.assert_close(fitted.dev_loss, exact)
+@pytest.fixture(scope="module")
+def controlled():
+    return [with_controls(planted(3000, 1), 3), with_controls(planted(500, 2), 4)]
+
+
+@pytest.mark.parametrize("family", ["linear", "mlp"])
+def test_control_cells_share_the_strength_of_real_cells_and_do_not_change_them(controlled, family):
+    spec = PROBES[family].model_copy(update={"min_steps": 300, "hidden": 16})
+    train, dev = controlled
+    together = fit(train, dev, N_CLASSES, spec, 2 * [Draw(0, 0), Draw(1, 1)])
+    assert together.dev_loss.shape == (N_LAYERS, 4)
+    assert predict(together, dev.features, N_CLASSES, spec).shape == (N_LAYERS, 4, 500)
+    assert torch.equal(together.strength[:, :2], together.strength[:, 2:])
+    real = fit(
+        *(part.of_cells(slice(0, 2)) for part in controlled),
+        N_CLASSES,
+        spec,
+        [Draw(0, 0), Draw(1, 1)],
+    )
+    torch.testing.assert_close(together.dev_loss[:, :2], real.dev_loss, rtol=1e-3, atol=0)
+    assert (together.dev_loss[1, 2:] > together.dev_loss[1, :2] + 0.2).all()
+
+
+def test_cells_that_lack_examples_are_fits_on_the_others():
+    train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
+    kept = torch.stack([torch.arange(900) % 3 != 0, torch.arange(900) < 500])
+    subsets = replace(with_cells(train, 2), weights=kept.float())
+    strengths = torch.tensor([0.02, 0.02], dtype=torch.float64)
+    fitted = fit(subsets, dev, 0, PROBES["linear"], [Draw(), Draw()], strengths)
+    for cell in (0, 1):
+        x, y = train.features.values[1][kept[cell]], train.labels[0][kept[cell]]
+        model = Ridge(alpha=0.02 * len(y)).fit(x, y)
+        np.testing.assert_allclose(fitted.parameters[0][1, cell, 0], model.coef_, atol=1e-4)
+
+
+def test_a_control_cell_is_ridge_regression_at_the_strength_of_the_real_cell():
+    train, dev = (with_controls(planted(n, n, regression=True), n) for n in (900, 300))
+    fitted = fit(train, dev, 0, PROBES["linear"], 2 * [Draw(0, 0), Draw(3, 3)])
+    assert torch.equal(fitted.strength[:, :2], fitted.strength[:, 2:])
+    counts = bootstrap_weights(train.sentences, 3)
+    x = train.features.values[1]
+    for cell in (1, 3):
+        model = Ridge(alpha=fitted.strength[1, cell].item() * counts.sum().item())
+        model.fit(x, train.labels[cell], sample_weight=counts)
+        np.testing.assert_allclose(fitted.parameters[0][1, cell, 0], model.coef_, atol=1e-4)
+        error = model.predict(dev.features.values[1]) - dev.labels[cell].numpy()
+        assert fitted.dev_loss[1, cell].item() == pytest.approx(0.5 * (error**2).mean(), rel=1e-3)

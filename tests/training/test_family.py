@@ -1,11 +1,21 @@
-"""Gradients of probe families against autograd, and a family that leaves its own to autograd."""
+"""Gradients of probe families against autograd; batches and bootstrap samples."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from planted_examples import N_CLASSES, planted
 
 from probes import ProbeFamily, ProbeSpec, probe_family
 from probes.records.probe_spec import PROBES
+from probes.statistics.partition import Partition
+from probes.training.batches import (
+    batch_bounds,
+    bootstrap_weights,
+    rebatched,
+    resampled,
+)
 from probes.training.families import families
 from probes.training.family import MLP, Linear, shared_input
 from probes.training.fit import Draw, fit, predict
@@ -107,33 +117,6 @@ def test_a_family_without_a_gradient_of_its_own_is_trained():
     assert right[1].float().mean() > reached[1].float().mean() - 0.05 > 0.5
 
 
-@pytest.mark.parametrize("few", [0, 1500])
-def test_a_convex_family_with_a_start_of_its_own_and_no_gradient_ends_where_others_do(
-    few, monkeypatch
-):
-    monkeypatch.setattr("probes.training.fit.FEW", few)
-    train, dev = planted(1500, 1), planted(400, 2)
-    spec = PROBES["linear"].model_copy(update={"epochs": 100, "batch": 64})
-    expected = fit(train, dev, N_CLASSES, spec, [Draw()])
-    drawn = torch.randn(2, 1, N_CLASSES, 12), torch.randn(2, 1, N_CLASSES)
-    monkeypatch.setattr(Linear, "initial", lambda *given: [p.clone() for p in drawn])
-    monkeypatch.setattr(Linear, "backward", ProbeFamily.backward)
-    found = fit(train, dev, N_CLASSES, spec, [Draw()])
-    torch.testing.assert_close(found.dev_loss, expected.dev_loss, rtol=0.002, atol=0)
-    torch.testing.assert_close(found.parameters[0], expected.parameters[0], rtol=0, atol=0.01)
-
-
-def test_a_convex_family_without_a_closed_form_fits_regressions(monkeypatch):
-    monkeypatch.setattr(Linear, "closed_form", False)
-    train, dev = planted(1500, 1, regression=True), planted(400, 2, regression=True)
-    update = {"learning_rate": 0.1, "min_steps": 600, "ridge_l2": (30 / 1500,)}
-    spec = PROBES["linear"].model_copy(update=update)
-    iterative = fit(train, dev, 0, spec, [Draw()])
-    monkeypatch.undo()
-    exact = fit(train, dev, 0, spec, [Draw()])
-    torch.testing.assert_close(iterative.dev_loss, exact.dev_loss, rtol=0.005, atol=0)
-
-
 @pytest.mark.parametrize("inherited", [False, True])
 def test_a_family_that_writes_to_its_features_is_refused(inherited):
     class Careless(Linear):
@@ -148,3 +131,60 @@ def test_a_family_that_writes_to_its_features_is_refused(inherited):
         family.gradient(parameters, x, torch.ones_like)
     with pytest.raises(ValueError, match="Careless writes to its features"):
         family.checked_outputs(parameters, x)
+
+
+def test_batches_never_split_a_sentence():
+    sentences = torch.tensor([3] * 300 + [1] * 300 + [2] * 700 + [5] * 10)
+    assert batch_bounds(sentences, 500) == [0, 600, 1300, 1310]
+    assert batch_bounds(torch.tensor([0])) == [0, 1]
+    # Near equal: no small rest whose examples would be stepped on more often.
+    bounds = batch_bounds(torch.arange(3985), 512)
+    assert set(np.diff(bounds)) == {498, 499}
+
+
+@pytest.mark.parametrize(("n", "size", "bounds"), [(9, 64, [0, 9]), (100, 30, [0, 35, 70, 100])])
+def test_examples_are_cut_into_batches_again(n, size, bounds):
+    train = planted(n, 1)
+    again = rebatched(replace(train, bounds=[0, n]), size)
+    assert again == replace(train, bounds=bounds)
+
+
+def test_bootstrap_samples_draw_whole_sentences_and_seed_0_draws_each_once():
+    sentences = torch.tensor([4, 4, 4, 1, 1, 7, 9, 9])
+    assert bootstrap_weights(sentences, 0).tolist() == [1] * 8
+    weights = bootstrap_weights(sentences, 5)
+    for number in (1, 4, 7, 9):
+        assert len(weights[sentences == number].unique()) == 1
+    per_sentence = sum(weights[sentences == n][0].item() for n in (1, 4, 7, 9))
+    assert per_sentence == 4
+    # Independent of the layout.
+    order = torch.tensor([5, 0, 1, 2, 6, 7, 3, 4])
+    assert torch.equal(bootstrap_weights(sentences[order], 5), weights[order])
+
+
+DOCUMENTS = np.arange(200) % 25
+"""Of 200 sentences; those of a document do not stand together."""
+
+
+def test_bootstrap_samples_keep_documents_whole():
+    train = replace(planted(1000, 1), partition=Partition("documents", DOCUMENTS))
+    of_example = DOCUMENTS[train.sentences]
+    assert train.clusters.tolist() == of_example.tolist()
+    drawn = torch.randint(25, (25,), generator=torch.Generator().manual_seed(3))
+    expected = np.bincount(drawn, minlength=25)[of_example]
+    none, sample = resampled(train, [0, 3]).weights
+    assert (none == 1).all()
+    assert sample.tolist() == expected.tolist()
+    # Sentences of their own, where the corpus names no documents.
+    alone = resampled(replace(train, partition=None), [3]).weights[0]
+    per_document = [len(alone[of_example == document].unique()) for document in range(25)]
+    assert min(per_document) > 1
+
+
+def test_samples_of_documents_are_those_of_the_split_whatever_is_left_of_it():
+    train = replace(planted(1000, 1), partition=Partition("documents", DOCUMENTS))
+    part = train.part(slice(100, 600))
+    assert part.clusters.tolist() == train.clusters[100:600].tolist()
+    sample = resampled(train, [3])
+    lean = sample.drawn()
+    assert lean.clusters.tolist() == train.clusters[sample.weights[0] > 0].tolist()

@@ -1,17 +1,20 @@
-"""Gathering and standardising against plain numpy."""
+"""Features: gathered, standardised, projected and kept, against plain numpy."""
 
 import numpy as np
 import pytest
 import torch
 from sklearn.preprocessing import StandardScaler
 
+from probes.common.errors import UserError
 from probes.training.family import shared_input
-from probes.training.features import Chosen, Concatenated, Held
+from probes.training.features import CACHED_ROWS, Chosen, Concatenated, Held, Part
+from probes.training.kept import Kept, Memory
 from probes.training.standardisation import (
     SpanRows,
     Streamed,
     gather,
     mapped_tensor,
+    projected,
     standard_scale,
 )
 
@@ -49,16 +52,6 @@ def standardised(vectors, spans, train_spans):
 
 def words(first, last):
     return [np.stack([np.arange(first, last), np.arange(first, last) + 1], axis=1)]
-
-
-def test_features_do_not_depend_on_the_size_of_blocks(vectors, monkeypatch):
-    spans = [np.array([[i, j] for i in range(0, 50, 3) for j in range(i + 1, 51, 4)])]
-    whole = standardised(vectors, spans, spans).block(slice(None))
-    monkeypatch.setattr("probes.training.standardisation.CACHED_ROWS", 5)
-    parts = standardised(vectors, spans, spans)
-    n = parts.shape[1]
-    blocks = [parts.block(slice(i, i + 13)) for i in range(0, n, 13)]
-    torch.testing.assert_close(torch.cat(blocks, 1), whole)
 
 
 def test_chosen_examples_equal_those_of_the_whole():
@@ -111,13 +104,13 @@ def test_rotated_weights_have_the_same_outputs_for_rotated_features():
             torch.testing.assert_close(back, original)
 
 
-def test_standardised_features_are_those_of_scikit_learn(monkeypatch):
-    monkeypatch.setattr("probes.training.standardisation.CACHED_ROWS", 7)
-    vectors = torch.randn(110, 4) * torch.tensor([1.0, 5.0, 0.1, 100.0]) + 20
-    scaler = StandardScaler().fit(vectors[:100].double())
-    for spans in (words(0, 100), words(100, 110)):
+def test_standardised_features_are_those_of_scikit_learn():
+    n = 2 * CACHED_ROWS + 100
+    vectors = torch.randn(n + 10, 4) * torch.tensor([1.0, 5.0, 0.1, 100.0]) + 20
+    scaler = StandardScaler().fit(vectors[:n].double())
+    for spans in (words(0, n), words(n, n + 10)):
         rows = slice(spans[0][0, 0], spans[0][-1, 1])
-        ours = standardised(vectors, spans, words(0, 100)).block(slice(None))[0]
+        ours = standardised(vectors, spans, words(0, n)).block(slice(None))[0]
         expected = scaler.transform(vectors[rows].double())
         np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-4)
 
@@ -151,3 +144,82 @@ def test_principal_axes_of_two_layers_are_those_of_all_their_features_together()
     np.testing.assert_allclose(values, both @ axes[0].numpy(), atol=1e-5)
     products = values.T @ values
     np.testing.assert_allclose(products, np.diag(np.linalg.eigvalsh(both.T @ both)), atol=1e-3)
+
+
+def test_the_vector_of_every_span_is_projected_alike_and_standardised_again():
+    generator = torch.Generator().manual_seed(1)
+    values = torch.randn(2, 3000, 8, generator=generator) @ torch.randn(8, 8, generator=generator)
+    values = (values - values.mean(1, keepdim=True)) / values.std(1, keepdim=True)
+    # The second span is the first one again.
+    pair = torch.cat([values, values], 2)
+    found = projected({"train": Held(pair), "dev": Held(pair[:, :10])}, 5, spans=2)
+    train = found["train"].block(slice(None))
+    assert found["train"].shape == train.shape == (2, 3000, 10)
+    torch.testing.assert_close(train[..., :5], train[..., 5:])
+    torch.testing.assert_close(train.square().mean(1), torch.ones(2, 10))
+    torch.testing.assert_close(found["dev"].block(slice(2, 7)), train[:, 2:7])
+
+
+def test_distances_survive_a_projection():
+    """Johnson and Lindenstrauss: within a factor near 1, if the width is large enough."""
+    values = torch.randn(1, 400, 1000, generator=torch.Generator().manual_seed(2))
+    found = projected({"train": Held(values)}, 300, spans=1)["train"].block(slice(None))
+    before = torch.cdist(values[0, :50], values[0, 50:100]) / 1000**0.5
+    after = torch.cdist(found[0, :50], found[0, 50:100]) / 300**0.5
+    assert (after / before).mean() == pytest.approx(1, abs=0.02)
+    assert (after / before).std() < 0.06
+
+
+@pytest.fixture
+def whole():
+    return Held(torch.randn(3, 2100, 5, generator=torch.Generator().manual_seed(0)))
+
+
+def require_the_same(kept, whole):
+    for part in (slice(0, 7), slice(1000, 1100), slice(2090, 2100), slice(None)):
+        exact = whole.values[:, part]
+        assert torch.equal(kept.block(part), exact)
+        assert torch.equal(kept.kept_block(part), exact)
+        rows = torch.tensor([1, 2, 5])
+        assert torch.equal(kept.kept_rows(part, rows), exact[:, rows])
+    inner = Part(kept, slice(50, 90)).kept_block(slice(3, 9))
+    assert torch.equal(inner, whole.values[:, 53:59])
+
+
+@pytest.fixture(params=["in memory", "in a file"])
+def place(request, tmp_path):
+    return Memory(1 << 20) if request.param == "in memory" else tmp_path
+
+
+def test_features_are_the_same_wherever_they_are(whole, place, tmp_path):
+    kept = Kept(whole, place)
+    require_the_same(kept, whole)
+    assert not list(tmp_path.iterdir())  # the file has no name
+
+
+def test_rotated_features_are_kept_too(whole, place):
+    kept = Kept(whole, place)
+    rotated, axes = kept.in_principal_axes
+    torch.testing.assert_close(axes, whole.in_principal_axes.axes)
+    expected = whole.values[:, 40:50] @ axes
+    torch.testing.assert_close(rotated.kept_block(slice(40, 50)), expected)
+    whole.values.zero_()  # it is not read again
+    torch.testing.assert_close(rotated.kept_block(slice(40, 50)), expected)
+    assert kept.in_principal_axes.features is rotated
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(whole, tmp_path):
+    with pytest.raises(UserError, match=f"{tmp_path / 'gone'}: cannot be written"):
+        Kept(whole, tmp_path / "gone").kept_block(slice(0, 5))
+
+
+def test_what_was_read_longest_ago_makes_room(whole):
+    """Memory for two of three features of 3 × 2,100 × 5 numbers of four bytes."""
+    size = 3 * 2100 * 5 * 4
+    memory = Memory(2 * size + 1)
+    first, second, third = (Kept(whole, memory) for _ in range(3))
+    for features, n in ((first, 1), (second, 2), (first, 2), (third, 2), (second, 2)):
+        require_the_same(features, whole)
+        assert memory.n_bytes == size * n
+    del features, first, second, third
+    assert memory.n_bytes == 0

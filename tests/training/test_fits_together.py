@@ -1,4 +1,4 @@
-"""Fits that take their steps together against the same fits one after another."""
+"""Fits that take their steps together against fits alone, and the plan of their memory."""
 
 from dataclasses import replace
 
@@ -11,6 +11,7 @@ from probes.training.families import family_of
 from probes.training.features import Held
 from probes.training.fit import Draw, fit
 from probes.training.losses import log_loss
+from probes.training.memory_plan import Work, group_layers
 from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 N_LAYERS, N_FEATURES, N_CLASSES = 3, 12, 4
@@ -42,7 +43,7 @@ def fit_prefixes(prefixes, spec, strengths):
 
 @pytest.fixture
 def both(monkeypatch):
-    """What a function returns with fits one after another, and together."""
+    """The results of a function with fits one after another, and together."""
 
     def both(function, at_once=10):
         found = []
@@ -89,14 +90,26 @@ def test_seeds_of_an_mlp_fitted_together_equal_those_fitted_alone(both, n_sets, 
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
 
 
-def test_fits_of_unequal_numbers_of_cells_run_in_turn(both):
-    """As where some draws have control labels."""
-    first, second, third = Draw(0), Draw(1), Draw(2, 2)
-    draws = [first, third, first, second, third, first]
-    train, dev = (make(n, n, len(draws)) for n in (600, 300))
-    spec = PROBES["mlp"].model_copy(update={"hidden": 8, "epochs": 1, "min_steps": 20})
-    alone, together = both(lambda: fit(train, dev, N_CLASSES, spec, draws))
-    torch.testing.assert_close(alone.dev_loss, together.dev_loss, rtol=1e-4, atol=0)
-    for cell, draw in enumerate(draws):
-        one = fit(*(b.of_cells([cell]) for b in (train, dev)), N_CLASSES, spec, [draw])
-        torch.testing.assert_close(alone.dev_loss[:, cell], one.dev_loss[:, 0], rtol=1e-3, atol=0)
+CPU = torch.device("cpu")
+
+
+def test_more_memory_never_means_fewer_layers_at_once():
+    work = Work(PROBES["mlp"], 384, 384, 10**6, 17, 3)
+    plans = [group_layers(1 << b, CPU, work) for b in range(10, 36)]
+    for held in (False, True):
+        sizes = [size for size, room in plans if bool(room) == held]
+        assert sizes[0] == 1
+        assert sizes == sorted(sizes)
+    assert plans[-1][0] > 7
+    # Of a million examples of 384 features.
+    assert {room % (4 * 384 * 10**6) for _, room in plans} == {0}
+    assert all(room < 1 << b for (_, room), b in zip(plans, range(10, 36), strict=True))
+
+
+@pytest.mark.parametrize(("width", "layers"), [(384, 67), (1536, 6), (3072, 1)])
+def test_the_plan_allows_for_the_memory_of_the_closed_form(width, layers):
+    budget = 1 << 30
+    work = Work(PROBES["linear"], width, width, 10**6, 0, 3)
+    assert group_layers(budget, CPU, work)[0] == layers
+    # Gram matrix, eigenvectors, and LAPACK's two copies and workspace of twice their size.
+    assert layers * 6 * 8 * width**2 < budget

@@ -11,12 +11,10 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
 from probes.records.probe_spec import PROBES
-from probes.training import fit as fitting
 from probes.training.batches import EVALUATION, bootstrap_weights
 from probes.training.family import Linear
 from probes.training.features import Held
-from probes.training.fit import Draw, fit, predict
-from probes.training.fitted import mean_loss
+from probes.training.fit import Draw, fit
 from probes.training.full_batch import fit_full_batch
 from probes.training.losses import BinaryCrossEntropy, CrossEntropy
 
@@ -28,7 +26,7 @@ SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
 def objective(point, x, y, weights, strength):
-    """What a probe minimises, as the method page has it, and its gradient."""
+    """The loss of a probe, as the method page has it, and its gradient."""
     weight, bias = np.split(point.reshape(N_CLASSES, -1), [-1], axis=1)
     logits, share = x @ weight.T + bias.T, weights / weights.sum()
     value = -(share * log_softmax(logits, 1)[np.arange(len(y)), y]).sum()
@@ -109,40 +107,6 @@ def test_strength_is_scikit_learns_with_c_its_inverse(n, c):
         np.testing.assert_allclose(bias - bias.mean(), model.intercept_, atol=2e-3)
         p = model.predict_proba(dev.features.values[layer])[np.arange(400), dev.labels[0]]
         assert fitted.dev_loss[layer, 0].item() == pytest.approx(-np.log(p).mean(), rel=1e-3)
-
-
-@pytest.mark.parametrize("n", [20, 500])
-def test_a_prefix_is_fitted_as_scikit_learn_fits_it(n):
-    train = planted(3000, 1)
-    strengths = torch.tensor([[0.01, 0.3], [0.1, 1.0]])
-    start = Linear().initial(N_LAYERS, [0, 0], N_FEATURES, N_CLASSES)
-    prefix, block = (train.part(slice(*part)) for part in ((0, n), (n, 2 * n)))
-    found = fit_full_batch(prefix, Linear(), CrossEntropy(), start, strengths, 40)
-    given = mean_loss(Linear(), CrossEntropy(), found, block)
-    for layer, x in enumerate(train.features.values):
-        for cell, strength in enumerate(strengths[layer].tolist()):
-            model = LogisticRegression(C=1 / (strength * n), tol=1e-8, max_iter=1000)
-            model.fit(x[:n], train.labels[0, :n])
-            p = model.predict_proba(x[n : 2 * n])[np.arange(n), train.labels[0, n : 2 * n]]
-            assert given[layer, cell].item() == pytest.approx(-np.log(p).mean(), rel=1e-3)
-
-
-def test_one_example_more_is_fitted_in_batches_to_the_same_probe(monkeypatch):
-    train, dev = planted(2000, 1), planted(400, 2)
-    spec = LINEAR.model_copy(update={"batch": 50, "epochs": 40})
-    found, fits = [], []
-    real = fit_full_batch
-    monkeypatch.setattr(
-        fitting, "fit_full_batch", lambda *given: fits.append(given[-1]) or real(*given)
-    )
-    for few in (2000, 1999):
-        monkeypatch.setattr(fitting, "FEW", few)
-        found.append(fit(train, dev, N_CLASSES, spec, [Draw()]))
-    assert fits == [80]
-    torch.testing.assert_close(found[0].dev_loss, found[1].dev_loss, rtol=3e-3, atol=0)
-    ours, theirs = (predict(each, dev.features, N_CLASSES, spec) for each in found)
-    assert (ours[1] != theirs[1]).sum() <= 4
-    assert found[0].stopped.tolist() == [[1.0]] * N_LAYERS
 
 
 def test_other_axes_and_other_layers_beside_it_change_no_fit():

@@ -5,33 +5,26 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
-from sklearn.multiclass import OneVsRestClassifier
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from probes.common.errors import UserError
 from probes.data.sentence import Corpus, Frame, Sentence
-from probes.examples.examples import NotServedError, collect_examples
+from probes.examples.examples import collect_examples
 from probes.examples.scoring import (
     Scorer,
     baselines,
     by_label,
     control_labels,
     count_examples,
-    references,
     require_metrics,
 )
-from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Task
-from probes.training.batches import Batches, batch_bounds
+from probes.tasks.task import Task
 from probes.training.family import MLP, Linear
-from probes.training.features import Held
-from probes.training.fit import Draw, fit, predict
 from probes.training.losses import BinaryCrossEntropy
 
 SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
@@ -71,45 +64,6 @@ def test_prior_biases_give_the_frequencies():
     bias = loss.prior(loss.shares(labels, weights, 3))
     # Label 0 is held by three of weight 5, label 1 by two, label 2 by none.
     assert bias.sigmoid()[0].tolist() == pytest.approx([3.5 / 6, 2.5 / 6, 0.5 / 6])
-
-
-def planted(n, seed):
-    """Label c holds where feature c, and noise, are above c / 2."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(2, n, 8)).astype(np.float32)
-    held = x[1, :, :3] + 0.7 * rng.normal(size=(n, 3)) > [0, 0.5, 1]
-    table, labels = np.unique(held, axis=0, return_inverse=True)
-    sentences = torch.arange(n) // 4
-    return held, Batches(
-        Held(torch.from_numpy(x)),
-        torch.from_numpy(labels)[None],
-        torch.ones(1, n),
-        sentences,
-        batch_bounds(sentences),
-        torch.from_numpy(table.astype(np.float32)),
-    )
-
-
-def one_vs_rest(strength, x, held):
-    """scikit-learn's probe with the same objective."""
-    model = LogisticRegression(C=1 / (strength * len(x)), max_iter=2000, tol=1e-8)
-    return OneVsRestClassifier(model).fit(x, held)
-
-
-def test_a_linear_probe_is_a_logistic_regression_for_each_label():
-    (held, train), (dev_held, dev) = planted(1500, 1), planted(400, 2)
-    assert torch.equal(train.sets, dev.sets)
-    fitted = fit(train, dev, 3, PROBES["linear"], [Draw()])
-    given = np.unpackbits(
-        predict(fitted, dev.features, 3, PROBES["linear"], train.sets).numpy(), axis=-1, count=3
-    )
-    for layer in (0, 1):
-        model = one_vs_rest(float(fitted.strength[layer, 0]), train.features.values[layer], held)
-        p = model.predict_proba(dev.features.values[layer])
-        loss = -np.log(np.where(dev_held, p, 1 - p)).sum(1).mean()
-        assert fitted.dev_loss[layer, 0].item() == pytest.approx(loss, rel=2e-3)
-        differ = given[layer, 0] != model.predict(dev.features.values[layer])
-        assert differ.mean() < 0.01
 
 
 @pytest.fixture(scope="module")
@@ -230,17 +184,6 @@ def test_the_majority_baseline_predicts_labels_of_more_than_half_of_examples():
     assert given["type majority"]["exact_match"] == 1 / 3
 
 
-def test_a_reference_may_be_a_set():
-    def rule(sentence):
-        (example,) = tasks.get("roles").rule(sentence)
-        yield Example(example.label, (0, 1), reference=("ARG0", "ARG7"))
-
-    task = Task("t", 1, (), "word", "multi-label", "micro_f1", (), rule, "", "always ARG0")
-    found = of_hand(task=task)
-    given = references(found, found.targets("train"), Scorer(found, "test"))
-    assert given == {"always ARG0": {"micro_f1": 4 / 7}}
-
-
 def test_control_labels_are_sets_of_train_one_for_each_type():
     found = of_hand([*TRAIN, *(sentence(f"w{i}", "ARG0") for i in range(4))])
     drawn = control_labels(found, "train", range(200))
@@ -249,11 +192,6 @@ def test_control_labels_are_sets_of_train_one_for_each_type():
     of_types = drawn[:, [0, 3, 5, 6, 7, 8, 9]]
     share = np.bincount(of_types.ravel(), minlength=6) / of_types.size
     assert share == pytest.approx([0.2, 0.5, 0.2, 0.1, 0, 0], abs=0.025)
-
-
-def test_a_task_with_a_single_label_set_is_not_served():
-    with pytest.raises(NotServedError, match="every training example of 'c' has the label"):
-        of_hand([sentence("rain")] * 3)
 
 
 def test_a_metric_that_does_not_score_sets_is_refused():

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
     add("name", metavar="NAME", help="name of the task: letters, digits and _")
-    add("--shape", choices=SHAPES, default="word", help="what an example is made of")
+    add("--shape", choices=SHAPES, default="word", help="what an example consists of")
     add("--folder", type=place, default=Path(), metavar="DIR", help="default: the current folder")
 
 

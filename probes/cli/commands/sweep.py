@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     for what, why in missing.items():
         progress.warn(f"missing {what}: {why}")
     if missing and not runs[0].config.dry_run:
-        progress.say("next    the same command goes on with what is missing", "next")
+        progress.say("next    run the same command again to measure what is missing", "next")
     return 1 if missing else 0
 
 

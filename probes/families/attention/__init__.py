@@ -1,47 +1,15 @@
 """Attention. Where do the heads of a model attend?
 
 - Which heads attend to neighbours, to special tokens, or to nearly everything?
-- Which heads find syntactic relations, semantic roles or trees better than a fixed offset does?
-- How well do mixes of all heads find them?
-- Which heads does fine-tuning change?
+- Which heads find syntactic relations or trees better than a fixed offset does?
 """
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field, PositiveInt
-
 from probes.measurements.catalogue import Command, Family
-from probes.records.values import Frozen
-
-MIX_SENTENCES = 2000
-"""Training sentences that mixes of heads are fitted to, by default."""
-
-
-class AttentionOptions(Frozen):
-    """Options of `attention`."""
-
-    segments: Literal["one", "two"] = Field(
-        default="one",
-        description="two: pairs of neighbouring sentences, for block patterns, without relations",
-    )
-    mix_sentences: PositiveInt = Field(
-        default=MIX_SENTENCES, description="training sentences for the mixes of heads"
-    )
-
-
-class ChangeOptions(Frozen):
-    """Options of `attention_change`."""
-
-    sentences: int = Field(
-        default=500, ge=1, description="test sentences to compare; all their maps are in memory"
-    )
-
 
 FAMILY = Family(
-    measurements={"attention": "attention", "attention_change": "change"},
-    options={"attention": AttentionOptions, "attention_change": ChangeOptions},
+    measurements={"attention": "attention"},
     commands={
         "heads": Command(
             "Show what attention heads do: entropy, patterns, and relations beside fixed offsets.",

@@ -1,10 +1,11 @@
-"""Annotation of words: relations to their heads, and linguistic features."""
+"""Words of a split by their relation to the head, and by linguistic feature."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.data.sentence import ROOT, Sentence
 from probes.families.attention.heads import EVERY, NOT_PUNCTUATION
+from probes.statistics.ratios import RatioParts
+from probes.statistics.sums import group_sums
 
 Words = NDArray[np.bool_]
-"""Some words of a split. Shape (words,)."""
+"""A choice of the words of a split. Shape (words,)."""
 
 FEWEST_WORDS = 20
 """Words a relation needs in dev and in test to be scored; it must also occur in train."""
@@ -45,63 +48,61 @@ class Annotation:
     features: dict[str, Words]
     n_sentences: int
 
-    @property
-    def length(self) -> Ints:
-        """Number of words in each word's sentence. Shape (words,)."""
-        return np.bincount(self.sentence)[self.sentence]
-
-    @property
-    def first(self) -> Ints:
-        """The place in the split of the first word of each word's sentence. Shape (words,)."""
-        return np.arange(len(self.position)) - self.position
-
-    @property
-    def without_punctuation(self) -> Words:
-        """Words with a head that are not punctuation."""
-        return self.of(NOT_PUNCTUATION)
-
     def of(self, relation: str) -> Words:
         """Words with this relation; all False if there are none."""
         return self.relations.get(relation, np.zeros(len(self.head), dtype=bool))
 
+    def at(self, offset: int) -> Words:
+        """Words whose head is this many words further on."""
+        found: Words = self.head == self.position + offset
+        return found
 
-def gold_of(sentences: Sequence[Sentence], left_out: NDArray[np.bool_]) -> Annotation:
+    def lengths(self, words: Words) -> Ints:
+        """Number of words in the sentences of some words."""
+        return np.bincount(self.sentence)[self.sentence[words]]
+
+    def counted(self, words: Words, hits: NDArray[np.bool_]) -> RatioParts:
+        """Hits among some words, by sentence.
+
+        Args:
+            hits: for all words of the split, in any number of cells. Shape (words, …).
+        """
+        sentence, n = self.sentence[words], self.n_sentences
+        of_cells = hits[words].reshape(len(sentence), -1).astype(np.float32)
+        return RatioParts(
+            group_sums(of_cells, sentence, n), np.bincount(sentence, minlength=n).astype(np.float64)
+        )
+
+
+def annotation_of(sentences: Sequence[Sentence], excluded: NDArray[np.bool_]) -> Annotation:
     """The annotation of a split.
 
     Args:
-        left_out: True for sentences to exclude. Shape (sentences,).
+        excluded: True for sentences whose words count nowhere. Shape (sentences,).
     """
-    lengths = np.array([len(sentence) for sentence in sentences])
-    number = np.repeat(np.arange(len(sentences)), lengths)
-    position = np.concatenate([np.arange(n) for n in lengths])
-    counts = ~left_out[number]
-    head = np.full(len(number), ROOT)
-    relations: dict[str, Words] = {}
-    if any(sentence.heads for sentence in sentences):
-        head = np.array([h for s in sentences for h in s.heads or [ROOT] * len(s)])
-        head[~counts] = ROOT
-        deprels = np.array([r for s in sentences for r in s.deprels or [""] * len(s)])
-        linked = head != ROOT
-        main = np.array([name.partition(":")[0] for name in deprels])
-        is_punct = np.array([is_punctuation(name) for name in deprels])
-        relations = {EVERY: linked, NOT_PUNCTUATION: linked & ~is_punct}
-        for name in sorted({*main[linked], *deprels[linked]} - {""}):
-            relations[str(name)] = linked & ((main == name) | (deprels == name))
-    features = {
-        name: np.array([has(s, i) for s in sentences for i in range(len(s))], dtype=bool) & counts
-        for name, (layers, has) in FEATURES.items()
-        if all(any(s.layer(layer) for s in sentences) for layer in layers)
-    }
-    return Annotation(number, position, head, relations, features, len(sentences))
-
-
-def is_punctuation(deprel: str) -> bool:
-    """Whether a word with this relation to its head is punctuation, by UD's `punct`."""
-    return deprel.partition(":")[0] == "punct"
+    sizes = [len(sentence) for sentence in sentences]
+    sentence = np.repeat(np.arange(len(sentences)), sizes)
+    position = np.concatenate([np.arange(n) for n in sizes])
+    counts = ~excluded[sentence]
+    head = np.array([x for s in sentences for x in s.heads or [ROOT] * len(s)])
+    head[~counts] = ROOT
+    linked = head != ROOT
+    deprels = np.array([x for s in sentences for x in s.deprels or [""] * len(s)])
+    main = np.array([name.partition(":")[0] for name in deprels])
+    relations = {EVERY: linked, NOT_PUNCTUATION: linked & (main != "punct")}
+    for name in sorted({*main[linked], *deprels[linked]} - {""}):
+        relations[str(name)] = linked & ((main == name) | (deprels == name))
+    features = {}
+    for name, (layer, has) in FEATURES.items():
+        if any(s.layer(layer) for s in sentences):
+            values = [x for s in sentences for x in s.layer(layer) or [None] * len(s)]
+            features[name] = np.array([x is not None and has(x) for x in values]) & counts
+    relations = {name: words for name, words in relations.items() if words.any()}
+    return Annotation(sentence, position, head, relations, features, len(sentences))
 
 
 def frequent(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]:
-    """Relations to score, most frequent first, and those that are too rare.
+    """Relations to score, most frequent first, and test words of those that are too rare.
 
     Args:
         gold: by split.
@@ -120,33 +121,17 @@ def frequent(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]
 def best_offset(train: Annotation, words: Words) -> int:
     """The most frequent distance from these words to their heads; +1 is the next word."""
     distances = Counter((train.head - train.position)[words].tolist())
-    near = [x for x in range(-FURTHEST, FURTHEST + 1) if x]
-    return max(near, key=lambda offset: (distances[offset], -abs(offset), offset))
+    offsets = filter(None, range(-FURTHEST, FURTHEST + 1))
+    return max(offsets, key=lambda offset: (distances[offset], -abs(offset), offset))
 
 
-def _tag(*tags: str) -> Callable[[Sentence, int], bool]:
-    return lambda sentence, i: bool(sentence.upos) and sentence.upos[i] in tags
-
-
-def _relation(*names: str) -> Callable[[Sentence, int], bool]:
-    def has(sentence: Sentence, i: int) -> bool:
-        return bool(sentence.deprels) and sentence.deprels[i].partition(":")[0] in names
-
-    return has
-
-
-def _negates(sentence: Sentence, i: int) -> bool:
-    feats: Mapping[str, str] = sentence.feats[i] if sentence.feats else {}
-    return feats.get("Polarity") == "Neg" or feats.get("PronType") == "Neg"
-
-
-FEATURES: dict[str, tuple[tuple[str, ...], Callable[[Sentence, int], bool]]] = {
-    "punctuation": (("upos",), _tag("PUNCT")),
-    "nouns": (("upos",), _tag("NOUN", "PROPN")),
-    "verbs": (("upos",), _tag("VERB")),
-    "pronouns": (("upos",), _tag("PRON")),
-    "subjects": (("deprels",), _relation("nsubj", "csubj")),
-    "objects": (("deprels",), _relation("obj")),
-    "negation": (("feats",), _negates),
+FEATURES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "punctuation": ("upos", lambda tag: tag == "PUNCT"),
+    "nouns": ("upos", lambda tag: tag in ("NOUN", "PROPN")),
+    "verbs": ("upos", lambda tag: tag == "VERB"),
+    "pronouns": ("upos", lambda tag: tag == "PRON"),
+    "subjects": ("deprels", lambda name: name.partition(":")[0] in ("nsubj", "csubj")),
+    "objects": ("deprels", lambda name: name.partition(":")[0] == "obj"),
+    "negation": ("feats", lambda feats: "Neg" in (feats.get("Polarity"), feats.get("PronType"))),
 }
-"""Features and the annotation they need. `punctuation` is from Clark et al. (2019)."""
+"""Features, each with the annotation it needs. `punctuation` is from Clark et al. (2019)."""

@@ -1,17 +1,41 @@
-"""The measurement `attention`. docs/attention.md explains each number and its limits."""
+"""The measurement `attention`: its rows, arrays and notes, tables and charts.
+
+docs/attention.md explains each number and its limits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from probes.families.attention import AttentionOptions
-from probes.families.attention.heads import numbers
-from probes.families.attention.pictures import VIEWS
-from probes.families.attention.tables import MIXES, choice_tables, pattern_table
-from probes.measurements.measurement import Found, Request, measurement
-from probes.measurements.pivots import Pivot
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats
+from probes.examples.examples import NotServedError
+from probes.families.attention.annotation import Annotation, annotation_of, frequent
+from probes.families.attention.head_charts import CHARTS
+from probes.families.attention.heads import (
+    ABOVE,
+    CHANCE,
+    CLASS,
+    MASSES,
+    STATISTICS,
+    classes,
+    masses,
+    numbers,
+)
+from probes.families.attention.scoring import ScoredHeads, of_words, relations, trees
+from probes.families.attention.tables import RELATIONS, TREES, choice_tables, pattern_table
+from probes.measurements.measurement import Found, NoOptions, Request, measurement
+from probes.measurements.pivots import Pivot, note_of
 from probes.records.record import Extent, Record, subject_title
+from probes.records.row import Place, Row
+from probes.records.values import Estimate
+from probes.statistics.metrics import shown
+from probes.statistics.partition import Partition
+from probes.statistics.ratios import RatioParts, difference, estimate, intervals, p_values
 from probes.tables.table import Table
 
 if TYPE_CHECKING:
@@ -21,26 +45,66 @@ if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
 
 
+Axes = Mapping[str, Place]
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads that are described: all heads of some layers.
+
+    Attributes:
+        layers: layers, ascending.
+        n: number of heads per layer.
+        test: clusters that intervals resample.
+    """
+
+    layers: tuple[int, ...]
+    n: int
+    test: Partition
+
+    @property
+    def blocks(self) -> list[int]:
+        """Places of the layers in the collector's parts."""
+        return [layer - 1 for layer in self.layers]
+
+    def named(self, cell: int) -> tuple[int, int]:
+        """Layer and head, both counted from 1."""
+        layer, head = divmod(cell, self.n)
+        return self.layers[layer], head + 1
+
+    def rows(
+        self, metric: str, found: RatioParts, axes: Axes, split: str = "test"
+    ) -> Iterator[Row]:
+        """The scores of all heads; those on test have intervals."""
+        ends = np.full((len(found.scores), 2), np.nan)
+        if split == "test":
+            ends = intervals(found, self.test)
+        for cell, (score, pair) in enumerate(
+            zip(found.scores.tolist(), ends.tolist(), strict=True)
+        ):
+            layer, head = self.named(cell)
+            low, high = (round(end, 6) for end in pair)
+            of = {"head": head, **axes}
+            yield Row(metric, round(score, 6), layer, low, high, split, found.n, axes=of)
+
+
 def blocks(request: Request) -> Extent:
     """All requested layers except 0, which has no heads."""
     return dict.fromkeys((layer for layer in request.layers if layer), 1)
 
 
-def head_view(corpus: Corpus, options: AttentionOptions) -> View:
-    """Sentences of dev and test, or pairs of neighbouring sentences of test."""
-    from probes.families.attention.layout import view_of
+def head_view(corpus: Corpus, options: NoOptions) -> View:
+    """Sentences of dev and test."""
+    from probes.extraction.views import plain_text, view_over
 
-    return view_of(corpus, options.segments)
+    return view_over(map(plain_text, (*corpus.splits["dev"], *corpus.splits["test"])), "plain")
 
 
-def head_sums(corpus: Corpus, layers: Sequence[int], options: AttentionOptions) -> Collector:
+def head_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
     """The collector of sums over maps, which keeps all layers."""
     from probes.families.attention.collector import HeadSums
-    from probes.families.attention.links import text_links
 
-    if options.segments == "two":
-        return HeadSums({}, of_words=False)
-    return HeadSums(text_links((*corpus.splits["dev"], *corpus.splits["test"])))
+    return HeadSums()
 
 
 def _tables(record: Record) -> Sequence[Table]:
@@ -52,7 +116,6 @@ def _tables(record: Record) -> Sequence[Table]:
 @measurement(
     "attention",
     version=2,
-    options=AttentionOptions,
     csv_name="heads",
     shares_arrays=True,
     extent=blocks,
@@ -84,36 +147,183 @@ def _tables(record: Record) -> Sequence[Table]:
             note="Attention from a sentence's tokens to the word of this kind that receives most, "
             "averaged over sentences with such a word.",
         ),
-        Pivot(
-            MIXES,
-            ("uas",),
-            columns=("feature", "split"),
-            where={"feature": "mix of heads", "split": ["dev", "test"]},
-            places={"mix of heads": ""},
-            note="UAS of the attention-only probe of Clark et al. (2019), without punctuation: a "
-            "weighted sum of the heads of one layer, or of all heads.",
-        ),
-        *VIEWS,
+        *CHARTS,
     ),
 )
 def attention(context: ModelContext) -> Found:
-    """Attention of heads: positions, patterns, relations, roles, trees.
+    """Attention of heads: positions, patterns, relations, trees.
 
     `probes.families.attention.heads` describes the rows. Rows of ``class`` name the class in
-    ``feature``; rows of mixes have no head. Facts count the texts of each split (``test_texts``,
-    ``test_words``, ``test_too_long``) and the training sentences of mixes.
+    ``feature``. Facts count the texts of each split (``test_texts``, ``test_words``,
+    ``test_too_long``).
 
     Arrays: ``test_sums``, ``test_counts``, ``test_baseline_sums`` (choices, sentences) are the
     parts of the chosen heads' scores and baselines, in the order of the choices; a score is
     Σ sums / Σ counts. ``test_clusters`` (sentences,) is the document of each sentence, or the
-    sentence itself. ``test_mix_hits`` (probes, sentences) and ``test_mix_counts`` (sentences,)
-    count words whose head is found by the mix of each layer and, in the last row, of all heads.
-    ``mean_maps`` (layers, heads, tokens, tokens) are means over texts of one length, if any; rows
-    attend to columns.
+    sentence itself. ``mean_maps`` (layers, heads, tokens, tokens) are means over texts of one
+    length, if any; rows attend to columns.
 
-    Parameters: ``mix.layer-03`` (2, heads) are the weights of each head's attention to and from
-    a candidate head word; ``mix.all`` (layers, 2, heads) are those for all heads of the model.
+    Raises:
+        NotServedError: no text of a split fits into the model's window.
     """
-    from probes.families.attention.measure import measure
+    mean_maps = context.stored.arrays("mean_maps")
+    heads = Heads(context.layers, mean_maps[0].shape[1], context.partition("test"))
+    splits, gold = context.corpus.splits, {}
+    facts: dict[str, Place] = {}
+    notes = []
+    for split in ("dev", "test"):
+        sentences, too_long = splits[split], context.in_several_windows(split)
+        if too_long.all():
+            raise NotServedError(f"no text of {split} fits into the model's window")
+        gold[split] = annotation_of(sentences, too_long)
+        n_words, n_long = sum(map(len, sentences)), int(too_long.sum())
+        counts = {"texts": len(sentences), "words": n_words, "too_long": n_long}
+        facts |= {f"{split}_{name}": count for name, count in counts.items()}
+        long = f"; {n_long:,} left out, longer than the model's window" * bool(n_long)
+        notes.append(f"{split}: {len(sentences):,} sentences, {n_words:,} words{long}.")
+    facts["resampled"] = heads.test.clusters
+    notes.append(
+        "Entropy: share of the greatest possible. Means over test texts. heads.csv has the numbers "
+        f"of single heads, with intervals over {heads.test.clusters}."
+    )
+    gold["train"] = annotation_of(splits["train"], np.zeros(len(splits["train"]), dtype=bool))
+    rows = [*of_texts(context, heads)]
+    of_class: dict[Any, str] = classes(masses(rows)).to_dict()
+    rows += of_features(context, heads, gold["test"])
+    scored, arrays, more = of_annotation(context, heads, gold)
+    rows += scored
+    for (layer, head), name in of_class.items():
+        rows.append(Row(CLASS, None, layer, axes={"head": head, "feature": name}))
+    n_maps = int(np.concatenate(context.stored.arrays("n_mean_maps")).sum())
+    facts["mean_map_texts"] = n_maps
+    if n_maps:
+        sums: Floats = np.stack(mean_maps).sum(0, dtype=np.float64)
+        arrays["mean_maps"] = (sums[heads.blocks] / n_maps).round(3).astype(np.float32)
+    return Found(rows, arrays, {}, facts, [*notes, *more])
 
-    return measure(context)
+
+def of_texts(context: ModelContext, heads: Heads) -> Iterator[Row]:
+    """Statistics of maps, averaged over the texts of test."""
+    values = context.of_sentences("test", "statistics")[:, heads.blocks].astype(np.float64)
+    for place, name in enumerate(STATISTICS):
+        metric, _, offset = name.partition(" ")
+        axes: Axes = {"feature": int(offset)} if offset else {}
+        if name in MASSES:
+            metric, axes = "pattern", {"feature": name}
+        yield from averaged(metric, axes, values[..., place], heads)
+
+
+def of_features(context: ModelContext, heads: Heads, gold: Annotation) -> Iterator[Row]:
+    """Attention to words with a feature, and to special tokens and punctuation together.
+
+    Sentences without such a word are left out; if there are several, the one that receives most
+    counts (Kovaleva et al. 2019, section 4.4). Special tokens and punctuation receive what other
+    words do not (after Clark et al. 2019, section 3.2).
+    """
+    received = of_words(context, "received", "test", heads.blocks)
+    if "punctuation" in gold.features:
+        others = received * ~gold.features["punctuation"][:, None, None]
+        starts = np.flatnonzero(gold.position == 0)
+        values = 1 - np.add.reduceat(others, starts, axis=0, dtype=np.float64)
+        yield from averaged("special", {}, values, heads)
+    for feature, words in gold.features.items():
+        if words.any():
+            sentence = gold.sentence[words]
+            first = np.flatnonzero(np.diff(sentence, prepend=-1))
+            values = np.full((gold.n_sentences, *received.shape[1:]), np.nan)
+            values[sentence[first]] = np.maximum.reduceat(received[words], first, axis=0)
+            yield from averaged("feature", {"feature": feature}, values, heads)
+
+
+def averaged(metric: str, axes: Axes, values: Floats, heads: Heads) -> Iterator[Row]:
+    """Mean over the texts in which a statistic is defined, beside uniform attention; none if none.
+
+    Args:
+        values: shape (texts, layers, heads + 1); the last head is uniform.
+    """
+    known: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(values), axis=(1, 2))
+    if known.any():
+        counts, filled = known.astype(np.float64), np.where(known[:, None, None], values, 0)
+        of_heads = filled[..., :-1].reshape(len(values), -1)
+        yield from heads.rows(metric, RatioParts(of_heads, counts), axes)
+        uniform = RatioParts(filled[..., -1], counts).scores.tolist()
+        for layer, value in zip(heads.layers, uniform, strict=True):
+            yield Row(metric, round(value, 6), layer, axes={**axes, "baseline": "uniform"})
+
+
+def of_annotation(
+    context: ModelContext, heads: Heads, gold: Mapping[str, Annotation]
+) -> tuple[list[Row], dict[str, NDArray[Any]], list[str]]:
+    """Rows, arrays and notes of heads that are scored on relations and trees."""
+    names, rare = frequent(gold)
+    of_trees, chains = trees(context, heads.blocks, gold)
+    rows: list[Row] = []
+    notes, lacking = [], []
+    every: list[tuple[int, ScoredHeads]] = []
+    of_relations = relations(context, heads.blocks, gold, names)
+    for title, scored in ((RELATIONS, of_relations), (TREES, of_trees)):
+        chosen = []
+        for each in scored:
+            rows += of_scored(each, heads)
+            chosen.append(best_on_dev(each, heads))
+        rows += of_chosen(chosen, heads)
+        lacking += [title] * (not chosen)
+        every += chosen
+    if chains:
+        shares = ", ".join(f"{row.axes['baseline']} {shown(row.value, 'uas')}" for row in chains)
+        notes.append(note_of(TREES, f"Chains on test: {shares}."))
+    if rare:
+        counts = ", ".join(f"{name} {n}" for name, n in rare.items())
+        notes.append(note_of(RELATIONS, f"Not scored (too rare); words in test: {counts}."))
+    if lacking:
+        notes.append(f"Left out for lack of annotation: {', '.join(lacking)}.")
+    arrays: dict[str, NDArray[Any]] = {"test_clusters": heads.test.of_sentence}
+    if every:
+        of_all = {
+            "test_sums": [x.heads["test"].sums[:, 0] for _, x in every],
+            "test_counts": [x.heads["test"].counts for _, x in every],
+            "test_baseline_sums": [x.baseline["test"].sums[:, 0] for _, x in every],
+        }
+        arrays |= {name: np.array(x, dtype=np.float32) for name, x in of_all.items()}
+    return [*rows, *chains], arrays, notes
+
+
+def of_scored(scored: ScoredHeads, heads: Heads) -> Iterator[Row]:
+    """The scores of all heads on dev and test, and those of the baseline."""
+    for place, direction in enumerate(scored.directions):
+        axes = {"direction": direction, **scored.axes}
+        for split, found in scored.heads.items():
+            own = RatioParts(found.sums[:, place :: len(scored.directions)], found.counts)
+            yield from heads.rows(scored.measure, own, axes, split)
+            (value,) = scored.baseline[split].scores.tolist()
+            of = {**axes, "baseline": scored.baseline_kind}
+            yield Row(scored.measure, round(value, 6), split=split, axes=of)
+
+
+def best_on_dev(scored: ScoredHeads, heads: Heads) -> tuple[int, ScoredHeads]:
+    """The layer of the best head and direction, and this head alone; the first of equals."""
+    best = int(np.nanargmax(scored.heads["dev"].scores))
+    cell, direction = divmod(best, len(scored.directions))
+    layer, head = heads.named(cell)
+    axes = {"head": head, "direction": scored.directions[direction], **scored.axes}
+    alone = {"test": scored.heads["test"].of(best)}
+    return layer, replace(scored, axes={**axes, "chosen": "best on dev"}, heads=alone)
+
+
+def of_chosen(chosen: Sequence[tuple[int, ScoredHeads]], heads: Heads) -> Iterator[Row]:
+    """Rows of the heads that were chosen by one measure, which are tested together."""
+    pairs = [(each.heads["test"], each.baseline["test"]) for _, each in chosen]
+    p_of = p_values(pairs, heads.test)
+    for (layer, each), (test, baseline), p in zip(chosen, pairs, p_of, strict=True):
+        chance = Estimate(value=each.chance, interval=None)
+        above = difference(test, baseline, heads.test)
+        for metric, found, more in (
+            (each.measure, estimate(test, heads.test), {}),
+            (each.measure, estimate(baseline, heads.test), {"baseline": each.baseline_kind}),
+            (each.measure, chance, {"baseline": CHANCE}),
+            (ABOVE, above, {"measure": each.measure}),
+        ):
+            low, high = found.interval or (None, None)
+            own_p = p if metric == ABOVE else None
+            axes = {**each.axes, **more}
+            yield Row(metric, found.value, layer, low, high, n=test.n, p=own_p, axes=axes)

@@ -18,7 +18,6 @@ _special = partial(Reads, "attention", "special", among_all=True)
 _uniform = _special(layers="last", baseline="uniform")
 _head = partial(Reads, "attention", among_all=True, chosen=..., head=..., direction=...)
 _above = partial(_head, "above_baseline")
-_changed = partial(Reads, "attention_change", "divergence", base=...)
 
 CLAIMS = (
     Claim(
@@ -41,19 +40,5 @@ CLAIMS = (
         "Primer 5.1; Clark et al. 2019; Htut et al. 2019",
         "complete means a UAS of .9, like a good parser; the limit is ours",
         partial(greater, (0.9, _head("relation", feature=NOT_PUNCTUATION)), (0.9, _head("uas"))),
-    ),
-    Claim(
-        "semantic-heads",
-        "Attention of a few heads is aligned with core semantic relations",
-        "Primer 5.1; Kovaleva et al. 2019, 4.2",
-        "PropBank roles, above other places at the same distance; the study uses frame elements",
-        partial(somewhere, "above 0", _above(measure="role", feature=..., keep=_is_tested)),
-    ),
-    Claim(
-        "fine-tuning-changes-final",
-        "Fine-tuning changes the last two layers most",
-        "Primer 5.2; Kovaleva et al. 2019, 4.3",
-        "divergence of attention, the study uses cosines; the first model of the run is the base",
-        partial(greater, (_changed(layers="last two"), _changed(layers="below the last two"))),
     ),
 )

@@ -1,38 +1,105 @@
-"""Reduces every attention map to what the measurement needs: sums, and where words attend most."""
+"""Reduction of every attention map to sums, and to the words that attend to each other most."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 
-from probes.common.arrays import Ints
 from probes.extraction.alignment import Pieces
+from probes.extraction.attention_maps import AttentionCollector
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
-from probes.extraction.views import Text
 from probes.families.attention.heads import COLUMNS, OFFSETS, STATISTICS, TOKENS, TREES
-from probes.families.attention.layout import Layout, WholeTexts
-from probes.families.attention.links import TextLinks, digest_of
 from probes.records.header import ModelRecord
 from probes.statistics.spanning_trees import arborescences, spanning_trees
 
-OF_MAPS = ("statistics", "mean_maps", "n_mean_maps")
-"""Parts for every kind of text."""
 
-OF_WORDS = ("received", "most", "trees", "links")
-"""Parts for the words of sentences."""
+@dataclass(frozen=True)
+class Layout:
+    """Layout of the windows of a pass that hold a whole text.
+
+    Attributes:
+        window: place of each window in the pass. Shape (texts,).
+        text: place of its text in the shard. Shape (texts,).
+        real: True for tokens, False for padding. Shape (texts, length).
+        word: word of each token; -1 for special tokens and padding. Shape (texts, length).
+        n_words: number of words of each text. Shape (texts,).
+    """
+
+    window: torch.Tensor
+    text: torch.Tensor
+    real: torch.Tensor
+    word: torch.Tensor
+    n_words: torch.Tensor
+
+    def to(self, device: torch.device) -> Layout:
+        """Move to a device."""
+        if self.real.device == device:
+            return self
+        return Layout(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+    @cached_property
+    def members(self) -> torch.Tensor:
+        """1 where a token belongs to a word, else 0. Shape (texts, length, words)."""
+        words = torch.arange(int(self.n_words.max()), device=self.word.device)
+        return (self.word[..., None] == words).float()
+
+    @cached_property
+    def pieces(self) -> torch.Tensor:
+        """Number of tokens of each word; 0 beyond the text. Shape (texts, words)."""
+        return self.members.sum(1)
+
+    @cached_property
+    def n_tokens(self) -> torch.Tensor:
+        """Number of tokens of each text, including special ones. Shape (texts,)."""
+        return self.real.sum(1)
+
+    def between_words(self, maps: torch.Tensor) -> torch.Tensor:
+        """Attention between words: summed over tokens attended to, averaged over attending ones.
+
+        Clark et al. (2019), section 4.1. Rows sum to 1 minus attention to special tokens.
+
+        Args:
+            maps: shape (texts, heads, length, length).
+
+        Returns:
+            shape (texts, heads, words, words); 0 beyond a text's words.
+        """
+        n, heads, length, _ = maps.shape
+        n_words = self.members.shape[2]
+        columns = maps.reshape(n, heads * length, length) @ self.members
+        columns = columns.view(n, heads, length, n_words).transpose(1, 2)
+        mean = (self.members / self.pieces.clamp(min=1)[:, None]).transpose(1, 2)
+        rows = mean @ columns.reshape(n, length, heads * n_words)
+        return rows.view(n, n_words, heads, n_words).transpose(1, 2)
 
 
-_AT_ONCE = 1 << 24
-"""Weights between words to hold before trees are read from them."""
+def layout_of(windows: PaddedWindows, pieces: Sequence[Pieces]) -> Layout:
+    """The layout of a pass. `pieces` are those of all texts of the shard."""
+    length = windows.inputs["input_ids"].shape[1]
+    counts = windows.n_pieces.tolist()
+    of_windows = [pieces[text] for text in windows.text.tolist()]
+    whole = [i for i, each in enumerate(of_windows) if counts[i] == len(each.ids)]
+    word = np.full((len(whole), length), -1, dtype=np.int64)
+    for row, window in enumerate(whole):
+        sizes = np.diff(of_windows[window].bounds)
+        place = windows.n_prefix + np.arange(counts[window])
+        word[row, place] = np.repeat(np.arange(len(sizes)), sizes)
+    kept = torch.tensor(whole, dtype=torch.int64)
+    return Layout(
+        window=kept,
+        text=windows.text[kept],
+        real=windows.inputs["attention_mask"][kept].bool(),
+        word=torch.from_numpy(word),
+        n_words=torch.tensor([len(of_windows[i].bounds) - 1 for i in whole], dtype=torch.int64),
+    )
 
 
-class HeadSums(WholeTexts):
+class HeadSums(AttentionCollector):
     """Statistics of every head. Texts of several windows, and their words, have NaN and -1.
 
     Parts, with blocks B and heads H:
@@ -43,156 +110,94 @@ class HeadSums(WholeTexts):
     - ``most`` (words, B, H, 2): the other word that each word attends to most, and the one that
       attends most to it; -1 if there is none;
     - ``trees`` (words, B, H, 3): the head of each word in each of `TREES`;
-    - ``links`` (links, B, H + 1, 2, 2): for each of `ROLE_DIRECTIONS`, the greatest weight of a
-      word pair in the link, and its mean over controls (NaN without controls);
     - ``mean_maps`` (B, H, T, T) and ``n_mean_maps`` (1,): sum and number of the maps of texts
       with T tokens.
-
-    Args:
-        links: links by text; texts without any may be missing.
-        of_words: keep the parts for words; for texts that are sentences.
     """
 
     name = "attention"
-    version = 2
-
-    def __init__(self, links: Mapping[Text, TextLinks], *, of_words: bool = True) -> None:
-        self._links, self._of_words = links, of_words
-
-    @property
-    def settings(self) -> dict[str, str | int]:
-        """Settings that are part of the store's key."""
-        return {"of_words": int(self._of_words)}
-
-    @cached_property
-    def annotation(self) -> str:
-        """Digest of the links, if words are kept."""
-        return digest_of(self._links) if self._of_words else ""
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Names of the parts."""
-        return (*OF_MAPS, *OF_WORDS) if self._of_words else OF_MAPS
+    version = 3
+    parts = ("statistics", "received", "most", "trees", "mean_maps", "n_mean_maps")
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Upper bound, as no known model has heads of fewer than 32 dimensions."""
         heads = model.n_layers * -(-model.hidden_size // 32)
         of_texts = 4 * (len(shard.texts) * len(STATISTICS) + TOKENS**2)
-        of_words = shard.n_rows * (4 + 2 * (2 + len(TREES))) + 16 * self._n_links(shard)
-        return heads * (of_texts + self._of_words * of_words)
-
-    def _n_links(self, shard: Shard) -> int:
-        return sum(len(self._links[x].links) for x in shard.texts if x in self._links)
+        return heads * (of_texts + shard.n_rows * (4 + 2 * (2 + len(TREES))))
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard with nothing found."""
-        super().start(shard, pieces)
+        self._shard, self._pieces = shard, pieces
         self._found: dict[int, dict[str, torch.Tensor]] = {}
-        self._held: dict[int, torch.Tensor] = {}
-        counts = [len(self._links[x].links) if x in self._links else 0 for x in shard.texts]
-        self._first_link = np.cumsum([0, *counts])
-        self._n_averaged = 0
+        self._n_mean_maps = 0
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """Find the words and links of a pass."""
-        super().prepare(windows)
-        at = self.layout
-        self._n_averaged += int((at.n_tokens == TOKENS).sum())
-        if self._of_words:
-            first = torch.from_numpy(self.shard.starts)[at.text]
-            words = torch.arange(at.is_word.shape[1]) if len(at.text) else torch.arange(0)
-            self._rows = (first[:, None] + words)[at.is_word] if len(at.text) else words
-            self._placements = _placements(
-                [self._links.get(self.shard.texts[text]) for text in at.text.tolist()],
-                self._first_link[at.text.numpy()],
-            )
+        """Find the texts and words of a pass."""
+        at = self._layout = layout_of(windows, self._pieces)
+        self._n_mean_maps += int((at.n_tokens == TOKENS).sum())
+        if len(at.text):
+            first = torch.from_numpy(self._shard.starts)[at.text]
+            words = torch.arange(at.pieces.shape[1])
+            self._rows = (first[:, None] + words)[at.pieces > 0]
 
     def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """Reserve space for a block, then read its maps."""
+        """Keep statistics, words and trees of the texts that have one window."""
         if block not in self._found:
             self._found[block] = self._empty(maps.shape[1])
-        super().take(block, maps, visible)
+        found = self._found[block]
+        at = self._layout = self._layout.to(maps.device)
+        if not len(at.text):
+            return
+        if len(at.text) < len(maps):
+            maps, visible = maps[at.window], visible[at.window]
+        alike = uniform(visible)
+        both = [statistics(each, at, visible.sum(-1)) for each in (maps, alike)]
+        found["statistics"][at.text.cpu()] = torch.cat(both, dim=1).cpu()
+        if (averaged := at.n_tokens == TOKENS).any():
+            found["mean_maps"] += maps[averaged][..., :TOKENS, :TOKENS].sum(0).cpu()
+        given = torch.cat([received(each, at) for each in (maps, alike)], dim=1) @ at.members
+        between = at.between_words(maps)
+        for part, values in (
+            ("received", (given / at.n_tokens[:, None, None]).transpose(1, 2)),
+            ("most", most_attended(between)),
+            ("trees", trees(between, at.n_words)),
+        ):
+            of_words = values[(at.pieces > 0).to(values.device)]
+            found[part][self._rows] = of_words.to(found[part].dtype).cpu()
 
     def _empty(self, n_heads: int) -> dict[str, torch.Tensor]:
-        n_texts, n_rows = len(self.shard.texts), self.shard.n_rows
-        n_links = int(self._first_link[-1])
-        kept = {
+        """A block's parts before anything is found."""
+        n_texts, n_rows = len(self._shard.texts), self._shard.n_rows
+        return {
             "statistics": torch.full((n_texts, n_heads + 1, len(STATISTICS)), torch.nan),
             "mean_maps": torch.zeros(n_heads, TOKENS, TOKENS),
             "received": torch.full((n_rows, n_heads + 1), torch.nan),
             "most": torch.full((n_rows, n_heads, 2), -1, dtype=torch.int16),
             "trees": torch.full((n_rows, n_heads, len(TREES)), -1, dtype=torch.int16),
-            "links": torch.full((n_links, n_heads + 1, 2, 2), torch.nan),
         }
-        return {name: array for name, array in kept.items() if name in self.parts}
-
-    def take_whole(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
-        """Keep statistics, words and links; hold the weights that trees are read from."""
-        at, found, seen = self.layout, self._found[block], visible.sum(-1)
-        alike = uniform(visible)
-        found["statistics"][at.text.cpu()] = torch.cat(
-            [statistics(each, at, seen) for each in (maps, alike)], dim=1
-        ).cpu()
-        if (averaged := at.n_tokens == TOKENS).any():
-            found["mean_maps"] += maps[averaged][..., :TOKENS, :TOKENS].sum(0).cpu()
-        if not self._of_words:
-            return
-        given = torch.cat([received(each, at) for each in (maps, alike)], dim=1) @ at.members
-        self._keep(found["received"], (given / at.n_tokens[:, None, None]).transpose(1, 2))
-        between = at.between_words(maps)
-        self._keep(found["most"], most_attended(between, at.is_word))
-        if len(self._placements.rows):
-            weights = torch.cat([between, at.between_words(alike)], dim=1)
-            self._placements.keep(found["links"], weights)
-        self._held[block] = between
-        if sum(x.numel() for x in self._held.values()) > _AT_ONCE:
-            self._read_trees()
-
-    def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Read the trees still outstanding at the end of a pass."""
-        self._read_trees()
-
-    @torch.inference_mode()  # tensors of the pass cannot be changed outside it
-    def _read_trees(self) -> None:
-        """Read trees from several blocks at once, which is faster."""
-        if self._held:
-            sizes = [between.shape[1] for between in self._held.values()]
-            every = torch.cat([x.to(self.layout.real.device) for x in self._held.values()], dim=1)
-            heads = trees(every, self.layout.n_words).split(sizes, dim=2)
-            for block, of_block in zip(self._held, heads, strict=True):
-                self._keep(self._found[block]["trees"], of_block)
-            self._held = {}
-
-    def _keep(self, array: torch.Tensor, values: torch.Tensor) -> None:
-        """Store values of shape (texts, words, …) at the rows of their words."""
-        array[self._rows] = values[self.layout.is_word].to(array.dtype).cpu()
 
     def finish(self) -> dict[str, torch.Tensor]:
         """All parts of the shard, blocks stacked."""
         blocks = [self._found[block] for block in sorted(self._found)]
         found = {
             part: torch.stack([block[part] for block in blocks], dim=int(part != "mean_maps"))
-            for part in self.parts
-            if part != "n_mean_maps"
+            for part in self.parts[:-1]
         }
         self._found = {}
-        return {**found, "n_mean_maps": torch.tensor([self._n_averaged])}
+        return {**found, "n_mean_maps": torch.tensor([self._n_mean_maps])}
 
 
-def most_attended(between: torch.Tensor, is_word: torch.Tensor) -> torch.Tensor:
+def most_attended(between: torch.Tensor) -> torch.Tensor:
     """The other word that each word attends to most, and the one that attends most to it.
 
     The first of equals; -1 if all weights are 0, such as for words that a decoder cannot see.
 
     Args:
         between: see `Layout.between_words`. Shape (texts, heads, words, words).
-        is_word: shape (texts, words).
 
     Returns:
         shape (texts, words, heads, 2).
     """
-    n_words = is_word.shape[1]
-    itself = torch.eye(n_words, dtype=torch.bool, device=between.device)
+    itself = torch.eye(between.shape[-1], dtype=torch.bool, device=between.device)
     others = between.masked_fill(itself, 0)
     found = []
     for dim in (-1, -2):
@@ -219,70 +224,7 @@ def trees(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
         spanning_trees(-(weights + turned), kept),
     ]
     stacked = torch.from_numpy(np.stack(found, axis=-1))
-    return stacked.view(n, heads, width, len(TREES)).transpose(1, 2).to(between.device)
-
-
-@dataclass(frozen=True)
-class _Placements:
-    """The links of a pass; see `TextLinks`.
-
-    Attributes:
-        text: place in the pass of each pair's text.
-        rows: rows of the links in the part.
-    """
-
-    text: torch.Tensor
-    row: torch.Tensor
-    column: torch.Tensor
-    placement: torch.Tensor
-    link: torch.Tensor
-    control: torch.Tensor
-    rows: torch.Tensor
-
-    def keep(self, array: torch.Tensor, between: torch.Tensor) -> None:
-        """Write the weights of links and controls into an array (links, heads, 2, 2)."""
-        both = (self.row, self.column), (self.column, self.row)
-        for direction, (one, other) in enumerate(both):
-            of_pairs = between[self.text, :, one, other].cpu()  # (pairs, heads)
-            greatest = torch.zeros(len(self.link), of_pairs.shape[1])
-            placement = self.placement[:, None].expand_as(of_pairs)
-            greatest.scatter_reduce_(0, placement, of_pairs, "amax")
-            for which in (0, 1):
-                chosen = self.control == which
-                of_link = self.link[chosen]
-                sums = torch.zeros(len(self.rows), of_pairs.shape[1])
-                sums.index_add_(0, of_link, greatest[chosen])
-                counts = of_link.bincount(minlength=len(self.rows))
-                array[self.rows, :, direction, which] = sums / counts[:, None]
-
-
-def _placements(links: Sequence[TextLinks | None], first: Ints) -> _Placements:
-    """Join the links of the texts of a pass.
-
-    Args:
-        links: links of each text.
-        first: row of each text's first link.
-    """
-    n_placements = n_links = 0
-    fields: list[list[Ints]] = [[] for _ in range(7)]
-    for place, of_text_links in enumerate(links):
-        if of_text_links is None:
-            continue
-        of_text = (
-            np.full(len(of_text_links.row), place),
-            of_text_links.row,
-            of_text_links.column,
-            of_text_links.placement + n_placements,
-            of_text_links.link + n_links,
-            of_text_links.control,
-            np.arange(len(of_text_links.links)) + first[place],
-        )
-        for field, values in zip(fields, of_text, strict=True):
-            field.append(values)
-        n_placements += len(of_text_links.link)
-        n_links += len(of_text_links.links)
-    none = np.zeros(0, dtype=np.int64)
-    return _Placements(*(torch.from_numpy(np.concatenate([none, *each])) for each in fields))
+    return stacked.view(n, heads, width, len(TREES)).transpose(1, 2)
 
 
 def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
@@ -297,15 +239,23 @@ def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> tor
     """
     n_tokens = layout.n_tokens[:, None].float()
     columns = received(maps, layout) / n_tokens[..., None]
+    # A row's entropy is a share of the greatest; rows that see one token are left out.
+    counted = (layout.real & (visible > 1)).float()
+    weight = counted / visible.clamp(min=2).log()
+    entropy = (torch.special.entr(maps).sum(-1) * weight[:, None]).sum(-1)
+    # Separators are the special tokens after the first word.
+    is_separator = layout.real & (layout.word < 0) & ((layout.word >= 0).cumsum(-1) > 0)
+    separators = (columns * is_separator[:, None]).sum(-1)
     found = {
-        "entropy": entropy(maps, layout, visible),
+        "entropy": entropy / counted.sum(-1, keepdim=True),
         "first": columns[..., 0],
-        "separators": to_separators(columns, layout),
+        "separators": separators.masked_fill(~is_separator.any(-1)[:, None], torch.nan),
         "vertical": in_columns(maps, layout) / n_tokens,
-        "block": within_segments(maps, layout),
     }
     for offset in OFFSETS:
-        found[f"offset {offset:+d}"] = at_offset(maps, layout, offset) / n_tokens
+        diagonal, first = torch.diagonal(maps, offset, -2, -1), max(0, -offset)
+        real = layout.real[:, first : first + diagonal.shape[-1]]
+        found[f"offset {offset:+d}"] = (diagonal * real[:, None]).sum(-1) / n_tokens
     found["diagonal"] = torch.stack([found[f"offset {x:+d}"] for x in (-1, 0, 1)]).sum(0)
     return torch.stack([found[name] for name in STATISTICS], dim=-1)
 
@@ -313,39 +263,6 @@ def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> tor
 def received(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
     """Total attention that each token receives. Shape (texts, heads, length)."""
     return (layout.real[:, None, None].float() @ maps).squeeze(2)
-
-
-def entropy(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
-    """Mean over rows of the entropy as a share of its maximum, the log of the visible tokens.
-
-    Rows that see one token are left out. Shape (texts, heads).
-    """
-    counted = (layout.real & (visible > 1)).float()
-    weight = counted / visible.clamp(min=2).log()
-    sums: torch.Tensor = (torch.special.entr(maps).sum(-1) * weight[:, None]).sum(-1)
-    return sums / counted.sum(-1, keepdim=True)
-
-
-def to_separators(columns: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """Attention to special tokens after the first word; NaN if there are none.
-
-    Args:
-        columns: mean attention to each token. Shape (texts, heads, length).
-    """
-    begun = (layout.word >= 0).cumsum(-1) > 0
-    separators = layout.real & (layout.word < 0) & begun
-    sums: torch.Tensor = (columns * separators[:, None]).sum(-1)
-    return sums.masked_fill(~separators.any(-1)[:, None], torch.nan)
-
-
-def at_offset(maps: torch.Tensor, layout: Layout, offset: int) -> torch.Tensor:
-    """Attention to the token at an offset (+1 is the next), summed over rows. (texts, heads)."""
-    length = maps.shape[-1]
-    if abs(offset) >= length:
-        return maps.new_zeros(maps.shape[:2])
-    first = max(0, -offset)
-    real = layout.real[:, first : first + length - abs(offset)]
-    return (torch.diagonal(maps, offset, -2, -1) * real[:, None]).sum(-1)
 
 
 def in_columns(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
@@ -360,21 +277,6 @@ def in_columns(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
     ranked = given.masked_fill(~layout.real[:, None, None], -1).flip(2)
     chosen = ranked.topk(min(COLUMNS, maps.shape[-1])).indices
     return given.gather(-1, chosen).sum((-2, -1))
-
-
-def within_segments(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """Attention of words' tokens to their own segment; NaN if there is only one.
-
-    Shape (texts, heads).
-    """
-    if layout.segment is None:
-        return maps.new_full(maps.shape[:2], torch.nan)
-    of_words = (layout.segment >= 0).sum(-1)[:, None]
-    sums = maps.new_zeros(maps.shape[:2])
-    for segment in (0, 1):
-        members = (layout.segment == segment).float()
-        sums += (members[:, None, None] @ maps).squeeze(2).mul(members[:, None]).sum(-1)
-    return sums / of_words
 
 
 def uniform(visible: torch.Tensor) -> torch.Tensor:

@@ -1,26 +1,24 @@
-"""Reads numbers of attention heads from rows.
+"""Numbers of attention heads, read from rows, and the class of each head.
 
 Rows of the measurement `attention` have the axes ``head``, ``feature`` and ``direction`` where
 they apply. Baselines are rows of their own; the axis ``baseline`` names the kind: "uniform",
-"controls", "offset +1" and so on. A baseline without a head holds for all heads of the layer, one
-without a layer for all heads. For every feature, four rows describe the head that is best on dev
-and have the axis ``chosen``: test score, baseline, ``chance``, and ``above_baseline`` of the
-``measure``, the difference of score and baseline with its p-value.
+"offset +1" and so on. A baseline without a layer holds for all heads, one with a layer for its
+heads. For every relation, and for trees, four rows describe the head that is best on dev and have
+the axis ``chosen``: test score, baseline, ``chance``, and ``above_baseline`` of the ``measure``,
+the difference of score and baseline with its p-value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from probes.common.arrays import Floats
 from probes.measurements.measurement import CSV_FIELDS
 from probes.measurements.row_filters import chosen as rows_where
 from probes.records.row import Place, Row
 from probes.statistics.significance import ALPHA
+from probes.statistics.sums import ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,42 +29,34 @@ OFFSETS = range(-5, 6)
 COLUMNS = 2
 """The columns of a vertical pattern: those that get the most attention, such as [CLS] and [SEP]."""
 
+MASSES = ("vertical", "diagonal")
+"""Statistics from which classes are made."""
+
 STATISTICS = (
-    "entropy",
-    "first",
-    "separators",
+    *("entropy", "first", "separators"),
     *(f"offset {offset:+d}" for offset in OFFSETS),
-    "vertical",
-    "diagonal",
-    "block",
+    *MASSES,
 )
 """Numbers kept for each map."""
 
-
-DIRECTIONS = ("dependent to head", "head to dependent")
+DIRECTIONS, UNDIRECTED = ("dependent to head", "head to dependent"), "undirected"
 """Directions of attention between a word and its head."""
 
-ROLE_DIRECTIONS = ("argument to predicate", "predicate to argument")
-"""Who attends to whom in links of semantic roles."""
-
-TREES = (*DIRECTIONS, "undirected")
+TREES = (*DIRECTIONS, UNDIRECTED)
 """Ways to read a tree from a map."""
 
 TOKENS = 16
 """Length of the texts whose maps are averaged, including special tokens."""
 
-
 EVERY, NOT_PUNCTUATION = "all", "all but punct"
 """Groups of relations, beside those of the annotation."""
 
-CHANCE, ABOVE = "chance", "above_baseline"
-
-CLASS = "class"
+CHANCE, ABOVE, CLASS = "chance", "above_baseline", "class"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The head that is best on dev for a feature, with its test rows."""
+    """The head that is best on dev for a relation or for trees, with its test rows."""
 
     test: Row
     baseline: Row
@@ -75,7 +65,7 @@ class Choice:
 
     @property
     def feature(self) -> str:
-        """Name of the feature; empty if the measure has none."""
+        """Name of the relation; empty for trees."""
         return str(self.test.axes.get("feature", ""))
 
     @property
@@ -95,44 +85,36 @@ class Choice:
         return value is not None and value > 0 and p is not None and p < ALPHA
 
 
-def _part(row: Row) -> str:
-    """The attribute of `Choice` that a row belongs to."""
-    if row.metric == ABOVE:
-        return "difference"
-    kind = row.axes.get("baseline")
-    return "chance" if kind == CHANCE else "baseline" if kind else "test"
-
-
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The chosen heads, in the order of their rows."""
     found: dict[tuple[Place, Place], dict[str, Row]] = {}
     for row in rows:
         if "chosen" in row.axes:
+            kind = row.axes.get("baseline")
+            part = "chance" if kind == CHANCE else "baseline" if kind else "test"
             of = row.axes.get("measure", row.metric), row.axes.get("feature")
-            found.setdefault(of, {})[_part(row)] = row
+            found.setdefault(of, {})["difference" if row.metric == ABOVE else part] = row
     return [Choice(**each) for each in found.values()]
-
-
-def _place(row: Row) -> tuple[Place, ...]:
-    of = (row.axes.get(axis) for axis in ("feature", "direction", "head"))
-    return (row.metric, row.split, *of, row.layer)
 
 
 def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p."""
+
+    def place(row: Row) -> tuple[Place, ...]:
+        of = (row.axes.get(axis) for axis in ("feature", "direction", "head"))
+        return (row.metric, row.split, *of, row.layer)
+
     every = list(rows)
-    chosen = {_place(choice.test): choice for choice in choices(every)}
+    best = {place(choice.test): choice for choice in choices(every)}
     baselines = {
-        _place(row): row for row in every if "baseline" in row.axes and "chosen" not in row.axes
+        place(row): row for row in every if "baseline" in row.axes and "chosen" not in row.axes
     }
     for row in every:
         if row.metric == ABOVE or {"baseline", "chosen"} & row.axes.keys():
             continue
-        *of, head, layer = place = _place(row)
-        # The baseline of the head, of all heads of the layer, or of the model.
-        wider = (*of, head, layer), (*of, None, layer), (*of, None, None)
-        baseline = next((baselines[x] for x in wider if x in baselines), None)
-        choice = chosen.get(place)
+        *of, _, layer = place(row)
+        baseline = baselines.get((*of, None, layer)) or baselines.get((*of, None, None))
+        choice = best.get(place(row))
         yield {
             "layer": layer,
             **{axis: row.axes.get(axis) for axis in ("head", "feature", "direction")},
@@ -170,63 +152,36 @@ CLEAR, MIXED = 0.5, 0.2
 BOUNDS = (0.4, 0.5, 0.6, 0.7)
 """Other plausible values of `CLEAR`; a share of a class is stated only if all of them agree."""
 
-MASSES = ("vertical", "diagonal", "block")
-
-CLASSES = {
-    "vertical": "V",
-    "diagonal": "D",
-    "vertical + diagonal": "VD",
-    "block": "B",
-    "heterogeneous": "H",
-}
+CLASSES = {"vertical": "V", "diagonal": "D", "vertical + diagonal": "VD", "heterogeneous": "H"}
 """The classes, each with its sign in pictures."""
-
-
-def beyond_uniform(mass: Floats, uniform: Floats) -> Floats:
-    """Share of attention that a pattern takes beyond uniform attention; at most 1."""
-    rest = 1 - uniform
-    return np.divide(mass - uniform, rest, out=np.zeros_like(mass), where=rest > 0)
-
-
-def pattern_of(masses: Mapping[str, float], clear: float = CLEAR) -> str:
-    """The class of a head.
-
-    The classes are those of Kovaleva et al. (2019), section 4.1. Their classifier was trained on
-    some 400 hand-labelled maps and never published, so a rule decides here, from the share of
-    attention that each pattern takes beyond uniform attention:
-
-    - diagonal: a token's attention to itself and both neighbours;
-    - vertical: attention to the two tokens that receive most, chosen on the other half of the rows;
-    - block: attention of words to words of their own segment, in texts of two segments.
-
-    A head is vertical + diagonal if both masses are at least `MIXED` and their sum at least
-    `clear`. Otherwise it has the class of the greatest mass if that is at least `clear`, else it
-    is heterogeneous.
-
-    Args:
-        masses: masses beyond uniform attention, by name; texts of one segment have no block.
-    """
-    both = masses["vertical"], masses["diagonal"]
-    if min(both) >= MIXED and sum(both) >= clear:
-        return "vertical + diagonal"
-    greatest = max(masses, key=lambda name: masses[name])
-    return greatest if masses[greatest] >= clear else "heterogeneous"
 
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
     found = rows_where(head_frame(rows), ["pattern"], {})
     mass, uniform = (found[name].to_numpy(dtype=float) for name in ("value", "baseline"))
-    wide = found.assign(value=beyond_uniform(mass, uniform)).pivot(
+    return found.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"
-    )
-    return wide[[name for name in MASSES if name in wide]]
+    )[[*MASSES]]
 
 
 def classes(of_heads: pd.DataFrame, clear: float = CLEAR) -> pd.Series:
     """The class of every head, by layer and head.
 
+    The classes are those of Kovaleva et al. (2019), section 4.1, for single sentences. Their
+    classifier was trained on some 400 hand-labelled maps and never published, so a rule decides
+    here, from the share of attention that each pattern takes beyond uniform attention:
+
+    - diagonal: a token's attention to itself and both neighbours;
+    - vertical: attention to the two tokens that receive most, chosen on the other half of the rows.
+
+    A head is vertical + diagonal if both masses are at least `MIXED` and their sum at least
+    `clear`. Otherwise it has the class of the greatest mass if that is at least `clear`, else it
+    is heterogeneous.
+
     Args:
         of_heads: see `masses`.
     """
-    return of_heads.apply(lambda head: pattern_of(head.to_dict(), clear), axis=1)
+    greatest = of_heads.idxmax(axis=1).where(of_heads.max(axis=1) >= clear, "heterogeneous")
+    both = (of_heads.min(axis=1) >= MIXED) & (of_heads.sum(axis=1) >= clear)
+    return greatest.mask(both, "vertical + diagonal")

@@ -1,7 +1,4 @@
-"""Tables of attention heads, which `python -m probes heads` prints.
-
-They show entropy and class of every head, and heads chosen on dev.
-"""
+"""Tables of attention heads, and the command `python -m probes heads` that prints them."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import argparse
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from probes.boards.groups import model_order
 from probes.common.errors import UserError
@@ -19,6 +15,7 @@ from probes.families.attention.heads import (
     CLASS,
     CLASSES,
     CLEAR,
+    MASSES,
     MIXED,
     Choice,
     choices,
@@ -34,9 +31,7 @@ from probes.records.row import Row
 from probes.statistics.partition import FEWEST
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
-RELATIONS, ROLES, TREES = "relations", "roles", "trees"
-
-MIXES = "mixes of heads, %"
+RELATIONS, TREES = "relations", "trees"
 
 FEWEST_LISTED = 100
 """Test words that a relation needs to be listed in tables."""
@@ -45,8 +40,6 @@ ATTENDS = {
     "dependent to head": "to head",
     "head to dependent": "to dep.",
     "undirected": "either",
-    "argument to predicate": "to pred.",
-    "predicate to argument": "to arg.",
 }
 """Short names of directions."""
 
@@ -55,10 +48,6 @@ ABOUT = {
     "attended to most is the right one. To head: dependents attend to their heads; to dep.: heads "
     "attend to their dependents. Baseline: the best fixed distance on train, in brackets (+1 is "
     "the next word). Chance: any other word of the sentence.",
-    ROLES: "Greatest attention, × 100, from a word of an argument (at most 3 words, at least 2 "
-    "from its predicate) to one of the predicate, or back, for the head and direction that exceed "
-    "the controls most on dev. Baseline: other places of the sentence at the same distance. "
-    "Chance: uniform attention.",
     TREES: "Maximum spanning trees of a head's attention between words; the root is not given, and "
     "punctuation is not scored. UAS: right heads in arborescences; UUAS: words linked to their "
     "head in undirected trees. Baseline: the better chain on train. Chance: a random tree.",
@@ -69,61 +58,41 @@ SIGNS = f"Heads by class: {', '.join(f'{sign} {name}' for name, sign in CLASSES.
 
 
 def head_tables(record: Record, by: str, *, every: bool = False) -> list[Table]:
-    """The tables of a record; none by relation if it has no relations, roles or trees.
+    """The tables of a record; none by relation if it has no relations.
 
     Args:
         by: "entropy", "pattern" or "relation".
         every: list rare relations too.
     """
-    segments = " · pairs of sentences" * (record.settings["segments"] == "two")
-    title = f"{model_title(record)} · {corpus_title(record)}{segments}"
+    title = f"{model_title(record)} · {corpus_title(record)}"
+    if by == "relation":
+        return choice_tables(title, record, every=every)
+    heads, more = head_frame(record.rows), []
     if by == "entropy":
-        return [_entropy_table(title, record.rows)]
-    if by == "pattern":
-        by_layer = pattern_table(f"{title} · heads by pattern", record.rows)
-        return [_class_table(title, record.rows), by_layer]
-    return choice_tables(title, record, every=every)
-
-
-def _entropy_table(title: str, found: Iterable[Row]) -> Table:
-    """The entropy of every head, as a share of the greatest possible."""
-    entropy = grid(head_frame(found), "entropy").astype(float)
-    entropy["mean"] = entropy.mean(axis=1)
-    rows = tuple(
-        TableRow.of(str(layer), *(f"{100 * x:.0f}" for x in values))
-        for layer, values in entropy.iterrows()
-    )
-    note = (
-        "Mean over test texts, by head; uniform attention has 100. heads.csv has intervals and all "
-        "other numbers."
-    )
-    return Table(f"{title} · entropy, %", ("layer", *map(str, entropy)), rows, notes=(note,))
-
-
-def _class_table(title: str, found: Iterable[Row]) -> Table:
-    """The class of every head by its sign."""
-    signs = grid(head_frame(found), CLASS, "feature", feature=...)
-    rows = tuple(
-        TableRow.of(str(layer), *(CLASSES[name] for name in names))
-        for layer, names in signs.iterrows()
-    )
-    note = f"{SIGNS}, by a rule on mean masses, which are in heads.csv."
-    return Table(f"{title} · patterns", ("layer", *map(str, signs)), rows, notes=(note,))
+        name, found = "entropy, %", 100 * grid(heads, "entropy").astype(float)
+        values = found.assign(mean=found.mean(axis=1)).map("{:.0f}".format)
+        note = (
+            "Mean over test texts, by head; uniform attention has 100. heads.csv has intervals and "
+            "all other numbers."
+        )
+    else:
+        name, values = "patterns", grid(heads, CLASS, "feature", feature=...).map(CLASSES.get)
+        note = f"{SIGNS}, by a rule on mean masses, which are in heads.csv."
+        more = [pattern_table(f"{title} · heads by pattern", record.rows)]
+    rows = tuple(TableRow.of(str(layer), *texts) for layer, texts in values.iterrows())
+    heading = "layer", *map(str, values)
+    return [Table(f"{title} · {name}", heading, rows, notes=(note,)), *more]
 
 
 def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Table]:
-    """Tables of relations, roles and trees with the head chosen for each; empty ones are left out.
+    """Tables of relations and trees with the head chosen for each; empty ones are left out.
 
     Args:
         every: list rare relations too.
     """
     found = choices(record.rows)
     made = []
-    for name, unit, measures in (
-        (RELATIONS, ", %", ("relation",)),
-        (ROLES, "", ("role",)),
-        (TREES, ", %", ("uas", "uuas")),
-    ):
+    for name, measures in ((RELATIONS, ("relation",)), (TREES, ("uas", "uuas"))):
         own = [choice for choice in found if choice.test.metric in measures]
         if not own:
             continue
@@ -140,58 +109,42 @@ def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Ta
         notes += notes_of(record.notes, name)
         heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
         rows = tuple(map(_choice_row, listed))
-        made.append(Table(f"{title} · {name} · test{unit}", heads, rows, notes=tuple(notes)))
+        made.append(Table(f"{title} · {name} · test, %", heads, rows, notes=tuple(notes)))
     return made
 
 
 def _choice_row(choice: Choice) -> TableRow:
     test, baseline = choice.test, score_cell(choice.baseline.value, None, choice.test.metric)
     _, _, offset = choice.kind.partition("offset ")
+    above = choice.difference
+    difference = Cell(NOTHING)
+    if above.value is not None:
+        points = f"{100 * above.value:+z.1f}".replace("-", "−")
+        difference = replace(score_cell(above.value, above.interval, above.metric), text=points)
     return TableRow.of(
-        choice.feature.replace("at most", "≤") or test.metric.upper(),
+        choice.feature or test.metric.upper(),
         f"{test.n:,}",
         choice.name,
         ATTENDS[str(test.axes["direction"])],
         score_cell(test.value, test.interval, test.metric, best=choice.is_better),
         replace(baseline, text=baseline.text + f" ({offset})" * bool(offset)),
         score_cell(choice.chance.value, None, test.metric),
-        _signed(choice.difference),
-        p_cell(choice.difference.p),
+        difference,
+        p_cell(above.p),
     )
 
 
-def _signed(difference: Row) -> Cell:
-    """A difference of shares in points, with half its interval."""
-    value = difference.value
-    if value is None:
-        return Cell(NOTHING)
-    found = score_cell(value, difference.interval, difference.metric)
-    return replace(found, text=f"{100 * value:+z.1f}".replace("-", "−"))
-
-
-def pattern_table(title: str, found: Iterable[Row]) -> Table:
+def pattern_table(title: str, rows: Iterable[Row]) -> Table:
     """Masses of patterns and number of heads of each class, by layer and then for all heads."""
-    of_heads = masses(found)
+    of_heads = masses(rows)
     means = of_heads.groupby("layer").mean()
+    lines = []
     by_layer = zip(classes(of_heads).groupby("layer"), means.to_numpy().tolist(), strict=True)
-    parts: list[tuple[str, list[Any], Any]] = [
-        (str(layer), [score_cell(x, None, "pattern") for x in own], names)
-        for (layer, names), own in by_layer
-    ]
-    nothing = [NOTHING] * len(means.columns)
-    parts += [
-        (f"all, {bound:.1f}".replace("0.", "."), nothing, classes(of_heads, bound))
-        for bound in BOUNDS
-    ]
-    rows = tuple(
-        TableRow.of(
-            first,
-            *own,
-            *(str((names == name).sum() or NOTHING) for name in CLASSES),
-            ends_section=place == len(means),
-        )
-        for place, (first, own, names) in enumerate(parts, start=1)
-    )
+    for (layer, names), own in by_layer:
+        lines.append((str(layer), [score_cell(x, None, "pattern") for x in own], names))
+    for bound in BOUNDS:
+        cells = [Cell(NOTHING)] * len(MASSES)
+        lines.append((f"all, {bound:.1f}".replace("0.", "."), cells, classes(of_heads, bound)))
     note = (
         f"{SIGNS}. Layers: with a bound of {CLEAR}; last rows: all heads with other bounds, too. "
         "Masses: mean share of attention beyond uniform, in %; columns are chosen and measured on "
@@ -199,8 +152,20 @@ def pattern_table(title: str, found: Iterable[Row]) -> Table:
         f"VD if both masses are at least {MIXED} and their sum at least {CLEAR}; else the class of "
         f"the greatest mass if that is at least {CLEAR}; else H."
     )
-    heads = ("layer", *(f"{name}\nmass" for name in means), *CLASSES.values())
-    return Table(title, heads, rows, notes=(note,))
+    return Table(
+        title,
+        ("layer", *(f"{name}\nmass" for name in MASSES), *CLASSES.values()),
+        tuple(
+            TableRow.of(
+                first,
+                *cells,
+                *(str((names == name).sum() or NOTHING) for name in CLASSES),
+                ends_section=place == len(means),
+            )
+            for place, (first, cells, names) in enumerate(lines, start=1)
+        ),
+        notes=(note,),
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -209,8 +174,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("entropy", "pattern", "relation"),
         default="relation",
-        help="entropy or pattern of all heads, or the best heads by relation (the default), role "
-        "and tree",
+        help="entropy or pattern of all heads, or the best heads by relation (the default) and "
+        "tree",
     )
     parser.add_argument(
         "--all",
@@ -229,11 +194,10 @@ def tables(records: Mapping[Path, Record], options: argparse.Namespace, where: s
     for path, record in sorted(records.items(), key=lambda x: model_order(model_title(x[1]))):
         made = head_tables(record, options.by, every=options.all)
         if not made:
-            progress.say(f"left out {path}: it has no relations, roles or trees")
+            progress.say(f"left out {path}: it has no relations or trees")
         found += made
     if not found:
         raise UserError(
-            f"{where}: no heads were chosen by {options.by}; this needs a corpus with heads or "
-            "frames, and --attention-segments one."
+            f"{where}: no heads were chosen by {options.by}; this needs a corpus with heads."
         )
     return found

@@ -13,8 +13,18 @@ from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
 
 
-class ItemOptions(Frozen):
-    """Options of `completion`."""
+class WordOptions(Frozen):
+    """Options of `cloze`."""
+
+    word_ends: bool = Field(
+        default=True,
+        description="count the end of a word as part of it, for causal models whose tokens begin "
+        "with a space: true or false",
+    )
+
+
+class ItemOptions(WordOptions):
+    """Options of `pairs` and `completion`."""
 
     malformed: bool = Field(
         default=False,
@@ -25,7 +35,7 @@ class ItemOptions(Frozen):
 FAMILY = Family(
     measurements={"pairs": "pairs", "completion": "completion"},
     evidence={"cloze": "cloze", "lens": "lens"},
-    options={"pairs": ItemOptions, "completion": ItemOptions},
+    options={"pairs": ItemOptions, "completion": ItemOptions, "cloze": WordOptions},
     claims="claims",
     comparison="model_comparison",
 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.examples.examples import NotServedError
+from probes.families.behaviour import WordOptions
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
@@ -56,8 +57,9 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
 
 @measurement(
     "cloze",
+    options=WordOptions,
     after="scores",
-    version=2,
+    version=3,
     needs=("lemmas",),
     head="needed",
     for_items="completion",
@@ -192,7 +194,8 @@ def answers(context: TaskContext, questions: Sequence[Question]) -> VerbAnswers:
     view = view_over((text for each in questions for text in each), "written")
     found = list(context.read(view, TokenScores()))
     parts = [{name: x.numpy() for name, x in arrays.items()} for _, arrays in found]
-    return answered(scored(view, [shard for shard, _ in found], parts), questions)
+    scores = scored(view, [shard for shard, _ in found], parts)
+    return answered(scores.with_word_ends() if context.options.word_ends else scores, questions)
 
 
 def _questions(context: TaskContext, forms: Forms, split: str) -> list[Question | str]:

@@ -38,7 +38,18 @@ THRESHOLDS = 0.0, 0.01
 
 def completion_columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> list[Column]:
     """Scales of answers, then of comparisons of words."""
-    return [*_completions(items, found), *_sensitivities(items, found)]
+    best = np.full(len(items), np.nan)
+    for i, item in enumerate(items):
+        if known := [rank for rank in _ranks(item, found) if rank >= 0]:
+            best[i] = min(known)
+    columns = [
+        (
+            Scale("completion_accuracy", {"likeliest": depth}),
+            np.where(np.isnan(best), np.nan, best < depth),
+        )
+        for depth in DEPTHS
+    ]
+    return [*columns, *_sensitivities(items, found)]
 
 
 def _by_chance(items: Sequence[Item]) -> Iterator[Row]:
@@ -80,7 +91,7 @@ def _notes(items: Sequence[Item], found: ScoredStretches) -> list[str]:
 
 @measurement(
     "completion",
-    version=3,
+    version=4,
     needs=("contexts",),
     csv_name="cloze",
     views=(
@@ -130,20 +141,6 @@ def completion(context: ModelContext) -> Found:
 def _ranks(item: Item, found: ScoredStretches) -> list[float]:
     """The rank of each answer; -1 for answers of several tokens."""
     return [float(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
-
-
-def _completions(items: Sequence[Item], found: ScoredStretches) -> list[Column]:
-    best = np.full(len(items), np.nan)
-    for i, item in enumerate(items):
-        if known := [rank for rank in _ranks(item, found) if rank >= 0]:
-            best[i] = min(known)
-    return [
-        (
-            Scale("completion_accuracy", {"likeliest": depth}),
-            np.where(np.isnan(best), np.nan, best < depth),
-        )
-        for depth in DEPTHS
-    ]
 
 
 def _sensitivities(items: Sequence[Item], found: ScoredStretches) -> list[Column]:

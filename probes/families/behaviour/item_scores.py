@@ -14,8 +14,7 @@ from probes.common.arrays import Floats, Ints
 from probes.data.items import Item
 from probes.extraction.views import Text, View, view_over
 from probes.families.behaviour import ItemOptions
-from probes.measurements.measurement import Found, Request
-from probes.records.record import Extent
+from probes.measurements.measurement import Found
 from probes.records.row import Place, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, informative, interval
@@ -25,14 +24,8 @@ from probes.statistics.strata import Strata
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
-    from probes.extraction.store import Store
     from probes.extraction.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
-
-
-def _extent(request: Request) -> Extent:
-    """The last layer, which gives the model's answer."""
-    return {request.n_layers: 1}
 
 
 def _view(corpus: Corpus, options: ItemOptions) -> View:
@@ -54,7 +47,7 @@ def _collector(corpus: Corpus, layers: Sequence[int], options: ItemOptions) -> C
 OF_ITEMS: dict[str, Any] = {
     "options": ItemOptions,
     "head": "needed",
-    "extent": _extent,
+    "extent": lambda request: {request.n_layers: 1},  # the last layer gives the answer
     "view": _view,
     "collector": _collector,
     "shares_arrays": True,
@@ -89,6 +82,8 @@ def scored_items(
     from probes.extraction.token_scores import stored_scores
 
     items, found = context.corpus.items, stored_scores(context.view, context.stored)
+    if context.options.word_ends:
+        found = found.with_word_ends()
     columns = columns_of(items, found, context.model.causal)
     intact, notes = [values for _, values in columns], notes_of(items, found)
     for change in PERTURBED if context.options.malformed else ():
@@ -102,6 +97,11 @@ def scored_items(
         if there.any():
             of_changed = columns_of([x for x in changed if x], found, context.model.causal)
             columns += _compared(of_changed, intact, there, change)
+    if unknown := context.stored.count("unknown_words"):
+        notes.append(
+            f"{unknown:,} of {len(found.pieces):,} texts (or regions) consist of unknown tokens by "
+            "half or more."
+        )
     values = np.stack([column for _, column in columns])
     facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
     rows = list(accuracy_rows(items, values.T, [scale for scale, _ in columns], mean_metric))
@@ -112,19 +112,8 @@ def scored_items(
         rows,
         {"values": values.astype(np.float32), **arrays_of(items)},
         facts={"items": len(items), **facts},
-        notes=[*notes, *_unknown(context.stored, len(found.pieces))],
+        notes=notes,
     )
-
-
-def _unknown(stored: Store, n: int) -> list[str]:
-    """A note if the model does not know the words of texts, as in a foreign language.
-
-    Args:
-        n: number of scored texts, or regions of texts.
-    """
-    unknown = stored.count("unknown_words")
-    said = f"{unknown:,} of {n:,} texts (or regions) consist of unknown tokens by half or more."
-    return [said] if unknown else []
 
 
 def _compared(

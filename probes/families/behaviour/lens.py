@@ -94,10 +94,7 @@ def lens(context: TaskContext) -> Found:
     rows = [row("readable", commonest, None, baseline="majority")]
     probes = context.predicted(context.layers)
     for layer, lens_answer, probe in zip(context.layers, predicted, probes, strict=True):
-        rows += [
-            row("readable", lens_answer, layer),
-            row("decodable", probe, layer),
-        ]
+        rows += [row("readable", lens_answer, layer), row("decodable", probe, layer)]
         if layer == context.model.n_layers and context.task.name == TASK:
             rows.append(row("used", lens_answer, None))
     n, of = int(known.sum()), len(known)
@@ -122,7 +119,7 @@ def _of_forms(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
     known = np.array([all(word in place for word in each) for each in words])
     columns = np.array([[place.get(word, 0) for word in each] for each in words])
     chosen = np.take_along_axis(found, columns[None], axis=2)
-    return chosen.argmax(2), known & ~_unanswered(chosen)
+    return chosen.argmax(2), known & ~np.isnan(chosen).any(axis=(0, 2))
 
 
 def _of_labels(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
@@ -137,13 +134,7 @@ def _of_labels(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
         for label, count in of_word.items():
             answers[label][word] = count / of_word.total()
     found, _ = answers_at(context, answers)
-    return found.argmax(2), ~_unanswered(found)
-
-
-def _unanswered(found: Floats) -> NDArray[np.bool_]:
-    """True where an answer is missing: (L, n, answers) to (n,)."""
-    lacking: NDArray[np.bool_] = np.asarray(np.isnan(found).any(axis=(0, 2)))
-    return lacking
+    return found.argmax(2), np.asarray(~np.isnan(found).any(axis=(0, 2)))
 
 
 def answers_at(

@@ -52,7 +52,7 @@ def _columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> lis
 
 @measurement(
     "pairs",
-    version=2,
+    version=3,
     needs=("pairs",),
     views=(
         Pivot(
@@ -118,20 +118,14 @@ def rightness(
         part: see `ScoredStretches.surprisal`.
         per_token: divide the surprisal of a text by its number of pieces.
     """
-    surprisal = found.surprisal(part)
-
-    def regions(item: Item) -> Mapping[str, Sequence[float]]:
-        by_condition = {}
+    surprisal, values = found.surprisal(part), []
+    for item in items:
+        surprisals = {}
         for condition, texts in item.texts.items():
             first = found.place(text_in(item, condition))
             own = slice(first, first + len(texts))
             n = max(1, int(found.pieces[own].sum())) if per_token else 1
-            by_condition[condition] = (surprisal[own] / n).tolist()
-        return by_condition
-
-    values = []
-    for item in items:
-        surprisals = regions(item)
+            surprisals[condition] = (surprisal[own] / n).tolist()
         values.append(np.mean([truth(formula, surprisals) for formula in item.predictions]))
     return np.array(values)
 

@@ -1,9 +1,9 @@
 """Geometry: how the vectors of words lie in space, layer by layer.
 
 Anisotropy and contextuality (Ethayarajh 2019), dominant dimensions (Timkey & van Schijndel 2021),
-intrinsic dimension, similarity of layers (Kornblith et al. 2019), clusters (Jawahar et al. 2019),
-and variance explained by a word's place (after Mickus et al. 2020). Nothing is trained. Clusters of
-senses use all splits, other numbers the words of test. docs/geometry.md explains their limits.
+intrinsic dimension, similarity of layers (Kornblith et al. 2019), and clusters (Jawahar et al.
+2019). Nothing is trained. Clusters of senses use all splits, other numbers the words of test.
+docs/geometry.md explains their limits.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ import numpy as np
 
 from probes.common.errors import counted
 from probes.families.geometry import GeometryOptions
-from probes.families.geometry.position_share import PLACES
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
-from probes.statistics.cka import bias_note, cka_within
+from probes.statistics.cka import bias_note, cka_between, cka_within
 
 if TYPE_CHECKING:
-    from probes.families.geometry.labelled_words import LabelSet, Read
-    from probes.measurements.context import ModelContext
+    from probes.families.geometry.labelled_words import LabelSet
+    from probes.measurements.context import ModelContext, PairContext
 
 SIMILARITIES = (
     "self_similarity",
@@ -32,9 +31,6 @@ SIMILARITIES = (
     "maximum_explainable_variance",
 )
 """Measures of contextuality; each has a baseline, which is subtracted to adjust it."""
-
-POSITION = "position_share", "position_share_within_types"
-OF_POSITION = "Share of variance explained by the place in the sentence, adjusted for chance."
 
 TEST_AND_ALL = {"split": ("test", "all")}
 """Splits of clustered items; senses are from all splits."""
@@ -65,7 +61,6 @@ TEST_AND_ALL = {"split": ("test", "all")}
             note="The dimensions that contribute most to anisotropy, with their share of it if it "
             "is above 0.",
         ),
-        Pivot("position", POSITION, columns=("metric",), note=OF_POSITION),
         Pivot(
             "context",
             tuple(x + y for x in SIMILARITIES for y in ("", "_baseline", "_adjusted")),
@@ -115,12 +110,6 @@ TEST_AND_ALL = {"split": ("test", "all")}
             line="labels",
             where=TEST_AND_ALL,
         ),
-        Lines(
-            "position",
-            POSITION,
-            "Position",
-            OF_POSITION,
-        ),
         Cells(
             "cka",
             "cka",
@@ -136,11 +125,11 @@ def geometry(context: ModelContext) -> Found:
     """Anisotropy, contextuality, intrinsic dimension, clusters, similarity of layers."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from probes.families.geometry.labelled_words import label_sets, test_words
+    from probes.families.geometry.labelled_words import label_sets, words_of_test
     from probes.families.geometry.layer import averaged, measured
 
     layers, seed = context.layers, context.options.seed
-    words, labels = test_words(context, context.options.least), label_sets(context)
+    words, labels = words_of_test(context, context.options.least), label_sets(context)
     rows: list[Row] = []
     means = []
     with context.bar(len(layers) * (len(layers) + 3) // 2) as bar:
@@ -148,9 +137,9 @@ def geometry(context: ModelContext) -> Found:
         # Only libraries that are already loaded are limited.
         with threadpool_limits(1):
             for layer in layers:
-                vectors, read = context.words("test", layer), _reader(context, layer)
+                vectors, stored = context.words("test", layer), context.vectors.layer(layer)
                 means.append(averaged(vectors, words, seed))
-                rows += measured(layer, vectors, words, means[-1], labels, read, seed)
+                rows += measured(layer, vectors, words, means[-1], labels, stored, seed)
                 bar.update(1)
         cka = cka_within(lambda layer: context.words("test", layer), layers, lambda: bar.update(1))
     for place, layer in enumerate(layers):
@@ -162,7 +151,6 @@ def geometry(context: ModelContext) -> Found:
         "types": len(words.frequent),
         "resampled": words.partition.clusters,
         "in_several_windows": int(context.in_several_windows("test").sum()),
-        "far_words": int((words.position >= PLACES).sum()),
     }
     for name, each in labels.items():
         facts |= {f"{name}_{what}": n for what, n in each.counts.items()}
@@ -174,10 +162,51 @@ def geometry(context: ModelContext) -> Found:
     return Found(rows, arrays, facts=facts, notes=notes)
 
 
-def _reader(context: ModelContext, layer: int) -> Read:
-    """A function that returns rows of a layer in float32."""
-    stored = context.vectors.layer(layer)
-    return lambda rows: stored[rows].astype(np.float32)
+@measurement(
+    "model_similarity",
+    of="pair",
+    after="geometry",
+    views=(
+        Pivot(columns=("base_layer",)),
+        Cells(
+            "cka_of_models",
+            "cka",
+            across="base_layer",
+            title="Similarity of two models",
+            note="Linear CKA over test words; rows: layers of the model, columns: of the base.",
+            low=0.0,
+            high=1.0,
+            apart="base",
+        ),
+    ),
+)
+def model_similarity(context: PairContext) -> Found:
+    """Linear CKA of the layers of two models; made along with geometry.
+
+    Every layer is compared with every layer of the run's first model, on the words of test. Vectors
+    may differ in size. Two layers are in memory at a time.
+    """
+    base = context.base
+    with context.bar(len(context.layers) * len(base.layers)) as bar:
+        cka = cka_between(
+            lambda layer: context.words("test", layer),
+            context.layers,
+            lambda layer: base.words("test", layer),
+            base.layers,
+            lambda: bar.update(1),
+        )
+    rows = [
+        Row("cka", value, layer, axes={"base": base.model.name, "base_layer": other})
+        for layer, values in zip(context.layers, cka, strict=True)
+        for other, value in zip(base.layers, values, strict=True)
+    ]
+    n_words = len(context.rows("test"))
+    size = max(context.model.hidden_size, base.model.hidden_size)
+    note = (
+        f"Linear CKA over test words; rows: layers of {context.model.name}, columns: layers "
+        f"of {base.model.name}."
+    )
+    return Found(rows, facts={"words": n_words}, notes=(note, *bias_note(n_words, size)))
 
 
 def _notes(
@@ -191,8 +220,6 @@ def _notes(
     )
     if n := facts["in_several_windows"]:
         yield (f"{n:,} sentences longer than the model's window are measured like the others.")
-    if n := facts["far_words"]:
-        yield (f"{counted(n, 'word')} beyond place {PLACES} of a sentence count as being there.")
     zeros = [row for row in rows if row.metric == "zero_vectors" and row.value]
     if zeros:
         counts = ", ".join(f"{row.value:,} at layer {row.layer}" for row in zeros)

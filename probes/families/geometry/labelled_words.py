@@ -18,6 +18,7 @@ from probes.statistics.partition import Partition
 from probes.statistics.sums import Rows
 
 if TYPE_CHECKING:
+    from probes.extraction.vectors import Sharded
     from probes.measurements.context import ModelContext
 
 
@@ -27,14 +28,12 @@ class Words:
 
     Attributes:
         sentence: sentence of each word. Shape (n,).
-        position: place of each word in its sentence, from 0. Shape (n,).
         type: word form of each word, numbered by first occurrence; case matters. Shape (n,).
         partition: documents, or sentences if the corpus has no documents.
         least: number of sentences a frequent type must occur in.
     """
 
     sentence: Ints
-    position: Ints
     type: Ints
     partition: Partition
     least: int
@@ -61,23 +60,18 @@ class Words:
         return [x for x in occurrences if len(np.unique(self.sentence[x])) >= self.least]
 
 
-def test_words(context: ModelContext, least: int) -> Words:
+def words_of_test(context: ModelContext, least: int) -> Words:
     """The words of the test split, in the order of their vectors."""
     sentences = context.corpus.splits["test"]
     number: dict[str, int] = {}
     types = [number.setdefault(word, len(number)) for s in sentences for word in s.words]
-    positions = [place for s in sentences for place in range(len(s))]
     return Words(
         sentence=context.sentence_numbers("test"),
-        position=np.array(positions, dtype=np.int64),
         type=np.array(types, dtype=np.int64),
         partition=context.partition("test"),
         least=least,
     )
 
-
-Read = Callable[[Ints], Rows]
-"""A function that returns rows of a layer."""
 
 PER_CLASS = 10
 """Minimum number of items per class for clusters of words or chunks."""
@@ -108,9 +102,10 @@ class LabelledGroup:
         """Number of different labels."""
         return int(self.labels.max(initial=-1)) + 1
 
-    def vectors(self, read: Read) -> Rows:
-        """Concatenated vectors of each item's words. Shape (items, words · H)."""
-        return np.concatenate([read(column) for column in self.rows.T], axis=1)
+    def vectors(self, layer: Sharded) -> Rows:
+        """Concatenated vectors of each item's words, float32. Shape (items, words · H)."""
+        parts = [layer[column].astype(np.float32) for column in self.rows.T]
+        return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import entr
@@ -21,13 +22,15 @@ from probes.families.geometry.cosines import (
     self_similarity,
     unit_vectors,
 )
-from probes.families.geometry.labelled_words import LabelledGroup, LabelSet, Read, Words
-from probes.families.geometry.position_share import position_share
+from probes.families.geometry.labelled_words import LabelledGroup, LabelSet, Words
 from probes.records.row import Row
 from probes.records.values import Estimate
 from probes.statistics.bootstrap import estimate, means, weights
 from probes.statistics.partition import Partition
 from probes.statistics.sums import Rows, centred, cross_gram, ratio
+
+if TYPE_CHECKING:
+    from probes.extraction.vectors import Sharded
 
 DOMINANT = 3
 """Number of dimensions to list."""
@@ -69,7 +72,11 @@ def averaged(rows: Rows, words: Words, seed: int) -> Averaged:
     )
     explainable = np.array(
         [
-            [explainable_variance(rows[some]) for some in (own, drawn_like(own, len(rows), rng))]
+            [
+                explainable_variance(rows[own]),
+                # As many words of any type, each at most once.
+                explainable_variance(rows[rng.choice(len(rows), len(own), replace=False)]),
+            ]
             for own in words.frequent
         ]
     ).reshape(-1, 2)
@@ -82,7 +89,7 @@ def measured(
     words: Words,
     of: Averaged,
     labels: Mapping[str, LabelSet],
-    read: Read,
+    stored: Sharded,
     seed: int,
 ) -> Iterator[Row]:
     """All numbers of a layer.
@@ -91,7 +98,7 @@ def measured(
         rows: vectors of the test words. Shape (n, H).
         of: contextuality of sentences and types.
         labels: items to cluster, by kind.
-        read: returns rows of the layer.
+        stored: vectors of all splits.
         seed: seed of k-means.
     """
     unit, length = unit_vectors(rows), norms(rows)
@@ -118,22 +125,13 @@ def measured(
     yield Row("norm_mean", length.mean(), layer)
     yield Row("norm_sd", length.std(ddof=1) if len(rows) > 1 else None, layer)
     yield Row("zero_vectors", (length == 0).sum(), layer)
-    one_type = np.zeros_like(words.type)
-    yield Row("position_share", position_share(rows, words.position, one_type), layer)
-    within = position_share(rows, words.position, words.type)
-    yield Row("position_share_within_types", within, layer)
     for name, each in labels.items():
         if each.missing:
             continue
         split = "all" if each.by_lemma else "test"
-        found = clustering(each, read, words.partition, seed)
+        found = clustering(each, stored, words.partition, seed)
         for metric, value in zip(("nmi", "ami"), found, strict=True):
             yield Row.estimated(metric, value, layer, split=split, axes={"labels": name})
-
-
-def drawn_like(own: Ints, n: int, rng: np.random.Generator) -> Ints:
-    """Draw different words of any type, as many as a type has occurrences. (occurrences,)."""
-    return rng.choice(n, len(own), replace=False)
 
 
 def _similarity(values: Floats, cluster: Ints, n_clusters: int, what: str) -> list[Estimate]:
@@ -213,7 +211,9 @@ STARTS = 5
 much better or worse."""
 
 
-def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) -> list[Estimate]:
+def clustering(
+    labels: LabelSet, stored: Sharded, partition: Partition, seed: int
+) -> list[Estimate]:
     """Compare labels with k-means clusters, as many as labels (Jawahar et al. 2019).
 
     Args:
@@ -223,7 +223,7 @@ def clustering(labels: LabelSet, read: Read, partition: Partition, seed: int) ->
         NMI and AMI. For senses, means and intervals over lemmas; otherwise values for all items,
         with intervals over documents (or sentences) and starts.
     """
-    found = [kmeans(group.vectors(read), group.n_classes, seed) for group in labels.groups]
+    found = [kmeans(group.vectors(stored), group.n_classes, seed) for group in labels.groups]
     if labels.by_lemma:
         pairs = zip(labels.groups, found, strict=True)
         both = np.array(
@@ -239,14 +239,10 @@ def kmeans(vectors: Rows, n_clusters: int, seed: int) -> Ints:
 
     There are fewer clusters if fewer vectors differ, such as those of one word at layer 0.
     """
-
-    def run(start: int) -> Ints:
-        found: Ints = KMeans(n_clusters, random_state=STARTS * seed + start).fit_predict(vectors)
-        return found
-
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
-        return np.stack([run(start) for start in range(STARTS)])
+        runs = [KMeans(n_clusters, random_state=STARTS * seed + x) for x in range(STARTS)]
+        return np.stack([run.fit_predict(vectors) for run in runs])
 
 
 def agreement(labels: Ints, clusters: Ints) -> Floats:
@@ -309,12 +305,7 @@ def _by_chance(table: Floats) -> float:
 def _scores(tables: Floats, by_chance: float) -> Floats:
     """NMI and AMI of contingency tables (…, labels, clusters)."""
     joint = tables / tables.sum((1, 2), keepdims=True)
-    entropies = _entropy(joint.sum(1)) + _entropy(joint.sum(2))
-    information, mean = entropies - _entropy(joint.reshape(len(joint), -1)), entropies / 2
+    entropies = entr(joint.sum(1)).sum(1) + entr(joint.sum(2)).sum(1)
+    information, mean = entropies - entr(joint.reshape(len(joint), -1)).sum(1), entropies / 2
     adjusted = ratio(information - by_chance, mean - by_chance)
     return np.stack([ratio(information, mean), adjusted], axis=1)
-
-
-def _entropy(shares: Floats) -> Floats:
-    found: Floats = entr(shares).sum(1)
-    return found

@@ -1,7 +1,6 @@
 """Interventions. Does a model use what can be decoded from it?
 
 - Which heads and blocks does it need for its own answers, and for stored probes?
-- How many heads can be pruned?
 - What is lost if the labels of a task are erased from a layer?
 """
 
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, PositiveInt
 
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
@@ -25,7 +24,6 @@ class AblationOptions(Frozen):
         default="uniform",
         description="attention of a disabled head; or its output: zero, or mean (over dev)",
     )
-    steps: NonNegativeInt = Field(default=10, description="number of pruning steps; 0: no pruning")
 
 
 class ErasureOptions(Frozen):
@@ -36,9 +34,6 @@ class ErasureOptions(Frozen):
     )
     training: PositiveInt = Field(
         default=1000, description="training sentences with examples for fitting probes again"
-    )
-    method: Literal["leace", "inlp"] = Field(
-        default="leace", description="how to erase labels; inlp is iterative nullspace projection"
     )
 
 

@@ -1,50 +1,39 @@
 """Ablation: the cost of disabling one head, all heads of a layer, or one block.
 
 A head is disabled by making its attention uniform (Kovaleva et al. 2019, section 4.6); a block is
-skipped. The reported probes are applied as they are to the vectors of all layers from there on. The
-importance of heads by gradients and the cost of pruning are measured as well.
+skipped. The reported probes are applied as they are to the vectors of all layers from there on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from probes.common.errors import NoHeadError
 from probes.families.interventions import AblationOptions
 from probes.families.interventions.own_answers import (
-    CLOZE,
-    LOG_ODDS,
-    LOSS,
+    ANSWERS,
     NO_HEAD,
-    SMALLEST,
     Variant,
     own_answers,
-    questions,
+    questions_in,
 )
 from probes.families.interventions.probed_sample import (
     DROP,
-    ProbedSample,
     csv_lines_by_task,
     drawn,
+    predict_in_passes,
     probed_samples,
-    read_samples,
-    vectors_compared,
 )
-from probes.families.interventions.pruning import (
-    AGREEMENT,
-    HEADS,
-    IMPORTANCE,
-    importance_and_pruning,
-)
-from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.measurement import Found, Request, measurement
+from probes.measurements.chart_views import Cells
+from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
-from probes.records.record import Extent, Record, subject_title
-from probes.records.row import Place, Row
+from probes.records.record import Record, subject_title
+from probes.records.row import Row
 from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import shown_p
@@ -87,16 +76,6 @@ def variants_of(
     return found
 
 
-def _extent(request: Request) -> Extent:
-    """All blocks."""
-    return dict.fromkeys(range(1, request.n_layers + 1), 1)
-
-
-def _tables(record: Record) -> Sequence[Table]:
-    """The heads that matter most and least."""
-    return [extreme_heads(record)]
-
-
 @measurement(
     "ablation",
     of="model",
@@ -104,8 +83,8 @@ def _tables(record: Record) -> Sequence[Table]:
     version=3,
     options=AblationOptions,
     head="used",
-    extent=_extent,
-    more_tables=_tables,
+    extent=lambda request: dict.fromkeys(range(1, request.n_layers + 1), 1),
+    more_tables=lambda record: [extreme_heads(record)],
     csv_lines=csv_lines_by_task,
     views=(
         Pivot(
@@ -123,7 +102,7 @@ def _tables(record: Record) -> Sequence[Table]:
         ),
         Pivot(
             "the model's own answers, a layer without its attention",
-            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
+            ANSWERS,
             columns=("metric",),
             where={"disabled": ATTENTION},
         ),
@@ -135,39 +114,6 @@ def _tables(record: Record) -> Sequence[Table]:
             where={"disabled": HEAD, "at": PlacesOf("cka")},
             digits=3,
         ),
-        Pivot(
-            "importance (by gradients, on dev) and ablation of heads",
-            (AGREEMENT,),
-            columns=("predicts", "heads"),
-            places={LOSS: "own loss"},
-            note="Spearman's correlation over all heads. Gradients approximate zeroing a head.",
-        ),
-        Cells("importance", IMPORTANCE, across="head", apart="predicts", where={"split": "dev"}),
-        Pivot(
-            "heads pruned, %: drop at the last layer",
-            (DROP,),
-            rows="pruned",
-            columns=("predicts", "by"),
-            where={"disabled": HEADS},
-            note="Random: ± half the range of five orders. The other orders were found on dev.",
-        ),
-        Pivot(
-            "heads pruned, %: the model's own answers",
-            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
-            rows="pruned",
-            columns=("metric", "by"),
-            where={"disabled": HEADS},
-        ),
-        Lines(
-            "pruning",
-            DROP,
-            "Heads pruned, %",
-            x="pruned",
-            line="by",
-            apart="predicts",
-            where={"disabled": HEADS},
-        ),
-        Lines("pruning_loss", LOSS, x="pruned", line="by", where={"disabled": HEADS}),
     ),
 )
 def ablation(context: ModelContext) -> Found:
@@ -184,13 +130,6 @@ def ablation(context: ModelContext) -> Found:
     against wrong form, in nats. Heads are also read on dev (``split``), to find the most and the
     least costly ones.
 
-    ``importance`` of a head (split dev) concerns the loss of the last layer's probe, or the model's
-    own loss (``predicts`` is then ``loss_increase``); ``rank_correlation`` is the correlation of
-    importance with the cost of disabling each of ``heads``. Rows with ``disabled`` = ``heads``
-    zero the share ``pruned`` (in per cent), lowest first ``by`` ``importance`` (divided by the l2
-    norm of the layer), by ``ablation`` on dev, or at ``random``, where the interval is the range of
-    five orders.
-
     Raises:
         NotServedError: no scored task has probes that can be applied again.
     """
@@ -200,22 +139,18 @@ def ablation(context: ModelContext) -> Found:
     heads = [x for x in variants if x.is_base or x.axes["disabled"] == HEAD]
     rows: list[Row] = []
     left_out: list[str] = []
-    for split, some in (("dev", heads), ("test", variants)):
+    for split, passes in (("dev", heads), ("test", variants)):
         sample = drawn(len(context.corpus.splits[split]), options.sentences)
-        asked, notes = probed_samples(context, sample, len(some), split)
+        samples, notes = probed_samples(context, sample, len(passes), split)
         left_out += notes
-        for name in dict.fromkeys(each.view for each in asked):
-            rows += _read(context, [each for each in asked if each.view == name], some, name)
-        for each in asked:
-            rows += each.rows(some, DROP, each.predicted)
+        compared_view = "plain" if split == "test" else ""
+        rows += predict_in_passes(context, samples, passes, compared_view)
+        for each in samples:
+            rows += each.rows(passes, DROP, each.predicted)
         try:
-            rows += own_answers(context, some, questions(context, split, sample))
+            rows += own_answers(context, passes, questions_in(context, split, sample))
         except NoHeadError:
             left_out.append(NO_HEAD)
-    if why := sites.refused.get("heads"):
-        left_out.append(f"Importance and pruning are left out: {why}.")
-    else:
-        rows += importance_and_pruning(context, [x.context for x in asked], [*rows], sample)
     left_out = list(dict.fromkeys(left_out))
     facts = {"sentences": len(sample), "heads": sites.n_heads}
     return Found(rows, facts=facts, notes=left_out)
@@ -233,51 +168,33 @@ def _mean_outputs(context: ModelContext) -> Floats:
     return sums[..., :-1] / sums[..., -1:]
 
 
-def _read(
-    context: ModelContext, samples: Sequence[ProbedSample], variants: Sequence[Variant], name: str
-) -> Iterator[Row]:
-    """Let probes predict in every pass; for plain texts, also compare vectors."""
-    bases: dict[int, Mapping[int, Any]] = {}
-    for number, _, first, vectors in read_samples(context, samples, variants, name):
-        changed = variants[number]
-        for each in samples:
-            each.take(number, vectors, first)
-        if changed.is_base:
-            bases[number] = vectors
-            continue
-        if name != "plain" or samples[0].name_of_split != "test":
-            continue
-        ((base, _),) = changed.against
-        yield from vectors_compared(changed, vectors, bases[base])
-
-
 def extreme_heads(record: Record) -> Table:
     """The heads that cost most and least on dev when disabled, by task, with their cost on test."""
-    on_dev: dict[Place, list[Row]] = {}
-    on_test: dict[tuple[Any, ...], Row] = {}
+    on_dev, on_test = defaultdict(list), {}
     for row in record.rows:
-        if row.metric == DROP and row.split == "dev" and row.value is not None:
-            on_dev.setdefault(row.axes["predicts"], []).append(row)
-        elif row.metric == DROP:
-            on_test[row.layer, *sorted(row.axes.items())] = row
+        if row.metric != DROP or row.axes["disabled"] != HEAD:
+            continue
+        place = row.layer, *sorted(row.axes.items())
+        if row.split == "test":
+            on_test[place] = row
+        elif row.value is not None:
+            on_dev[row.axes["predicts"]].append((-row.value, place))
     lines = []
-    for task, rows in on_dev.items():
-        ordered = sorted(rows, key=lambda row: -(row.value or 0.0))
-        for what, dev in (("costs most", ordered[0]), ("costs least", ordered[-1])):
-            if (place := (dev.layer, *sorted(dev.axes.items()))) not in on_test:
-                continue
-            row = on_test[place]
-            pair = f"[{shown(row.low, DROP)}, {shown(row.high, DROP)}]"
-            lines.append(
-                TableRow.of(
-                    str(task),
-                    what,
-                    f"{row.layer}-{row.axes['head']}",
-                    shown(row.value, DROP),
-                    pair if row.low is not None else NOTHING,
-                    shown_p(row.p) if row.p is not None else NOTHING,
+    for task, drops in on_dev.items():
+        drops.sort(key=itemgetter(0))
+        for cost, (_, place) in (("costs most", drops[0]), ("costs least", drops[-1])):
+            if test := on_test.get(place):
+                pair = f"[{shown(test.low, DROP)}, {shown(test.high, DROP)}]"
+                lines.append(
+                    TableRow.of(
+                        str(task),
+                        cost,
+                        f"{test.layer}-{test.axes['head']}",
+                        shown(test.value, DROP),
+                        pair if test.low is not None else NOTHING,
+                        shown_p(test.p) if test.p is not None else NOTHING,
+                    )
                 )
-            )
     note = (
         "Heads (layer-head) that change the score at the last layer most on dev when disabled, "
         "with the drop on test; below 0, the score rises. p: corrected over all heads; none if "

@@ -17,9 +17,6 @@ from probes.common.arrays import Floats
 _NEGLIGIBLE = 1e-10
 """Correlations with labels, or shares of a variance, up to this size may be due to rounding."""
 
-_INLP_LEFT = 0.01
-"""INLP stops when a linear map explains at most this share of what it explained at first."""
-
 
 @dataclass(frozen=True)
 class Moments:
@@ -135,31 +132,6 @@ def leace(moments: Moments) -> Eraser:
     directions, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
     found = directions[:, strengths > moments.spread * _NEGLIGIBLE]
     return Eraser(moments.mean, axes / roots @ found, found.T @ (axes * roots).T)
-
-
-def inlp(moments: Moments) -> Eraser:
-    """Iterative nullspace projection (Ravfogel et al. 2020) of least-squares classifiers.
-
-    Each round projects away the directions that a linear map from vectors to labels reads, until
-    such a map explains almost nothing. Unlike in the paper, vectors are centred.
-    """
-    free = np.eye(len(moments.mean))  # an orthonormal basis of the remaining space
-    taken = [free[:, :0]]
-    enough = (moments.spread * _NEGLIGIBLE) ** 2
-    while free.shape[1]:
-        xz = free.T @ moments.wide
-        weights = np.linalg.pinv(free.T @ moments.shrunk @ free, hermitian=True) @ xz
-        explained = float(np.sum(weights * xz))
-        if explained <= enough:
-            break
-        if len(taken) == 1:
-            enough = max(enough, explained * _INLP_LEFT)
-        axes, strengths, _ = np.linalg.svd(weights)
-        rank = int((strengths > strengths[0] * _NEGLIGIBLE).sum())
-        taken.append(free @ axes[:, :rank])
-        free = free @ axes[:, rank:]
-    basis = np.concatenate(taken, axis=1)
-    return Eraser(moments.mean, basis, basis.T)
 
 
 def random_subspace(moments: Moments, change: float, seed: int = 0) -> Eraser:

@@ -9,57 +9,44 @@ Each control has several draws.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from probes.common.errors import NoHeadError
-from probes.examples.examples import NotServedError
 from probes.examples.scoring import control_labels, has_types
 from probes.families.interventions import ErasureOptions
-from probes.families.interventions.erasers import (
-    Eraser,
-    Moments,
-    inlp,
-    leace,
-    random_subspace,
-)
+from probes.families.interventions.erasers import Moments, leace, random_subspace
 from probes.families.interventions.own_answers import (
+    ANSWERS,
     CLOZE,
-    LOG_ODDS,
-    LOSS,
     NO_HEAD,
-    SMALLEST,
     Variant,
     own_answers,
-    questions,
+    questions_in,
 )
 from probes.families.interventions.probed_sample import (
     ProbedSample,
-    SampledExamples,
+    Refitted,
+    as_columns,
     csv_lines_by_task,
     drawn,
+    predict_in_passes,
     probed_samples,
-    read_samples,
-    vectors_compared,
 )
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
-from probes.measurements.stored_probes import predictions, span_means
 from probes.records.row import Row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.common.arrays import Floats
-    from probes.examples.examples import Examples
-    from probes.extraction.views import Text
     from probes.measurements.context import ModelContext, TaskContext
-    from probes.training.layer_probe import LayerProbe
 
 DROP, SCORE = "erasure_drop", "probe_score"
 
@@ -97,7 +84,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
         ),
         Pivot(
             "the model's own answers",
-            (LOSS, CLOZE, SMALLEST, LOG_ODDS),
+            ANSWERS,
             columns=("metric", "eraser", "less"),
             where={"less": (NOTHING, CONTROL)},
             apart="erased",
@@ -159,73 +146,70 @@ def erasure(context: ModelContext) -> Found:
     options = context.options
     sample = drawn(len(context.corpus.splits["test"]), options.sentences)
     tasks, notes = probed_samples(context, sample, 1)
-    asked = questions(context, "test", sample)
+    questions = questions_in(context, "test", sample)
     rows: list[Row] = []
     for task in tasks:
-        targets = _targets(task.context.examples)
-        steps = {layer: _steps(task, layer, targets, options.method) for layer in task.layers}
-        variants = _variants(task.name, steps)
+        examples = task.context.examples
+        targets = [examples.targets("train")]
+        if has_types(examples):
+            targets.extend(control_labels(examples, "train", range(DRAWS)))
+        else:
+            notes.append(f"{task.name} has no control task: its examples have no types.")
+        variants, sizes = _erasures(task, targets)
         every, _ = probed_samples(context, sample, len(variants))
-        rows += _sizes(task, steps)
-        rows += _mean_of_draws(_read(context, task.name, every, variants, options.training))
+        own = next(each for each in every if each.name == task.name)
+        new = Refitted(own, options.training)
+        compared = list(predict_in_passes(context, [*every, new], variants, task.view))
+        for each in every:
+            whose = "own" if each is own else "other"
+            compared += each.rows(variants, DROP, each.predicted, fit="frozen", probes=whose)
+        compared += own.rows(variants, DROP, new.predicted, fit="again", probes="own")
+        rows += [*sizes, *_mean_of_draws(compared)]
         try:
-            rows += own_answers(context, variants, asked)
+            rows += own_answers(context, variants, questions)
         except NoHeadError:
             notes.append(NO_HEAD)
-        if len(targets) == 1:
-            notes.append(f"{task.name} has no control task: its examples have no types.")
     return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
 
 
-def _variants(task: str, steps: Mapping[int, Mapping[str, Sequence[Step]]]) -> list[Variant]:
-    """The untouched pass; then at each layer the erasure of labels and the controls."""
-    from probes.extraction.interventions import Erase
-
-    found = [Variant()]
-    for layer, of_layer in steps.items():
-        every = [(name, step) for name, draws in of_layer.items() for step in draws]
-        first = {name: len(found) + place for place, (name, _) in reversed([*enumerate(every)])}
-        for name, step in every:
-            others = [each for each in of_layer if each != LABELS] if name == LABELS else []
-            against = [(0, {"less": NOTHING}), *((first[x], {"less": x}) for x in others)]
-            change = Erase(layer, *step.eraser, positions="pieces")
-            axes = {"erased": task, "eraser": name}
-            found.append(Variant((change,), layer, axes, tuple(against), first[name]))
-    return found
-
-
-class Step(NamedTuple):
-    """An eraser at a layer, and the change of vectors that it makes (`Eraser.change`)."""
-
-    eraser: Eraser
-    change: float
-
-
-def _targets(examples: Examples) -> list[NDArray[Any]]:
-    """The labels of train, then draws of the control task's labels if there is one."""
-    control = control_labels(examples, "train", range(DRAWS)) if has_types(examples) else ()
-    return [examples.targets("train"), *control]
-
-
-def _steps(
-    task: ProbedSample, layer: int, targets: Sequence[NDArray[Any]], method: str
-) -> dict[str, list[Step]]:
-    """Erasers of the labels and of all draws of the controls.
+def _erasures(
+    task: ProbedSample, targets: Sequence[NDArray[Any]]
+) -> tuple[list[Variant], list[Row]]:
+    """The untouched pass, then at each layer the erasure of labels and the controls.
 
     Args:
-        targets: see `_targets`.
+        targets: labels of train, then draws of the control task's labels if there is one.
+
+    Returns:
+        the passes; and rows with the score of each layer's probe and the size of the erasures.
     """
-    erase = {"leace": leace, "inlp": inlp}[method]
-    both = _moments(task.context, layer, targets)
-    width = both.xz.shape[-1] // len(targets)
-    found = defaultdict(list)
-    for number in range(len(targets)):
-        eraser = erase(both.with_labels(slice(number * width, (number + 1) * width)))
-        found[CONTROL if number else LABELS].append(Step(eraser, eraser.change(both)))
-    for seed in range(DRAWS):
-        eraser = random_subspace(both, found[LABELS][0].change, seed)
-        found[RANDOM].append(Step(eraser, eraser.change(both)))
-    return dict(found)
+    from probes.extraction.interventions import Erase
+
+    variants, rows, context = [Variant()], [], task.context
+    for layer in task.layers:
+        if score := context.result.at(context.task.metric, layer):
+            between, own = (score.low, score.high), {"erased": task.name}
+            rows.append(Row(SCORE, score.value, layer, *between, n=score.n, axes=own))
+        moments = _moments(context, layer, targets)
+        width = moments.xz.shape[-1] // len(targets)
+        columns = [slice(i * width, (i + 1) * width) for i in range(len(targets))]
+        labels, *controls = (leace(moments.with_labels(each)) for each in columns)
+        change = labels.change(moments)
+        erasers = {LABELS: [labels], **({CONTROL: controls} if controls else {})}
+        erasers[RANDOM] = [random_subspace(moments, change, seed) for seed in range(DRAWS)]
+        starts = accumulate(map(len, erasers.values()), initial=len(variants))
+        first = dict(zip(erasers, starts, strict=False))
+        for name, draws in erasers.items():
+            axes = {"erased": task.name, "eraser": name}
+            others = [each for each in erasers if each != LABELS] if name == LABELS else []
+            against = ((0, {"less": NOTHING}), *((first[x], {"less": x}) for x in others))
+            for eraser in draws:
+                erase = (Erase(layer, *eraser, positions="pieces"),)
+                variants.append(Variant(erase, layer, axes, against, first[name]))
+            sizes = np.mean([(each.rank, each.change(moments)) for each in draws], axis=0)
+            for metric, size in zip(("erased_rank", "erased_variance"), sizes, strict=True):
+                rows.append(Row(metric, float(size), layer, split="train", axes=axes))
+    return variants, rows
 
 
 def _moments(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
@@ -254,34 +238,6 @@ def _moments(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) 
     return Moments.of(blocks())
 
 
-def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
-    """Labels as numbers: a column for each class or label, or the number itself. Shape (n, K).
-
-    Args:
-        targets: in the form of `Examples.targets`.
-    """
-    if examples.members is not None:
-        return examples.members[targets, : len(examples.classes)].astype(np.float64)
-    if not examples.classes:
-        return targets[:, None].astype(np.float64)
-    found: Floats = np.eye(len(examples.classes))[targets]
-    return found
-
-
-def _sizes(task: ProbedSample, steps: Mapping[int, Mapping[str, Sequence[Step]]]) -> Iterator[Row]:
-    """The score of each layer's probe, and the size of the erasure."""
-    context = task.context
-    for layer, of_layer in steps.items():
-        if score := context.result.at(context.task.metric, layer):
-            between, axes = (score.low, score.high), {"erased": task.name}
-            yield Row(SCORE, score.value, layer, *between, n=score.n, axes=axes)
-        for name, draws in of_layer.items():
-            axes = {"erased": task.name, "eraser": name}
-            rank, change = np.mean([(x.eraser.rank, x.change) for x in draws], axis=0).tolist()
-            yield Row("erased_rank", rank, layer, split="train", axes=axes)
-            yield Row("erased_variance", change, layer, split="train", axes=axes)
-
-
 def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
     """Replace rows that differ only in value by one row with their mean."""
     every = defaultdict(list)
@@ -289,90 +245,3 @@ def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
         every[row.metric, row.layer, *row.axes.items()].append(row)
     for some in every.values():
         yield some[0]._replace(value=float(np.mean([row.value for row in some])))
-
-
-def _read(
-    context: ModelContext,
-    erased: str,
-    tasks: Sequence[ProbedSample],
-    variants: Sequence[Variant],
-    n_training: int,
-) -> Iterator[Row]:
-    """Let frozen probes of all tasks, and new ones of the erased task, predict in every pass.
-
-    Args:
-        erased: name of the erased task.
-        n_training: number of training sentences for new probes.
-    """
-    again: list[Row] = []
-    for name in dict.fromkeys(each.view for each in tasks):
-        some = [each for each in tasks if each.view == name]
-        own = next((each for each in some if each.name == erased), None)
-        new = Refitted(own, n_training) if own else None
-        samples = [*some, *([new.train] if new else [])]
-        for number, _, first, vectors in read_samples(context, samples, variants, name):
-            for each in some:
-                each.take(number, vectors, first)
-            if new:
-                new.take(number, vectors, first)
-            if not number:
-                base = vectors
-            elif new:
-                yield from vectors_compared(variants[number], vectors, base)
-        if own and new:
-            again += own.rows(variants, DROP, new.predicted, fit="again", probes="own")
-    for each in tasks:
-        whose = "own" if each.name == erased else "other"
-        yield from each.rows(variants, DROP, each.predicted, fit="frozen", probes=whose)
-    yield from again
-
-
-class Refitted:
-    """Probes of a task, fitted again to the vectors of every pass.
-
-    Args:
-        test: examples to predict.
-        n_sentences: number of random training sentences with examples.
-
-    Attributes:
-        train: the training examples.
-        predicted: see `ProbedSample`.
-    """
-
-    def __init__(self, test: ProbedSample, n_sentences: int) -> None:
-        with_examples = np.unique(test.context.examples.splits["train"].sentence)
-        sentences = with_examples[drawn(len(with_examples), n_sentences)]
-        self._test, self.train = test, SampledExamples(test.context, "train", sentences)
-        self.predicted = np.empty_like(test.predicted)
-
-    @cached_property
-    def _dtype(self) -> Any:
-        """The stored type; its rounding hides tiny differences that probes would scale up."""
-        import torch
-
-        return getattr(torch, self._test.context.vectors.layer(self._test.layers[0]).dtype.name)
-
-    def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
-        """Fit and predict; see `ProbedSample.take`."""
-        spans = self.train.spans(first), self._test.spans(first)
-        for place, layer in enumerate(self._test.layers):
-            if layer in vectors:
-                train, test = (span_means(vectors[layer], x).to(self._dtype) for x in spans)
-                self.predicted[number, place] = predictions(self._fitted(train), test)
-
-    def _fitted(self, features: Any) -> LayerProbe:
-        from probes.training.layer_probe import LayerProbe
-
-        context, kept = self._test.context, self.train.kept
-        labels = context.examples.targets("train")[kept]
-        if context.examples.classes and len(np.unique(labels)) < 2:
-            raise NotServedError(
-                f"{self._test.name}: the training sentences drawn have only one label; raise "
-                "--erasure-training"
-            )
-        if context.task.kind == "multi-label":
-            labels = as_columns(context.examples, labels)
-        weight = "balanced" if context.task.metric == "balanced_accuracy" else None
-        about = context.spec.family, context.task.kind
-        probe = LayerProbe(*about, device=str(context.device), class_weight=weight)
-        return probe.fit(features, labels, groups=self.train.split.sentence[kept])

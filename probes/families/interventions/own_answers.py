@@ -69,8 +69,8 @@ class Comparison(NamedTuple):
 
     @property
     def family(self) -> tuple[tuple[str, Place], ...]:
-        """Axes shared by comparisons that are tested together: all heads, layers, or shares."""
-        return tuple(sorted((k, x) for k, x in self.axes.items() if k not in ("head", "pruned")))
+        """Axes shared by comparisons that are tested together: all heads, or all layers."""
+        return tuple(sorted((k, x) for k, x in self.axes.items() if k != "head"))
 
     def spread(self, scores: Sequence[float] | Mapping[int, float]) -> Spread | None:
         """Variation of the difference over other draws; None if nothing was drawn.
@@ -103,9 +103,12 @@ def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
 
 NO_HEAD = "The model's own answers are left out: it has no language-model head."
 
-LOSS, CLOZE, LOG_ODDS = "loss_increase", "cloze_drop", "log_odds_drop"
-
-SMALLEST = "smallest_drop"
+ANSWERS = LOSS, CLOZE, SMALLEST, LOG_ODDS = (
+    "loss_increase",
+    "cloze_drop",
+    "smallest_drop",
+    "log_odds_drop",
+)
 
 _MASKED = 0.15
 """Share of words to mask at once for a masked model, as in training."""
@@ -132,7 +135,7 @@ class Questions:
     split: str
 
 
-def questions(context: ModelContext, split: str, sample: Ints) -> Questions:
+def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
     """Words of a sample of sentences; for test also all verbs of the split."""
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
     for each in context.tasks if split == "test" else ():
@@ -177,7 +180,7 @@ def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text],
 
 
 def own_answers(
-    context: ModelContext, variants: Sequence[Variant], asked: Questions
+    context: ModelContext, variants: Sequence[Variant], questions: Questions
 ) -> Iterator[Row]:
     """Increase of loss, and drop of agreement, from one pass to another.
 
@@ -186,7 +189,7 @@ def own_answers(
     """
     from probes.extraction.token_scores import LossOfWords, TokenScores
 
-    compared, n = comparisons(variants), len(asked.partition.of_sentence)
+    compared, n = comparisons(variants), len(questions.partition.of_sentence)
 
     def rows(
         name: str, values: Sequence[Floats], sentence: Ints, counts: Ints | Floats
@@ -198,10 +201,10 @@ def own_answers(
             noise = np.zeros((len(compared), RESAMPLES))
             for i, spread in spreads.items():
                 (noise[i],) = training_noise(f"{name} {compared[i]}", [0], *spread, RESAMPLES)
-        both = zip(parts.scores.tolist(), intervals(parts, asked.partition, noise), strict=True)
+        both = zip(parts.scores.tolist(), intervals(parts, questions.partition, noise), strict=True)
         for each, (value, pair) in zip(compared, both, strict=True):
             between = ends(informative(bounds(pair)))
-            yield Row(name, value, each.layer, *between, asked.split, parts.n, axes=each.axes)
+            yield Row(name, value, each.layer, *between, questions.split, parts.n, axes=each.axes)
 
     def drops(values: Sequence[Floats]) -> Floats:
         """Before minus after; for draws, the mean over all pairs."""
@@ -212,18 +215,18 @@ def own_answers(
             ]
         )
 
-    if asked.texts:
+    if questions.texts:
         losses = []
-        for found in _scores(context, variants, asked.texts, LossOfWords(asked.words)):
-            place = [found.view.index[text] for text in asked.texts]
+        for found in _scores(context, variants, questions.texts, LossOfWords(questions.words)):
+            place = [found.view.index[text] for text in questions.texts]
             losses.append(np.add.reduceat(found.within_word, found.first)[place])
             pieces = np.add.reduceat(found.pieces, found.first)[place]
-        yield from rows(LOSS, losses, asked.of_text, pieces)
-    texts = [text for each in asked.verbs for text in each]
+        yield from rows(LOSS, losses, questions.of_text, pieces)
+    texts = [text for each in questions.verbs for text in each]
     scores = _scores(context, variants, texts, TokenScores()) if texts else ()
-    answers = [answered(found, asked.verbs) for found in scores]
+    answers = [answered(found, questions.verbs) for found in scores]
     if answers and (alike := answers[0].comparable).any():
-        of_verb, ones = asked.of_verb[alike], np.ones(alike.sum())
+        of_verb, ones = questions.of_verb[alike], np.ones(alike.sum())
         right = [each.right[alike] for each in answers]
         yield from rows(CLOZE, right, of_verb, ones)
         yield from rows(LOG_ODDS, [x.log_odds[alike] for x in answers], of_verb, ones)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -12,7 +13,7 @@ from probes.examples.examples import NotServedError
 from probes.extraction.vectors import layer_part
 from probes.families.interventions.own_answers import Comparison, Variant, comparisons
 from probes.measurements.measurement import csv_lines
-from probes.measurements.stored_probes import StoredProbes, why_not
+from probes.measurements.stored_probes import StoredProbes, predictions, span_means, why_not
 from probes.records.record import Record
 from probes.records.row import Place, Row
 from probes.records.values import ends
@@ -26,8 +27,9 @@ from probes.statistics.sums import beside
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from probes.common.arrays import Ints
-    from probes.extraction.views import Text, View
+    from probes.common.arrays import Floats, Ints
+    from probes.examples.examples import Examples
+    from probes.extraction.views import Text
     from probes.extraction.windows import Pooling
     from probes.measurements.context import ModelContext, TaskContext
 
@@ -51,16 +53,16 @@ class SampledExamples:
 
     Attributes:
         kept: numbers of the examples. Shape (n,).
-        sentences: number of each example's sentence. Shape (n,).
         texts: text of each example.
+        view: name of the view that holds the texts.
     """
 
     def __init__(self, context: TaskContext, split: str, sentences: Ints) -> None:
         self.context, self.split = context, context.examples.splits[split]
         self.name_of_split = split
         self.kept = np.flatnonzero(np.isin(self.split.sentence, sentences))
-        self.sentences = self.split.sentence[self.kept]
         self.texts: list[Text] = [self.split.texts[i] for i in self.kept]
+        self.view = context.examples.view
 
     def spans(self, first: Mapping[Text, int]) -> Ints:
         """First and end row of each example's spans. Shape (n, spans, 2).
@@ -70,7 +72,7 @@ class SampledExamples:
         """
         kept = np.array([text.keep[0] for text in self.texts], dtype=np.int64)
         starts = np.array([first[text] for text in self.texts], dtype=np.int64)
-        if self.context.examples.view != "plain":  # one word per text is kept
+        if self.view != "plain":  # one word per text is kept
             return np.stack([starts, starts + 1], axis=1)[:, None]
         given = [self.split.spans[self.kept]]
         if self.context.examples.n_spans == 2:
@@ -96,7 +98,7 @@ class ProbedSample(SampledExamples):
         self, context: TaskContext, sentences: Ints, n_variants: int, split: str = "test"
     ) -> None:
         super().__init__(context, split, sentences)
-        self.name, self.view = context.task.name, context.examples.view
+        self.name = context.task.name
         self.why_not = why_not(context.spec)
         if not context.model.window:
             self.why_not = "given vectors cannot be read again"
@@ -107,9 +109,9 @@ class ProbedSample(SampledExamples):
         elif not len(self.kept):
             self.why_not = f"the sample of {split} has none of its examples"
         else:
-            said = context.predicted(context.layers)
-            shape = n_variants, len(said), len(self.kept), *said.shape[2:]
-            self.predicted = np.zeros(shape, said.dtype)
+            stored = context.predicted(context.layers)
+            shape = n_variants, len(stored), len(self.kept), *stored.shape[2:]
+            self.predicted = np.zeros(shape, stored.dtype)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -137,8 +139,8 @@ class ProbedSample(SampledExamples):
         spans = self.spans(first)
         for place, layer in enumerate(self.context.layers):
             if layer in vectors:
-                said = self._probes.predict(layer, vectors[layer], spans)
-                self.predicted[number, place] = said
+                predicted = self._probes.predict(layer, vectors[layer], spans)
+                self.predicted[number, place] = predicted
 
     def rows(
         self, variants: Sequence[Variant], name: str, predicted: NDArray[Any], **axes: Any
@@ -152,16 +154,14 @@ class ProbedSample(SampledExamples):
             predicted: shape (variants, L, n, …).
             axes: further axes of all rows.
         """
-        on_test = self.name_of_split == "test"
+        on_test, last = self.name_of_split == "test", self.layers[-1]
         draws = draws_of(self.gold) if on_test else None
         for place, at in enumerate(self.layers):
-            if not on_test and at != self.layers[-1]:
+            if not on_test and at != last:
                 continue
             compared = [each for each in comparisons(variants) if each.layer <= at]
             both = self._both_sides(compared, predicted[:, place], at)
-            p: dict[int, float] = {}
-            if on_test and at == self.layers[-1]:
-                p = _tests(compared, both)
+            p = _p_values(compared, both) if on_test and at == last else {}
             for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
                 pair = None
                 if draws is not None:
@@ -202,17 +202,11 @@ class ProbedSample(SampledExamples):
         for each in compared:
             spread = each.spread(scores)
             name = f"{self.name} {each.layer} {each.axes}" if spread else ""
-            changed, other = (
-                sum(sums[i] for i in those) * len(others)
-                for those, others in ((each.changed, each.other), (each.other, each.changed))
-            )
-            found.append(
-                _Sides(
-                    cell(each.changed, spread, name),
-                    cell(each.other, None, ""),
-                    int((abs(changed - other).sum(1) > 0).sum()),
-                )
-            )
+            changed = sum(sums[i] for i in each.changed) * len(each.other)
+            other = sum(sums[i] for i in each.other) * len(each.changed)
+            n_different = int((abs(changed - other).sum(1) > 0).sum())
+            sides = cell(each.changed, spread, name), cell(each.other, None, "")
+            found.append(_Sides(*sides, n_different))
         return found
 
 
@@ -224,21 +218,79 @@ class _Sides(NamedTuple):
     n_different: int
 
 
-def _tests(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
-    """P-values, corrected by family; none for pairs that differ in fewer than 20 clusters."""
+def _p_values(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
+    """P-values by number, corrected by family; none if fewer than 20 clusters differ."""
+    families: dict[Any, list[int]] = defaultdict(list)
+    for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
+        if sides.n_different >= FEWEST:
+            families[each.family].append(number)
     found: dict[int, float] = {}
-    for family in dict.fromkeys(each.family for each in compared):
-        own = [
-            number
-            for number, each in enumerate(compared)
-            if each.family == family and both[number].n_different >= FEWEST
-        ]
-        if own:
-            cells = {id(cell): cell for number in own for cell in both[number][:2]}
-            places = {key: place for place, key in enumerate(cells)}
-            pairs = [(places[id(both[i].changed)], places[id(both[i].other)]) for i in own]
-            tests = p_values_of(list(cells.values()), pairs)
-            found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
+    for own in families.values():
+        cells = {id(cell): cell for number in own for cell in both[number][:2]}
+        places = {key: place for place, key in enumerate(cells)}
+        pairs = [(places[id(both[i].changed)], places[id(both[i].other)]) for i in own]
+        tests = p_values_of(list(cells.values()), pairs)
+        found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
+    return found
+
+
+class Refitted(SampledExamples):
+    """Training examples in a sample, with predictions of probes that are fitted again.
+
+    Args:
+        test: examples to predict.
+        n_sentences: number of random training sentences with examples.
+
+    Attributes:
+        predicted: see `ProbedSample`.
+    """
+
+    def __init__(self, test: ProbedSample, n_sentences: int) -> None:
+        with_examples = np.unique(test.context.examples.splits["train"].sentence)
+        sentences = with_examples[drawn(len(with_examples), n_sentences)]
+        super().__init__(test.context, "train", sentences)
+        self.test = test
+        self.predicted = np.empty_like(test.predicted)
+
+    def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
+        """Fit and predict; see `ProbedSample.take`."""
+        import torch
+
+        from probes.training.layer_probe import LayerProbe
+
+        context, kept = self.context, self.kept
+        labels = context.examples.targets("train")[kept]
+        if context.examples.classes and len(np.unique(labels)) < 2:
+            raise NotServedError(
+                f"{self.test.name}: the training sentences drawn have only one label; raise "
+                "--erasure-training"
+            )
+        if context.task.kind == "multi-label":
+            labels = as_columns(context.examples, labels)
+        weight = "balanced" if context.task.metric == "balanced_accuracy" else None
+        # Rounding to the stored type hides tiny differences, which probes would scale up.
+        stored = getattr(torch, context.vectors.layer(self.test.layers[0]).dtype.name)
+        spans = self.spans(first), self.test.spans(first)
+        for place, layer in enumerate(self.test.layers):
+            if layer in vectors:
+                train, test = (span_means(vectors[layer], x).to(stored) for x in spans)
+                about = context.spec.family, context.task.kind
+                probe = LayerProbe(*about, device=str(context.device), class_weight=weight)
+                probe.fit(train, labels, groups=self.split.sentence[kept])
+                self.predicted[number, place] = predictions(probe, test)
+
+
+def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
+    """Labels as numbers: a column for each class or label, or the number itself. Shape (n, K).
+
+    Args:
+        targets: in the form of `Examples.targets`.
+    """
+    if examples.members is not None:
+        return examples.members[targets, : len(examples.classes)].astype(np.float64)
+    if not examples.classes:
+        return targets[:, None].astype(np.float64)
+    found: Floats = np.eye(len(examples.classes))[targets]
     return found
 
 
@@ -257,35 +309,44 @@ def probed_samples(
     return found, [f"{x.name} is left out: {x.why_not}." for x in every if x.why_not]
 
 
-def read_samples(
+def predict_in_passes(
     context: ModelContext,
-    samples: Sequence[SampledExamples],
+    samples: Sequence[ProbedSample | Refitted],
     variants: Sequence[Variant],
-    name: Any,
-) -> Iterator[tuple[int, View, Mapping[Text, int], Mapping[int, Any]]]:
-    """Vectors of the words of samples in each pass.
+    compared_view: str,
+) -> Iterator[Row]:
+    """Let probes predict from the vectors of words in each pass.
 
     Args:
-        samples: samples of the view called `name`.
+        samples: filled with predictions.
+        compared_view: name of the view whose vectors are compared with the untouched ones.
 
     Yields:
-        number of the pass, view, first row of each text, and vectors of layers at and above the
-        change.
+        rows with the similarity of vectors.
     """
     from probes.extraction.collectors import WordVectors
     from probes.extraction.shards import kept_words
     from probes.extraction.views import view_over
 
-    view = view_over((text for each in samples for text in each.texts), name)
-    kept = kept_words(view.texts)
-    first = dict(zip(view.texts, (np.cumsum(kept) - kept).tolist(), strict=True))
-    task = samples[0].context
-    collector = WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
     changes = [variant.interventions for variant in variants]
-    for number, arrays in context.read_changed(view, collector, changes):
-        changed = variants[number].layer
-        vectors = {layer: arrays[layer_part(layer)] for layer in task.layers if layer >= changed}
-        yield number, view, first, vectors
+    for name in dict.fromkeys(each.view for each in samples):
+        own = [each for each in samples if each.view == name]
+        view = view_over((text for each in own for text in each.texts), name)
+        kept = kept_words(view.texts)
+        first = dict(zip(view.texts, (np.cumsum(kept) - kept).tolist(), strict=True))
+        task = own[0].context
+        collector = WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
+        untouched: dict[int, Mapping[int, Any]] = {}
+        for number, arrays in context.read_changed(view, collector, changes):
+            variant = variants[number]
+            layers = [layer for layer in task.layers if layer >= variant.layer]
+            vectors = {layer: arrays[layer_part(layer)] for layer in layers}
+            for each in own:
+                each.take(number, vectors, first)
+            if variant.is_base:
+                untouched[number] = vectors
+            elif name == compared_view:
+                yield from vectors_compared(variant, vectors, untouched[variant.against[0][0]])
 
 
 def vectors_compared(

@@ -10,13 +10,6 @@ from numpy.typing import NDArray
 
 from probes.compute.devices import exact_products
 from probes.examples.examples import NotServedError
-from probes.families.structure.contributions import (
-    chain_hits,
-    contributions,
-    control_hits,
-    gold_edges,
-    predicted_trees,
-)
 from probes.families.structure.fitting import (
     SAMPLES,
     Fitted,
@@ -27,15 +20,21 @@ from probes.families.structure.fitting import (
     n_steps,
     training_batches,
 )
-from probes.families.structure.sentence_scores import SCORES, MeasuredSentences
+from probes.families.structure.sentence_scores import (
+    Contributions,
+    Matrix,
+    chain_hits,
+    contributions,
+    control_hits,
+    gold_edges,
+    predicted_trees,
+)
 from probes.families.structure.structure_rows import (
-    LayerFound,
-    ReferenceEdges,
+    SCORES,
+    ScoredSplit,
     best_layer,
-    control_uuas,
     counts,
     notes,
-    refits,
     structure_rows,
 )
 from probes.families.structure.trees import DRAWS, Trees, trees_of
@@ -43,6 +42,8 @@ from probes.measurements.context import ModelContext
 from probes.measurements.measurement import Found
 from probes.tasks.validation import TaskError
 from probes.training.batches import bootstrap_weights
+
+KINDS: tuple[Kind, ...] = ("distance", "depth")
 
 
 @exact_products()
@@ -66,49 +67,57 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
     exact = {x: exact_batches(trees[x], rows[x], device) for x in ("dev", "test")}
     weights = sample_weights(context, trees["train"])
     probes = probes_of(ranks, reported)
-    layers = {}
+    fitted: dict[int, Fitted] = {}
+    found: dict[str, list[Contributions]] = {split: [] for split in exact}
+    controls: dict[str, list[NDArray[np.uint16]]] = {split: [] for split in exact}
     with context.bar(len(context.layers) * n_steps(len(train))) as bar:
         for layer in context.layers:
             stored = context.vectors.layer(layer)
-            fitted = fit(stored, train, exact["dev"], probes, weights, lambda: bar.update(1))
-            if not np.isfinite(list(fitted.dev_losses.values())).all():
+            own = fit(stored, train, exact["dev"], probes, weights, lambda: bar.update(1))
+            if not np.isfinite(list(own.dev_losses.values())).all():
                 raise TaskError(
                     f"Measurement 'structure': the dev loss at layer {layer} is not finite, "
                     "probably because vectors are too large; leave the layer out with --layers."
                 )
-            controls = [fitted.matrices[probe] for probe in control_probes(reported)]
-            layers[layer] = LayerFound(
-                fitted,
-                {
-                    split: contributions(
-                        stored, exact[split], trees[split], pairs_of(fitted, ranks, reported)
-                    )
-                    for split in exact
-                },
-                {s: control_hits(stored, exact[s], trees[s], controls) for s in exact},
-            )
-    known = {}
-    for split, batches in exact.items():
-        (edges, *of_controls), (chain, *control_chain) = (
-            find(trees[split], batches) for find in (gold_edges, chain_hits)
+            fitted[layer], pairs = own, pairs_of(own, ranks, reported)
+            of_control = [matrix for probe, matrix in own.matrices.items() if probe.control]
+            for x, batches in exact.items():
+                found[x].append(contributions(stored, batches, trees[x], pairs))
+                controls[x].append(control_hits(stored, batches, trees[x], of_control))
+    splits = {
+        x: ScoredSplit(
+            x,
+            trees[x],
+            context.partition(x).of_sentence[trees[x].sentences],
+            context.partition(x).n,
+            gold_edges(trees[x], batches),
+            chain_hits(trees[x], batches),
+            Contributions(*map(np.stack, zip(*found[x], strict=True))),
+            np.stack(controls[x]),
         )
-        sample = MeasuredSentences.of(split, trees[split], edges, context.partition(split))
-        known[split] = ReferenceEdges(sample, np.stack(of_controls), chain, np.stack(control_chain))
+        for x, batches in exact.items()
+    }
     drawn_by = f"{context.model.digest} {context.corpus.fingerprint}"
-    scores = list(structure_rows(drawn_by, ranks, reported, known, layers))
+    scores = list(structure_rows(drawn_by, ranks, reported, fitted, splits))
     best = best_layer(scores, reported)
-    pair = pairs_of(layers[best].fitted, [reported], reported)[0]
+    pair = pairs_of(fitted[best], [reported], reported)[0]
     predicted = predicted_trees(
         context.vectors.layer(best), exact["test"], trees["test"], pair, len(rows["test"])
     )
-    test, resampled = known["test"].sample, context.partition("test").clusters
+    test, resampled = splits["test"], context.partition("test").clusters
     return Found(
         scores,
-        arrays={"trees": predicted, **arrays(ranks, trees, known, layers)},
+        arrays={
+            "trees": predicted,
+            "layers": np.array(list(fitted)),
+            "ranks": np.array([*ranks, 0]),
+            **_arrays(splits, len(ranks) + 1),
+            "test_refits": np.stack([test.refits(metric) for metric in SCORES], axis=1),
+        },
         parameters={
             f"{probe.kind}.layer-{layer:02d}.rank-{probe.rank:03d}": matrix
-            for layer, found in layers.items()
-            for probe, matrix in found.fitted.matrices.items()
+            for layer, own in fitted.items()
+            for probe, matrix in own.matrices.items()
             if not probe.control and not probe.sample
         },
         facts={
@@ -123,30 +132,20 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
 
 
 def probes_of(ranks: Sequence[int], reported: int) -> list[Probe]:
-    """All probes of a layer."""
-    kinds: tuple[Kind, ...] = ("distance", "depth")
+    """All probes of a layer: of each rank, bootstrap sample, and draw of control trees."""
     return [
-        *(Probe(kind, rank) for kind in kinds for rank in ranks),
-        *(Probe(k, reported, sample=n) for k in kinds for n in range(1, SAMPLES + 1)),
-        *control_probes(reported),
+        *(Probe(kind, rank) for kind in KINDS for rank in ranks),
+        *(Probe(k, reported, sample=n) for k in KINDS for n in range(1, SAMPLES + 1)),
+        *(Probe("distance", reported, control=draw) for draw in range(1, DRAWS + 1)),
     ]
 
 
-def control_probes(reported: int) -> list[Probe]:
-    """One probe for each draw of control trees."""
-    return [Probe("distance", reported, control=draw) for draw in range(1, DRAWS + 1)]
-
-
-def pairs_of(
-    fitted: Fitted, ranks: Sequence[int], reported: int
-) -> list[tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]]:
+def pairs_of(fitted: Fitted, ranks: Sequence[int], reported: int) -> list[tuple[Matrix, Matrix]]:
     """Distance and depth probe of each rank, of the identity, and of each bootstrap sample."""
 
-    def pair(rank: int, sample: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return (
-            fitted.matrices[Probe("distance", rank, sample=sample)],
-            fitted.matrices[Probe("depth", rank, sample=sample)],
-        )
+    def pair(rank: int, sample: int = 0) -> tuple[Matrix, Matrix]:
+        distance, depth = (fitted.matrices[Probe(kind, rank, sample=sample)] for kind in KINDS)
+        return distance, depth
 
     samples = (pair(reported, sample) for sample in range(1, SAMPLES + 1))
     return [*map(pair, ranks), (None, None), *samples]
@@ -159,35 +158,24 @@ def sample_weights(context: ModelContext, trees: Trees) -> dict[int, torch.Tenso
     return {sample: (each / each.mean()).to(context.device) for sample, each in drawn.items()}
 
 
-def arrays(
-    ranks: Sequence[int],
-    trees: Mapping[str, Trees],
-    known: Mapping[str, ReferenceEdges],
-    layers: Mapping[int, LayerFound],
-) -> dict[str, NDArray[np.generic]]:
-    """Arrays of the sentences of dev and test; see `structure`."""
-    n = len(ranks) + 1
-    found: dict[str, NDArray[np.generic]] = {
-        "layers": np.array(list(layers)),
-        "ranks": np.array([*ranks, 0]),
-    }
-    for split, each in known.items():
-        for part in ("hits", "dspr", "roots", "nspr"):
-            of_layers = [getattr(layer.found[split], part)[:n] for layer in layers.values()]
-            found[f"{split}_{part}"] = np.stack(of_layers)
-        control = [layer.control[split] for layer in layers.values()]
+def _arrays(splits: Mapping[str, ScoredSplit], n: int) -> dict[str, NDArray[np.generic]]:
+    """Arrays of the sentences of dev and test; see `structure`.
+
+    Args:
+        n: number of ranks, with the identity.
+    """
+    found: dict[str, NDArray[np.generic]] = {}
+    for x, split in splits.items():
+        parts = split.found.at((slice(None), slice(n)))
+        found |= {f"{x}_{name}": part for name, part in parts._asdict().items()}
         found |= {
-            f"{split}_sentences": trees[split].sentences,
-            f"{split}_lengths": each.sample.lengths,
-            f"{split}_clusters": each.sample.clusters,
-            f"{split}_edges": each.sample.edges,
-            f"{split}_control_edges": each.control_edges,
-            f"{split}_control_hits": np.stack(control),
-            f"{split}_control_uuas": np.array([control_uuas(each, x) for x in control], float),
-            f"{split}_chain_hits": each.chain,
+            f"{x}_sentences": split.trees.sentences,
+            f"{x}_lengths": split.trees.lengths,
+            f"{x}_clusters": split.clusters,
+            f"{x}_edges": split.edges[0],
+            f"{x}_control_edges": split.edges[1:],
+            f"{x}_control_hits": split.control,
+            f"{x}_control_uuas": np.array([split.control_uuas(each) for each in split.control]),
+            f"{x}_chain_hits": split.chain[0],
         }
-    of_samples = [
-        [refits(known["test"].sample, layer, metric) for metric in SCORES]
-        for layer in layers.values()
-    ]
-    return found | {"test_refits": np.array(of_samples, float)}
+    return found

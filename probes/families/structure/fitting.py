@@ -23,7 +23,7 @@ from torch import Tensor
 
 from probes.common.arrays import Ints
 from probes.extraction.vectors import Sharded
-from probes.families.structure.trees import Trees, WordTree
+from probes.families.structure.trees import Trees
 from probes.training.trainer import Adam
 
 SENTENCES = 32
@@ -102,11 +102,13 @@ def _batch(trees: Trees, rows: Ints, sentences: Ints, device: torch.device) -> B
     lengths = trees.lengths[sentences]
     place = np.arange(lengths.max())
     inside = np.where(place < lengths[:, None], place, 0)
-    every = [
-        _stacked([paths[i] for i in sentences], len(place))
-        for paths in (trees.paths, *trees.control_paths)
-    ]
-    distances, depths = (np.stack(each) for each in zip(*every, strict=True))
+    every = (trees.paths, *trees.control_paths)
+    depths = np.zeros((len(every), *inside.shape), dtype=np.float32)
+    distances = np.zeros((*depths.shape, len(place)), dtype=np.float32)
+    for tree, paths in enumerate(every):
+        for i, sentence in enumerate(sentences):
+            n = lengths[i]
+            distances[tree, i, :n, :n], depths[tree, i, :n] = paths[sentence]
     return Batch(
         sentences,
         rows[trees.first[sentences][:, None] + inside],
@@ -114,18 +116,6 @@ def _batch(trees: Trees, rows: Ints, sentences: Ints, device: torch.device) -> B
         torch.from_numpy(distances).to(device),
         torch.from_numpy(depths).to(device),
     )
-
-
-def _stacked(
-    paths: Sequence[WordTree], width: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    distances = np.zeros((len(paths), width, width), dtype=np.float32)
-    depths = np.zeros((len(paths), width), dtype=np.float32)
-    for place, tree in enumerate(paths):
-        n = len(tree.depths)
-        distances[place, :n, :n] = tree.distances
-        depths[place, :n] = tree.depths
-    return distances, depths
 
 
 Kind = Literal["distance", "depth"]

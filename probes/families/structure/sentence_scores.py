@@ -1,158 +1,191 @@
-"""Scores of structural probes with intervals and tests of layers.
-
-Every score is a function of sums over sentences.
-"""
+"""Parts of scores for each sentence: edges found, roots found, rank correlations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats, Ints
-from probes.families.structure.contributions import Contributions
-from probes.families.structure.trees import Trees
-from probes.records.row import Row
-from probes.statistics.bootstrap import bounds, interval, resample, resampled_sums, summed
-from probes.statistics.metrics import mean_value, metrics
-from probes.statistics.partition import FEWEST, Partition
-from probes.statistics.rank_correlation import parts_by_length
-from probes.statistics.replicates import Replicates, Spread, p_best_of
-from probes.statistics.sums import ratio, sparse
+from probes.common.arrays import Ints
+from probes.data.sentence import ROOT
+from probes.extraction.vectors import Sharded
+from probes.families.structure.fitting import Batch, depths, distances
+from probes.families.structure.trees import BINS, Trees
+from probes.statistics.rank_correlation import spearman
+from probes.statistics.spanning_trees import LEFT_OUT, spanning_trees
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+Array = NDArray[Any]
 
-SCORES = {
-    "uuas": metrics.get("accuracy"),
-    "dspr": metrics.get("nspr"),
-    "root_accuracy": metrics.get("root_accuracy"),
-    "nspr": metrics.get("nspr"),
-}
-"""Scores of structural probes, with the metrics of tasks that are computed from the same sums."""
+Matrix = NDArray[np.float32] | None
+"""A probe (rank, H); None for the identity matrix."""
+
+Edges = NDArray[np.uint16]
+"""Number of edges by sentence and distance of their words (see `BINS`). Shape (…, s, bins)."""
 
 
-@dataclass(frozen=True)
-class MeasuredSentences:
-    """The measured sentences of a split, with the clusters that intervals resample.
+class Contributions(NamedTuple):
+    """Parts of the scores of probes (c), for each sentence (s).
 
     Attributes:
-        split: name of the split.
-        lengths: number of words of each sentence. Shape (s,).
-        edges: number of gold edges, by distance of the words. Shape (s, bins).
-        clusters: document of each sentence, or the sentence itself. Shape (s,).
-        n_clusters: number of clusters in the whole split.
+        hits: number of gold edges found. Shape (c, s, bins).
+        dspr: mean over words of the correlation of their distances. Shape (c, s).
+        roots: True if the root is found. Shape (c, s).
+        nspr: correlation of depths; NaN where gold depths are equal. Shape (c, s).
     """
 
-    split: str
-    lengths: Ints
-    edges: NDArray[np.uint16]
-    clusters: Ints
-    n_clusters: int
+    hits: Edges
+    dspr: NDArray[np.float32]
+    roots: NDArray[np.bool_]
+    nspr: NDArray[np.float32]
 
-    @classmethod
-    def of(
-        cls, split: str, trees: Trees, edges: NDArray[np.uint16], partition: Partition
-    ) -> MeasuredSentences:
-        """Select the measured sentences of a split."""
-        clusters = partition.of_sentence[trees.sentences]
-        return cls(split, trees.lengths, edges, clusters, partition.n)
-
-    @property
-    def n_used(self) -> int:
-        """Number of clusters with a measured sentence."""
-        return len(np.unique(self.clusters))
-
-    def parts(self, found: Contributions, metric: str) -> Iterator[Floats]:
-        """Parts of a score, for each probe in turn. Each (s, k)."""
-        for probe in range(len(found.roots)):
-            if metric == "uuas":
-                yield shares(found.hits[probe].sum(-1), self.edges.sum(-1))
-            elif metric == "root_accuracy":
-                yield shares(found.roots[probe], np.ones(len(self.lengths)))
-            else:
-                values: Floats = getattr(found, metric)[probe].astype(np.float64)
-                (known,) = np.nonzero(~np.isnan(values))
-                yield parts_by_length(known, values[known], self.lengths).toarray()
-
-    def sums(self, parts: Floats) -> csr_array:
-        """Sum parts (s, k) over each cluster. Shape (clusters, k)."""
-        return summed(sparse(parts), self.clusters, self.n_clusters)
-
-    def row(
-        self,
-        metric: str,
-        layer: int | None,
-        parts: Floats,
-        value: Callable[[Floats], Floats] = mean_value,
-        noise: Floats | float = 0.0,
-        **axes: int | str,
-    ) -> Row:
-        """A score with its 95 % interval, if there are enough clusters.
-
-        Args:
-            parts: parts of the score for each sentence. Shape (s, k).
-            value: computes the score from sums (…, k).
-            noise: further random variation to add to each resample. Shape (resamples,).
-        """
-        whole, ends = float(value(parts.sum(0))), None
-        if self.n_used >= FEWEST and not np.isnan(whole):
-            resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
-            ends = bounds(interval(resampled + noise))
-        low, high = ends or (None, None)
-        known = None if np.isnan(whole) else whole
-        return Row(metric, known, layer, low, high, self.split, axes=axes)
-
-    def rows(self, found: Contributions, layer: int, rank: int) -> Iterator[Row]:
-        """All scores of one probe."""
-        for metric, like in SCORES.items():
-            (parts,) = self.parts(found, metric)
-            yield self.row(metric, layer, parts, like.value, rank=rank)
-
-    def values(self, found: Contributions, metric: str) -> list[float]:
-        """One score for each probe; NaN where undefined."""
-        return [float(SCORES[metric].value(x.sum(0))) for x in self.parts(found, metric)]
-
-    def p_best(
-        self,
-        name: str,
-        metric: str,
-        layers: Sequence[int],
-        found: Contributions,
-        spread: Spread | None,
-    ) -> dict[int, float | None]:
-        """The p-value behind the confidence set of layers, by layer.
-
-        The least corrected p of a difference from a layer that scores higher; 1 if no layer does,
-        None if nothing can be tested. Tests include the variance of training.
-
-        Args:
-            name: seeds the noise of training.
-            found: contributions of one probe per layer.
-            spread: spread of scores over trainings.
-        """
-        if self.n_used < FEWEST or spread is None or len(layers) < 2:
-            return dict.fromkeys(layers)
-        sums = [self.sums(each) for each in self.parts(found, metric)]
-        scores, named = np.array(self.values(found, metric)), f"{name} {metric}"
-        tested = Replicates(scores, SCORES[metric], sums, layers, named, spread.sd, spread.df)
-        return p_best_of(tested)
+    def at(self, place: Any) -> Contributions:
+        """Select probes by an index of the first axes."""
+        return Contributions(*(part[place] for part in self))
 
 
-def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
-    """Parts of a ratio of sums. (s,) and (s,) to (s, 2)."""
-    return np.stack([found, of], axis=1).astype(np.float64)
+def contributions(
+    layer: Sharded,
+    batches: Sequence[Batch],
+    trees: Trees,
+    probes: Sequence[tuple[Matrix, Matrix]],
+) -> Contributions:
+    """Apply pairs of a distance and a depth probe to all sentences of a split.
 
-
-def mean_share(sums: Floats) -> Floats:
-    """Mean of n ratios of two sums each. Shape (…, 2 · n) to (…,)."""
-    found: Floats = ratio(sums[..., ::2], sums[..., 1::2]).mean(-1)
+    Args:
+        batches: batches of sentences of equal length.
+    """
+    shape = len(probes), len(trees.lengths)
+    found = Contributions(
+        _no_edges(len(probes), trees),
+        np.zeros(shape, dtype=np.float32),
+        np.zeros(shape, dtype=bool),
+        np.zeros(shape, dtype=np.float32),
+    )
+    for batch in batches:
+        at = batch.sentences
+        kept, gold = trees.kept(at), batch.distances[0].cpu().numpy()
+        far, deep = predictions(layer, batch, probes)
+        found.hits[:, at] = edges_in(_all_trees(far, kept), gold)
+        found.dspr[:, at] = spearman(far, gold).mean(-1)
+        found.roots[:, at] = _lowest(deep, kept) == trees.roots[at]
+        found.nspr[:, at] = spearman(deep, batch.depths[0].cpu().numpy())
     return found
 
 
-def difference(sums: Floats) -> Floats:
-    """Ratio of the first two sums minus the mean of the others. Shape (…, 2 + 2 · n) to (…,)."""
-    return mean_share(sums[..., :2]) - mean_share(sums[..., 2:])
+def control_hits(
+    layer: Sharded, batches: Sequence[Batch], trees: Trees, probes: Sequence[Matrix]
+) -> Edges:
+    """Edges of control trees that distance probes find, one probe per draw. (draws, s, bins)."""
+    found = _no_edges(len(probes), trees)
+    for batch in batches:
+        far, _ = predictions(layer, batch, [(probe, probe) for probe in probes])
+        heads = _all_trees(far, trees.kept(batch.sentences))
+        found[:, batch.sentences] = edges_in(heads, batch.distances[1:].cpu().numpy())
+    return found
+
+
+def gold_edges(trees: Trees, batches: Sequence[Batch]) -> Edges:
+    """Edges without punctuation, of gold trees and then of control trees. (1 + draws, s, bins)."""
+    drawn = (trees.heads, *trees.controls)
+    found = _no_edges(len(drawn), trees)
+    for batch in batches:
+        heads = np.array([[tree[i] for i in batch.sentences] for tree in drawn])
+        kept = np.broadcast_to(trees.kept(batch.sentences), heads.shape)
+        linked = (heads >= 0) & kept & np.take_along_axis(kept, heads.clip(0), axis=-1)
+        gold = batch.distances.cpu().numpy()
+        found[:, batch.sentences] = edges_in(np.where(linked, heads, LEFT_OUT), gold)
+    return found
+
+
+def chain_hits(trees: Trees, batches: Sequence[Batch]) -> Edges:
+    """Edges of `gold_edges` found by linking neighbouring words. Shape (1 + draws, s, bins)."""
+    found = _no_edges(1 + len(trees.controls), trees)
+    for batch in batches:
+        kept = trees.kept(batch.sentences)
+        last = np.maximum.accumulate(np.where(kept, np.arange(kept.shape[1]), -1), axis=1)
+        before = np.concatenate([np.full((len(kept), 1), -1), last[:, :-1]], axis=1)
+        chain = np.where(kept, before, LEFT_OUT)
+        found[:, batch.sentences] = edges_in(chain[None], batch.distances.cpu().numpy())
+    return found
+
+
+def predicted_trees(
+    layer: Sharded, batches: Sequence[Batch], trees: Trees, probes: tuple[Matrix, Matrix], n: int
+) -> NDArray[np.int32]:
+    """Heads in the predicted trees, oriented from the predicted roots, in corpus order.
+
+    Args:
+        n: number of words in the split.
+
+    Returns:
+        head of each word within its sentence; `ROOT` for the root, `LEFT_OUT` for punctuation
+        and for words of excluded sentences. Shape (n,).
+    """
+    found = np.full(n, LEFT_OUT, dtype=np.int32)
+    for batch in batches:
+        kept = trees.kept(batch.sentences)
+        far, deep = predictions(layer, batch, [probes])
+        heads, roots = spanning_trees(far[0], kept), _lowest(deep[0], kept)
+        for own, root, first in zip(heads, roots, trees.first[batch.sentences], strict=True):
+            oriented, word, below = own.copy(), int(root), ROOT
+            while word != ROOT:  # reverse the edges from the new root to the old one
+                oriented[word], word, below = below, int(own[word]), word
+            found[first : first + len(own)] = oriented
+    return found
+
+
+def predictions(
+    layer: Sharded, batch: Batch, probes: Sequence[tuple[Matrix, Matrix]]
+) -> tuple[Array, Array]:
+    """Distances (c, m, n, n) and depths (c, m, n), float32.
+
+    Computed in float64 and rounded, so that words with equal vectors tie.
+    """
+    vectors = batch.vectors(layer).cpu().double()
+
+    def projected(matrix: Matrix) -> torch.Tensor:
+        return vectors if matrix is None else vectors @ torch.from_numpy(matrix).double().T
+
+    far = [distances(projected(matrix)).float() for matrix, _ in probes]
+    deep = [depths(projected(matrix)).float() for _, matrix in probes]
+    return torch.stack(far).numpy(), torch.stack(deep).numpy()
+
+
+def edges_in(heads: Ints, gold: Array) -> Ints:
+    """Count the edges that are in the gold tree, by distance of the words (see `BINS`).
+
+    Args:
+        heads: shape (c, m, n).
+        gold: distances in the gold tree (m, n, n), or in c trees (c, m, n, n). Several gold trees
+            may be compared with one set of heads (1, m, n).
+
+    Returns:
+        shape (c, m, bins).
+    """
+    gold = gold if gold.ndim == 4 else gold[None]
+    between = np.take_along_axis(gold, heads.clip(0)[..., None], axis=-1)[..., 0]
+    right = (heads >= 0) & (between == 1)
+    gap = np.abs(heads - np.arange(heads.shape[-1]))
+    return np.stack(
+        [(right & (low <= gap) & (gap <= high)).sum(-1) for low, high in BINS.values()], axis=-1
+    )
+
+
+def _no_edges(n: int, trees: Trees) -> Edges:
+    return np.zeros((n, len(trees.lengths), len(BINS)), dtype=np.uint16)
+
+
+def _all_trees(far: Array, kept: NDArray[np.bool_]) -> Ints:
+    """Spanning trees for several probes. (c, m, n, n) to (c, m, n)."""
+    n_probes, m, n, _ = far.shape
+    heads = spanning_trees(far.reshape(-1, n, n), np.tile(kept, (n_probes, 1)))
+    return heads.reshape(n_probes, m, n)
+
+
+def _lowest(depths: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
+    """The least deep of the words in `kept`; `ROOT` if there are none. (…, n) to (…,)."""
+    found: Ints = np.where(kept, depths, np.inf).argmin(-1)
+    return np.where(kept.any(-1), found, ROOT)

@@ -1,93 +1,205 @@
-"""The rows of `structure`, and the notes below the tables."""
+"""Rows of `structure`: scores of probes with intervals, tests between layers, and notes.
+
+Every score is a function of sums over sentences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats
+from probes.common.arrays import Floats, Ints
 from probes.common.errors import counted
-from probes.families.structure.contributions import Contributions, joined
 from probes.families.structure.fitting import SAMPLES, Fitted, Probe
-from probes.families.structure.sentence_scores import (
-    SCORES,
-    MeasuredSentences,
-    difference,
-    mean_share,
-    shares,
-)
+from probes.families.structure.sentence_scores import Contributions, Edges
 from probes.families.structure.trees import BINS, Trees
 from probes.records.row import Row
-from probes.statistics.bootstrap import RESAMPLES
-from probes.statistics.metrics import label_of, shown_sd
+from probes.statistics.bootstrap import (
+    RESAMPLES,
+    bounds,
+    interval,
+    resample,
+    resampled_sums,
+    summed,
+)
+from probes.statistics.metrics import label_of, mean_value, metrics, shown_sd
 from probes.statistics.partition import FEWEST
-from probes.statistics.replicates import Spread, pooled, training_noise
-from probes.statistics.sums import ratio
+from probes.statistics.rank_correlation import parts_by_length
+from probes.statistics.replicates import Replicates, Spread, p_best_of, pooled, training_noise
+from probes.statistics.sums import ratio, sparse
 
-Edges = NDArray[np.uint16]
-"""Number of edges by sentence and distance of their words. Shape (s, bins)."""
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
-
-@dataclass(frozen=True)
-class LayerFound:
-    """The probes of one layer and their results on dev and test.
-
-    Attributes:
-        found: contributions of each rank, the identity, and each bootstrap sample, by split.
-        control: edges of control trees found, by split. Each (draws, s, bins).
-    """
-
-    fitted: Fitted
-    found: Mapping[str, Contributions]
-    control: Mapping[str, Edges]
+SCORES = {
+    "uuas": metrics.get("accuracy"),
+    "dspr": metrics.get("nspr"),
+    "root_accuracy": metrics.get("root_accuracy"),
+    "nspr": metrics.get("nspr"),
+}
+"""Scores of structural probes, with the metrics of tasks that are computed from the same sums."""
 
 
 @dataclass(frozen=True)
-class ReferenceEdges:
-    """Edges of a split, and those that the chain of neighbours finds.
+class ScoredSplit:
+    """The measured sentences of dev or test, and what probes find in them.
 
     Attributes:
-        control_edges: edges of control trees without punctuation. Shape (draws, s, bins).
-        chain, control_chain: edges of gold and of control trees that the chain finds.
+        name: name of the split.
+        clusters: document of each sentence, or the sentence itself. Shape (s,).
+        n_clusters: number of clusters in the whole split.
+        edges: edges without punctuation of gold trees, and of each draw of control trees. Shape
+            (1 + draws, s, bins).
+        chain: edges among them that the chain of neighbours finds.
+        found: contributions at each layer of the probes of each rank, of the identity, and of the
+            probes of each bootstrap sample. Shape (L, probes, s, …).
+        control: edges of control trees found at each layer. Shape (L, draws, s, bins).
     """
 
-    sample: MeasuredSentences
-    control_edges: Edges
+    name: str
+    trees: Trees
+    clusters: Ints
+    n_clusters: int
+    edges: Edges
     chain: Edges
-    control_chain: Edges
+    found: Contributions
+    control: Edges
+
+    @property
+    def n_used(self) -> int:
+        """Number of clusters with a measured sentence."""
+        return len(np.unique(self.clusters))
+
+    def parts(self, metric: str, *place: int) -> Floats:
+        """Parts of a score at a layer and probe, both counted from 0. Shape (s, k)."""
+        found = self.found.at(place)
+        if metric == "uuas":
+            return shares(found.hits.sum(-1), self.edges[0].sum(-1))
+        if metric == "root_accuracy":
+            return shares(found.roots, np.ones(len(self.clusters)))
+        values: Floats = getattr(found, metric).astype(np.float64)
+        (known,) = np.nonzero(~np.isnan(values))
+        parts: Floats = parts_by_length(known, values[known], self.trees.lengths).toarray()
+        return parts
+
+    def score(self, metric: str, *place: int) -> float:
+        """A score at a layer and probe, both counted from 0; NaN where undefined."""
+        return float(SCORES[metric].value(self.parts(metric, *place).sum(0)))
+
+    def refits(self, metric: str) -> Floats:
+        """Scores of the probes fitted to bootstrap samples. Shape (L, samples)."""
+        n_layers, n_probes = self.found.roots.shape[:2]
+        samples = range(n_probes - SAMPLES, n_probes)
+        return np.array([[self.score(metric, x, i) for i in samples] for x in range(n_layers)])
+
+    def control_uuas(self, found: Edges) -> Floats:
+        """Share of the edges of each draw of control trees that are among `found`. (draws,)."""
+        sums = self.control_parts(found).sum(0)
+        return ratio(sums[::2], sums[1::2])
+
+    def control_parts(self, found: Edges) -> Floats:
+        """Parts of `control_uuas`. (draws, s, bins) to (s, 2 · draws)."""
+        pairs = zip(found.sum(-1), self.edges[1:].sum(-1), strict=True)
+        return np.concatenate([shares(hits, edges) for hits, edges in pairs], axis=1)
+
+    def sums(self, parts: Floats) -> csr_array:
+        """Sum parts (s, k) over each cluster. Shape (clusters, k)."""
+        return summed(sparse(parts), self.clusters, self.n_clusters)
+
+    def row(
+        self,
+        metric: str,
+        layer: int | None,
+        parts: Floats,
+        value: Callable[[Floats], Floats] = mean_value,
+        noise: Floats | float = 0.0,
+        **axes: int | str,
+    ) -> Row:
+        """A score with its 95 % interval, if there are enough clusters.
+
+        Args:
+            parts: parts of the score for each sentence. Shape (s, k).
+            value: computes the score from sums (…, k).
+            noise: further random variation to add to each resample. Shape (resamples,).
+        """
+        whole, ends = float(value(parts.sum(0))), None
+        if self.n_used >= FEWEST and not np.isnan(whole):
+            resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
+            ends = bounds(interval(resampled + noise))
+        low, high = ends or (None, None)
+        known = None if np.isnan(whole) else whole
+        return Row(metric, known, layer, low, high, self.name, axes=axes)
 
 
 def structure_rows(
     name: str,
     ranks: Sequence[int],
     reported: int,
-    known: Mapping[str, ReferenceEdges],
-    layers: Mapping[int, LayerFound],
+    fitted: Mapping[int, Fitted],
+    splits: Mapping[str, ScoredSplit],
 ) -> Iterator[Row]:
     """All rows. Rank 0 means the vectors themselves.
 
+    ``uuas_p_best`` and so on are p-values behind the confidence set of layers: the least corrected
+    p of a difference from a layer that scores higher, 1 if no layer does, None if nothing can be
+    tested. Tests include the variance of training.
+
     Args:
         name: seeds the noise of training.
+        fitted: probes by layer.
     """
-    place, test = list(ranks).index(reported), known["test"].sample
-    for layer, found in layers.items():
-        yield from _scores(ranks, known, layer, found)
-    for layer, found in layers.items():
-        yield from _controls(name, place, reported, known, layer, found)
-    for each in known.values():
-        edges = each.sample.edges.sum(-1)
-        yield each.sample.row("chain_uuas", None, shares(each.chain.sum(-1), edges))
-        spread = pooled([control_uuas(each, each.control_chain)])
+    place, test, axes = list(ranks).index(reported), splits["test"], {"rank": reported}
+    # Scores of the probes of each rank, and of the identity.
+    for number, (layer, probes) in enumerate(fitted.items()):
+        for i, rank in enumerate([*ranks, 0]):
+            for split in splits.values():
+                for metric, like in SCORES.items():
+                    parts = split.parts(metric, number, i)
+                    yield split.row(metric, layer, parts, like.value, rank=rank)
+            for probe, loss in probes.dev_losses.items():
+                if probe == Probe(probe.kind, rank):
+                    yield Row(f"{probe.kind}_loss", loss, layer, split="dev", axes={"rank": rank})
+    # Controls. Deviations over draws are not pooled over layers, as they differ several-fold.
+    for number, layer in enumerate(fitted):
+        uuas, selectivity, sds = [], [], []
+        for split in splits.values():
+            control, gold = split.control[number], split.parts("uuas", number, place)
+            spread, parts = _spread([split.control_uuas(control)]), split.control_parts(control)
+            noise = _noise(f"{name} control trees {layer}", spread)
+            both = np.concatenate([gold, parts], axis=1)
+            uuas.append(split.row("control_uuas", layer, parts, mean_share, noise, **axes))
+            selectivity.append(split.row("selectivity", layer, both, difference, noise, **axes))
+            sd = spread.sd if spread else None
+            sds.append(Row("control_uuas_draw_sd", sd, layer, split=split.name, axes=axes))
+        yield from (*uuas, *selectivity, *sds)
+    # The chain of neighbours, and recall by the distance of words.
+    for split in splits.values():
+        gold = shares(split.chain[0].sum(-1), split.edges[0].sum(-1))
+        yield split.row("chain_uuas", None, gold)
+        spread = _spread([split.control_uuas(split.chain[1:])])
         noise = _noise(f"{name} control trees, chain", spread)
-        parts = _shares(each.control_chain, each.control_edges)
-        yield each.sample.row("chain_control_uuas", None, parts, mean_share, noise)
-    for layer, found in layers.items():
-        yield from _recall(test, "recall", layer, found.found["test"].hits[place])
-    yield from _recall(test, "chain_recall", None, known["test"].chain)
-    yield from _tests(name, place, reported, test, layers)
+        parts = split.control_parts(split.chain[1:])
+        yield split.row("chain_control_uuas", None, parts, mean_share, noise)
+    recalls = [("recall", layer, test.found.hits[i, place]) for i, layer in enumerate(fitted)]
+    for metric, of_layer, hits in (*recalls, ("chain_recall", None, test.chain[0])):
+        for i, words in enumerate(BINS):
+            parts = shares(hits[:, i], test.edges[0][:, i])
+            yield test.row(metric, of_layer, parts, words=words)
+    # Tests between layers.
+    layers, places = list(fitted), [(i, place) for i in range(len(fitted))]
+    for metric, like in SCORES.items():
+        training, tests = _spread(test.refits(metric)), dict.fromkeys(layers)
+        yield Row(f"{metric}_training_sd", training.sd if training else None, axes=axes)
+        if training and test.n_used >= FEWEST and len(layers) > 1:
+            scores = np.array([test.score(metric, *each) for each in places])
+            sums = [test.sums(test.parts(metric, *each)) for each in places]
+            tests = p_best_of(Replicates(scores, like, sums, layers, f"{name} {metric}", *training))
+        for layer, p in tests.items():
+            yield Row(f"{metric}_p_best", p, layer, axes=axes)
 
 
 def best_layer(rows: Sequence[Row], reported: int) -> int:
@@ -101,89 +213,25 @@ def best_layer(rows: Sequence[Row], reported: int) -> int:
     return max(dev, key=dev.__getitem__)
 
 
-def refits(test: MeasuredSentences, found: LayerFound, metric: str) -> list[float | None]:
-    """Test scores of a layer's probes fitted to bootstrap samples."""
-    return _defined(test.values(found.found["test"], metric)[-SAMPLES:])
+def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
+    """Parts of a ratio of sums. (s,) and (s,) to (s, 2)."""
+    return np.stack([found, of], axis=1).astype(np.float64)
 
 
-def control_uuas(known: ReferenceEdges, found: Edges) -> list[float | None]:
-    """Share of edges found in each draw of control trees."""
-    sums = _shares(found, known.control_edges).sum(0)
-    return _defined(ratio(sums[::2], sums[1::2]).tolist())
+def mean_share(sums: Floats) -> Floats:
+    """Mean of n ratios of two sums each. Shape (…, 2 · n) to (…,)."""
+    found: Floats = ratio(sums[..., ::2], sums[..., 1::2]).mean(-1)
+    return found
 
 
-def _scores(
-    ranks: Sequence[int], known: Mapping[str, ReferenceEdges], layer: int, found: LayerFound
-) -> Iterator[Row]:
-    """Scores of the probes of each rank, and of the identity."""
-    for i, rank in enumerate([*ranks, 0]):
-        for split, each in known.items():
-            yield from each.sample.rows(found.found[split].of(i), layer, rank)
-        for probe, loss in found.fitted.dev_losses.items():
-            if probe == Probe(probe.kind, rank):
-                yield Row(f"{probe.kind}_loss", loss, layer, split="dev", axes={"rank": rank})
+def difference(sums: Floats) -> Floats:
+    """Ratio of the first two sums minus the mean of the others. Shape (…, 2 + 2 · n) to (…,)."""
+    return mean_share(sums[..., :2]) - mean_share(sums[..., 2:])
 
 
-def _controls(
-    name: str,
-    place: int,
-    reported: int,
-    known: Mapping[str, ReferenceEdges],
-    layer: int,
-    found: LayerFound,
-) -> Iterator[Row]:
-    """Mean UUAS on control trees, and UUAS on gold trees minus that mean.
-
-    Intervals include the variance between draws. Standard deviations are not pooled over layers,
-    as they differ several-fold.
-    """
-    axes, uuas, selectivity, sds = {"rank": reported}, [], [], []
-    for split, each in known.items():
-        control = _shares(found.control[split], each.control_edges)
-        spread = pooled([control_uuas(each, found.control[split])])
-        noise = _noise(f"{name} control trees {layer}", spread)
-        uuas.append(each.sample.row("control_uuas", layer, control, mean_share, noise, **axes))
-        gold = shares(found.found[split].hits[place].sum(-1), each.sample.edges.sum(-1))
-        both = np.concatenate([gold, control], axis=1)
-        selectivity.append(each.sample.row("selectivity", layer, both, difference, noise, **axes))
-        sd = spread.sd if spread else None
-        sds.append(Row("control_uuas_draw_sd", sd, layer, split=split, axes=axes))
-    yield from (*uuas, *selectivity, *sds)
-
-
-def _recall(
-    sample: MeasuredSentences, metric: str, layer: int | None, hits: Edges
-) -> Iterator[Row]:
-    """Share of gold edges found, by the distance of their words in the sentence."""
-    for i, words in enumerate(BINS):
-        yield sample.row(metric, layer, shares(hits[:, i], sample.edges[:, i]), words=words)
-
-
-def _tests(
-    name: str, place: int, reported: int, test: MeasuredSentences, layers: Mapping[int, LayerFound]
-) -> Iterator[Row]:
-    """Standard deviations over bootstrap samples, pooled over layers, and tests between layers.
-
-    For p-values see `MeasuredSentences.p_best`.
-    """
-    axes = {"rank": reported}
-    each_layer = joined([found.found["test"].of(place) for found in layers.values()])
-    for metric in SCORES:
-        spread = pooled([refits(test, found, metric) for found in layers.values()])
-        yield Row(f"{metric}_training_sd", spread.sd if spread else None, axes=axes)
-        tests = test.p_best(name, metric, list(layers), each_layer, spread)
-        for layer, p in tests.items():
-            yield Row(f"{metric}_p_best", p, layer, axes=axes)
-
-
-def _shares(hits: Edges, edges: Edges) -> Floats:
-    """Parts of the share of edges found in each draw: two of (draws, s, bins) to (s, 2 · draws)."""
-    pairs = zip(hits.sum(-1), edges.sum(-1), strict=True)
-    return np.concatenate([shares(found, of) for found, of in pairs], axis=1)
-
-
-def _defined(values: Sequence[float]) -> list[float | None]:
-    return [None if np.isnan(x) else x for x in values]
+def _spread(groups: Sequence[Floats] | Floats) -> Spread | None:
+    """Standard deviation of the known values within groups; see `pooled`."""
+    return pooled([[None if np.isnan(x) else x for x in group.tolist()] for group in groups])
 
 
 def _noise(name: str, draws: Spread | None) -> Floats | float:
@@ -213,7 +261,7 @@ def counts(trees: Trees) -> dict[str, int]:
 
 
 def notes(
-    trees: Mapping[str, Trees], test: MeasuredSentences, resampled: str, rows: Sequence[Row]
+    trees: Mapping[str, Trees], test: ScoredSplit, resampled: str, rows: Sequence[Row]
 ) -> Iterator[str]:
     """Notes on intervals, tests and excluded sentences.
 
@@ -223,12 +271,14 @@ def notes(
     if test.n_used < FEWEST:
         yield f"No intervals and no tests: fewer than {FEWEST} test {resampled}."
     else:
+        known = [(x.metric, x.value) for x in rows if x.split == "test" and x.value is not None]
         over_samples = ", ".join(
             f"{label_of(metric)} {shown_sd(sd, metric)}"
             for metric in SCORES
-            for sd in _of_test(rows, f"{metric}_training_sd")
+            for name, sd in known
+            if name == f"{metric}_training_sd"
         )
-        sds = _of_test(rows, "control_uuas_draw_sd")
+        sds = [sd for name, sd in known if name == "control_uuas_draw_sd"]
         low, high = (shown_sd(of(sds, default=0.0), "uuas") for of in (min, max))
         over_draws = f" (standard deviation: {low} to {high})" if sds else ""
         yield (
@@ -237,25 +287,15 @@ def notes(
             f"control trees and selectivity that of draws{over_draws}."
         )
     for split, each in trees.items():
-        yield f"{split}: {'; '.join(_counted(each))}."
-    edges = zip(BINS, test.edges.sum(0).tolist(), strict=True)
+        n = counts(each)
+        parts = [f"{n['sentences']:,} sentences, {n['words']:,} words"]
+        parts += [f"{number:,} left out, {why}" for why, number in each.left_out.items()]
+        if few := n["without_edges"]:
+            parts.append(f"{few:,} with fewer than two words beside punctuation, not in UUAS")
+        if roots := n["punctuation_roots"]:
+            are = "is" if roots == 1 else "are"
+            parts.append(f"{counted(roots, 'root')} that {are} punctuation, an error")
+        yield f"{split}: {'; '.join(parts)}."
+    edges = zip(BINS, test.edges[0].sum(0).tolist(), strict=True)
     of_bins = ", ".join(f"{n:,} of {name} word{'s' * (name != '1')}" for name, n in edges)
     yield f"Gold edges of test by the distance of their words: {of_bins}."
-
-
-def _of_test(rows: Sequence[Row], metric: str) -> list[float]:
-    """The known values of a metric on test."""
-    found = (row.value for row in rows if (row.metric, row.split) == (metric, "test"))
-    return [value for value in found if value is not None]
-
-
-def _counted(trees: Trees) -> Iterator[str]:
-    found = counts(trees)
-    yield f"{found['sentences']:,} sentences, {found['words']:,} words"
-    for why, n in trees.left_out.items():
-        yield f"{n:,} left out, {why}"
-    if found["without_edges"]:
-        lacking = "with fewer than two words beside punctuation, not in UUAS"
-        yield f"{found['without_edges']:,} {lacking}"
-    if n := found["punctuation_roots"]:
-        yield f"{counted(n, 'root')} that {'is' if n == 1 else 'are'} punctuation, an error"

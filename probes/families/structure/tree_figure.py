@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,34 +60,58 @@ def draw(
     ((path, record),) = records.items()
     names = tuple(options.corpus) or (record.corpus.name,)
     require_known(names, ())
-    source = find_corpus(
+    corpus = find_corpus(
         *names, limit=record.corpus.limit, data_dir=options.data_dir, cache_dir=options.cache_dir
-    )
-    corpus = source.load()
+    ).load()
+    sentences, trees = corpus.splits["test"], read_arrays(path, (TREES,))[TREES]
+    ends = np.cumsum([len(sentence) for sentence in sentences])
     if corpus.fingerprint != record.corpus.fingerprint:
         raise UserError(
             f"--corpus {' '.join(names)}: not the corpus of {path.name} (fingerprint "
             f"{corpus.fingerprint[:8]}, not {record.corpus.fingerprint[:8]}); name the measured "
             "corpus."
         )
-    sentences = corpus.splits["test"]
-    trees = read_arrays(path, (TREES,))[TREES]
-    ends = np.cumsum([len(sentence) for sentence in sentences])
     if trees.shape != (ends[-1],):
         raise UserError(
             f"{path.with_suffix('.npz')}: trees of {trees.size:,} words, but the test split has "
             f"{ends[-1]:,}; delete both files and run again."
         )
-    by_sentence = np.split(trees, ends[:-1])
-    place = (
-        _first(by_sentence) if options.sentence is None else _named(options.sentence, by_sentence)
-    )
-    title = f"{model_title(record)}, {corpus_title(record)}, test sentence {place + 1}"
-    sentence, heads = sentences[place], by_sentence[place]
+    place = sentence_to_draw(np.split(trees, ends[:-1]), options.sentence)
+    sentence, heads = sentences[place], np.split(trees, ends[:-1])[place]
     edges = edges_of(sentence.heads, heads.tolist())
     n = edges.loc[edges["first"] >= 0, "kind"].value_counts()
+    title = f"{model_title(record)}, {corpus_title(record)}, test sentence {place + 1}"
     title += f": {n.get('predicted', 0)} of {n.get('gold', 0)} edges"
     return arcs(sentence.words, edges, look, title=title)
+
+
+def sentence_to_draw(trees: Sequence[Ints], number: int | None) -> int:
+    """The place of a sentence with a tree, counted from 0.
+
+    Args:
+        trees: predicted heads of each sentence.
+        number: number of the sentence, from 1; None for the first one of usual length.
+
+    Raises:
+        UserError: there is no such sentence, or it has no tree.
+    """
+    if number is None:
+        for place, heads in enumerate(trees):
+            if SHORTEST <= len(heads) <= LONGEST and (heads != LEFT_OUT).any():
+                progress.say(f"sentence {place + 1}; --sentence draws another one")
+                return place
+        raise UserError(
+            f"No test sentence of {SHORTEST} to {LONGEST} words has a predicted tree; give "
+            "--sentence."
+        )
+    if not 1 <= number <= len(trees):
+        raise UserError(f"--sentence {number}: the test split has sentences 1 to {len(trees):,}.")
+    if (trees[number - 1] == LEFT_OUT).all():
+        raise UserError(
+            f"--sentence {number}: it was left out: it has no tree, fewer than two words beside "
+            "punctuation, or more words than the model's window; choose another."
+        )
+    return number - 1
 
 
 def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
@@ -100,7 +124,10 @@ def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
         gold: index of each word's head, or `ROOT`.
         predicted: index of each word's predicted head, `ROOT` or `LEFT_OUT`.
     """
-    true, found = _edges(gold), _edges(predicted)
+    true, found = (
+        {(min(i, head), max(i, head)) for i, head in enumerate(heads) if head != LEFT_OUT}
+        for heads in (gold, predicted)
+    )
     left_out = {word for word, head in enumerate(predicted) if head == LEFT_OUT}
     rows = [
         (*edge, "gold, of punctuation" if left_out.intersection(edge) else "gold", False)
@@ -108,30 +135,3 @@ def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
     ]
     rows += [(*edge, "predicted" if edge in true else "wrong", True) for edge in sorted(found)]
     return pd.DataFrame(rows, columns=["first", "last", "kind", "below"])
-
-
-def _edges(heads: Sequence[int]) -> set[tuple[int, int]]:
-    """Pairs of words and heads, lower index first; `ROOT` is the lowest."""
-    pairs = ((word, head) for word, head in enumerate(heads) if head != LEFT_OUT)
-    return {(min(pair), max(pair)) for pair in pairs}
-
-
-def _first(trees: Iterable[Ints]) -> int:
-    for number, heads in enumerate(trees):
-        if SHORTEST <= len(heads) <= LONGEST and (heads != LEFT_OUT).any():
-            progress.say(f"sentence {number + 1}; --sentence draws another one")
-            return number
-    raise UserError(
-        f"No test sentence of {SHORTEST} to {LONGEST} words has a predicted tree; give --sentence."
-    )
-
-
-def _named(number: int, trees: Sequence[Ints]) -> int:
-    if not 1 <= number <= len(trees):
-        raise UserError(f"--sentence {number}: the test split has sentences 1 to {len(trees):,}.")
-    if (trees[number - 1] == LEFT_OUT).all():
-        raise UserError(
-            f"--sentence {number}: it was left out: it has no tree, fewer than two words beside "
-            "punctuation, or more words than the model's window; choose another."
-        )
-    return number - 1

@@ -90,15 +90,11 @@ class Trees:
     @cached_property
     def edges(self) -> Ints:
         """Number of edges of each sentence, without punctuation. Shape (s,)."""
-        pairs = zip(self.heads, self.punctuation, strict=True)
-        return np.array(
-            [
-                sum(
-                    not (punct[word] or punct[head]) for word, head in enumerate(heads) if head >= 0
-                )
-                for heads, punct in pairs
-            ]
-        )
+        found = []
+        for heads, punctuation in zip(self.heads, self.punctuation, strict=True):
+            own = np.asarray(heads)
+            found.append(((own != ROOT) & ~punctuation & ~punctuation[own]).sum())
+        return np.array(found)
 
     def kept(self, sentences: Ints) -> NDArray[np.bool_]:
         """True for words that are not punctuation, in sentences of one length. Shape (m, n)."""
@@ -111,30 +107,27 @@ def trees_of(sentences: Sequence[Sentence], long: NDArray[np.bool_]) -> Trees:
     Args:
         long: True for sentences longer than the model's window. Shape (sentences,).
     """
-    reasons = [
-        _reason(sentence, bool(too_long))
-        for sentence, too_long in zip(sentences, long, strict=True)
-    ]
+    kept, left_out = [], Counter[str]()
+    for number, (sentence, too_long) in enumerate(zip(sentences, long, strict=True)):
+        if len(sentence) == 1:
+            left_out[ONE_WORD] += 1
+        elif not is_tree(sentence.heads, len(sentence)):
+            left_out[NO_TREE] += 1
+        elif len(sentence.upos) != len(sentence):
+            left_out[NO_TAGS] += 1
+        elif too_long:
+            left_out[LONG] += 1
+        else:
+            kept.append(number)
     starts = np.cumsum([0, *map(len, sentences)])
-    kept = [i for i, reason in enumerate(reasons) if not reason]
     return Trees(
         np.array(kept, dtype=np.int64),
         starts[kept],
         tuple(sentences[i].heads for i in kept),
         tuple(np.array([tag == "PUNCT" for tag in sentences[i].upos]) for i in kept),
         tuple(tuple(control_heads(sentences[i].words, x) for i in kept) for x in range(DRAWS)),
-        dict(Counter(filter(None, reasons))),
+        dict(left_out),
     )
-
-
-def _reason(sentence: Sentence, long: bool) -> str:
-    if len(sentence) == 1:
-        return ONE_WORD
-    if not is_tree(sentence.heads, len(sentence)):
-        return NO_TREE
-    if len(sentence.upos) != len(sentence):
-        return NO_TAGS
-    return LONG if long else ""
 
 
 def is_tree(heads: Heads, n_words: int) -> bool:
@@ -171,9 +164,8 @@ def control_heads(words: Sequence[str], draw: int) -> Heads:
     The first word is the root. In each draw, a lower-cased word form depends either on the first
     word wherever it occurs, or on the word before.
     """
-    return [ROOT, *(0 if _is_first(words[i], draw) else i - 1 for i in range(1, len(words)))]
-
-
-def _is_first(word: str, draw: int) -> bool:
-    digest = hashlib.sha256(f"{draw} {word.lower()}".encode("utf-8", "surrogatepass")).digest()
-    return digest[0] < 128
+    heads = [ROOT]
+    for before, word in enumerate(words[1:]):
+        form = f"{draw} {word.lower()}".encode("utf-8", "surrogatepass")
+        heads.append(0 if hashlib.sha256(form).digest()[0] < 128 else before)
+    return heads

@@ -17,14 +17,21 @@ from probes.common.locks import locked
 from probes.extraction.store import Store, StoreKey, write_manifest
 
 
-@pytest.fixture
-def vectors(tiny_bert: Path, tmp_path: Path) -> Path:
-    """A cache with one store: the plain view of a few sentences."""
+@pytest.fixture(scope="module")
+def run(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of a run with one store: the plain view of a few sentences."""
+    folder = tmp_path_factory.mktemp("run")
     probes.run_probes(
         str(tiny_bert), tasks=("pos",), probes=("linear",), limit=20, device="cpu", quick=True,
-        output=tmp_path / "results", cache_dir=tmp_path / "cache",
+        output=folder / "results", cache_dir=folder / "cache",
     )  # fmt: skip
-    return tmp_path / "cache" / "vectors"
+    return folder / "cache"
+
+
+@pytest.fixture
+def vectors(run: Path, tmp_path: Path) -> Path:
+    """The stores of a copy of that cache."""
+    return shutil.copytree(run, tmp_path / "cache") / "vectors"
 
 
 def call(vectors: Path, *flags: str) -> int:
@@ -35,17 +42,6 @@ def call(vectors: Path, *flags: str) -> int:
 
 def states(vectors: Path) -> list[str]:
     return [entry.state for entry in cache.find_stores(vectors)]
-
-
-def test_a_cache_that_is_not_there_is_said_not_to_be(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "500")
-    nowhere, empty = tmp_path / "nowhere" / "vectors", tmp_path / "vectors"
-    empty.mkdir()
-    assert call(nowhere) == call(empty) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"No vectors in {nowhere}, which does not exist.",
-        f"No vectors in {empty}.",
-    ]
 
 
 def test_a_whole_store_is_listed_by_what_it_holds(vectors, monkeypatch, capsys):
@@ -112,15 +108,6 @@ def test_pruning_by_age_and_model(vectors):
     assert call(vectors) == 0
 
 
-def test_deleting_everything_has_to_be_said(vectors):
-    with pytest.raises(UserError, match="--prune all would delete everything"):
-        call(vectors, "--prune", "all")
-    with pytest.raises(UserError, match=r"^--older-than needs --prune; add"):
-        call(vectors, "--older-than", "3")
-    with pytest.raises(UserError, match=r"^--older-than and --dry-run need --prune"):
-        call(vectors, "--older-than", "3", "--dry-run")
-
-
 def test_a_run_that_is_writing_is_left_alone(vectors, capsys):
     (entry,) = cache.find_stores(vectors)
     with locked(entry.path.with_suffix(".lock")):
@@ -158,13 +145,3 @@ def test_fitted_parameters_are_a_line_and_pruned_like_vectors(vectors, monkeypat
     assert (
         capsys.readouterr().out.splitlines()[-1] == f"deleted 1 file of fitted parameters, {size}"
     )
-
-
-def test_damaged_parameters_are_told_and_pruned(vectors, capsys):
-    (path,) = parameters_of(vectors)
-    path.write_bytes(path.read_bytes()[:-1])
-    assert call(vectors) == 0
-    assert "of fitted parameters, 0.0 MB, 1 of them broken in " in capsys.readouterr().out
-    assert call(vectors, "--prune", "broken") == 0
-    assert not parameters_of(vectors)
-    assert states(vectors) == ["whole"]

@@ -1,5 +1,6 @@
-"""`check` and `new-task` as commands: what is printed, written, refused."""
+"""`check`, `new-task` and `new-measurement`: what is printed, written, refused."""
 
+import csv
 import subprocess
 import sys
 from pathlib import Path
@@ -7,71 +8,13 @@ from pathlib import Path
 import pytest
 
 from probes.__main__ import main
+from probes.cli.commands.new_measurement import OF
 from probes.cli.commands.new_task import SHAPES
+from probes.cli.main import main as run_probes
+from probes.measurements.measurement import get_measurement, measurements
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.usefixtures("plug_ins")
-
-UNDECLARED = '''\
-from probes import Example, task
-
-@task("undeclared", version=1, needs=["upos"], metric="accuracy")
-def undeclared(sentence):
-    """[red]No markup[/red]."""
-    for i, tag in enumerate(sentence.xpos):
-        yield Example(tag + sentence.upos[i], (i, i + 1), type=sentence.words[i])
-'''
-
-
-def test_an_error_in_a_task_is_status_2(tmp_path, capsys):
-    path = tmp_path / "undeclared.py"
-    path.write_text(UNDECLARED)
-    assert main(["check", str(path), "--limit", "50"]) == 2
-    out = capsys.readouterr().out
-    assert "error: the rule reads xpos, which needs= does not list" in out
-    assert "[red]No markup[/red]." in out
-
-
-FAILING_METRIC = """\
-from probes import Example, Metric, class_parts, metrics, task
-
-def half(sums):
-    return sums / [][0]
-
-metrics.add("half", Metric(class_parts, half))
-
-@task("halved", version=1, needs=["upos"], metric="half")
-def halved(sentence):
-    for i, tag in enumerate(sentence.upos):
-        yield Example(tag, (i, i + 1))
-"""
-
-
-def test_a_metric_that_fails_is_named_with_its_line(tmp_path, capsys):
-    path = tmp_path / "halved.py"
-    path.write_text(FAILING_METRIC)
-    assert main(["check", str(path), "--limit", "50"]) == 2
-    *_, line = capsys.readouterr().err.strip().splitlines()
-    assert "Task 'halved': the metric 'half' raised IndexError" in line
-    assert f"{path}, line 4." in line
-
-
-def test_labels_that_occur_together_have_shares_of_the_examples(capsys):
-    assert main(["check", "roles", "--limit", "300"]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    n_train = int(next(line for line in lines if line[:1] == ["train"])[3].replace(",", ""))
-    shares = {line[0]: line[1:] for line in lines if line and line[0] in ("ARG0", "ARG1")}
-    for count, _, _, share in shares.values():
-        assert share == f"{int(count.replace(',', '')) / n_train:.1%}"
-    # More than one role per predicate: as shares of labels these could not be.
-    assert sum(float(values[-1][:-1]) for values in shares.values()) > 100
-
-
-def test_a_shipped_task_is_checked_by_its_name(capsys):
-    assert main(["check", "depth", "--limit", "30"]) == 0
-    out = capsys.readouterr().out
-    assert "depth on sample" in out
-    assert "regression · nspr · needs heads, upos" in out
+pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 
 
 @pytest.mark.parametrize(
@@ -131,32 +74,7 @@ def test_new_task_writes_to_a_folder_whose_parent_exists(folder, message, tmp_pa
     assert main(["new-task", "fresh", "--folder", str(tmp_path / "new")]) == 0
 
 
-def test_new_task_overwrites_nothing(tmp_path, capsys):
-    (tmp_path / "test_fresh.py").write_text("mine")
-    assert main(["new-task", "fresh", "--folder", str(tmp_path)]) == 2
-    assert "test_fresh.py exists already" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["test_fresh.py"]
-    assert (tmp_path / "test_fresh.py").read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "pos",
-        "my-task",
-        "../x",
-        "",
-        "_x",
-        "class",
-        "task",
-        "Example",
-        "float",
-        "probes",
-        "json",
-        "numpy",
-        "x" * 61,
-    ],
-)
+@pytest.mark.parametrize("name", ["pos", "my-task", "../x", "", "_x", "class", "Example", "json"])
 def test_a_name_that_cannot_be_used_is_refused(name, tmp_path, capsys):
     assert main(["new-task", name, "--folder", str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
@@ -174,3 +92,83 @@ def test_missing_splits_are_cut_as_in_a_run(tmp_path, capsys):
     start = next(n for n, line in enumerate(lines) if line[:2] == ["split", "sentences"])
     counts = {split: n for split, n, *_ in lines[start + 2 : start + 5]}
     assert counts == {"train": "1,600", "dev": "200", "test": "200"}
+
+
+@pytest.mark.parametrize("of", OF)
+def test_the_files_pass_their_test_and_run(of, tiny_bert, tmp_path, capsys):
+    assert main(["new-measurement", "fresh_one", "--of", of, "--folder", str(tmp_path)]) == 0
+    file, test = tmp_path / "fresh_one.py", tmp_path / "test_fresh_one.py"
+    said = capsys.readouterr().out.splitlines()
+    flag = {"corpus": "--measurements", "probes": "--evidence"}[of]
+    assert said == [
+        f"wrote {file} and {test}; next:",
+        f"  python -m pytest {test}",
+        f"  python run_probes.py --model MODEL --include {file} {flag} fresh_one",
+    ]
+    checks: dict = {"__file__": str(test)}
+    exec(compile(test.read_text(), str(test), "exec"), checks)
+    (name,) = (name for name in checks if name.startswith("test_"))
+    checks[name]()
+    (numbers,) = (name for name in ("VECTORS", "OTHER") if name in checks)
+    changed = {"VECTORS": {0: [[1.0, 1.0]], 2: [[1.0, 1.0]]}, "OTHER": checks.get("REPORTED")}
+    checks[numbers] = changed[numbers]
+    with pytest.raises(AssertionError):
+        checks[name]()
+    # The command that is printed, with a small model.
+    line = said[-1].replace("MODEL", str(tiny_bert)).split()[2:]
+    line += [
+        "--tasks",
+        "pos",
+        "--probes",
+        "linear",
+        "--limit",
+        "20",
+        "--twins",
+        "0",
+        "--device",
+        "cpu",
+    ]
+    line += ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c")]
+    assert run_probes(line) == 0
+    with (tmp_path / "r" / "measurements.csv").open(encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    assert [(row["measurement"], row["layer"]) for row in rows] == [
+        ("fresh_one", layer) for layer in "012"
+    ]
+    if of == "probes":
+        assert {float(row["value"]) for row in rows} == {1.0}
+        assert run_probes([*line, "--fresh-one-seed", "2"]) == 0
+        assert len(list((tmp_path / "r").rglob("pos-linear-fresh_one-*.json"))) == 2
+    assert measurements.origin("fresh_one").name == str(file)
+    assert get_measurement("fresh_one").version == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("scores", "this name is taken; choose another."),
+        ("selectivity", "this name is taken; choose another."),
+        ("standard", "--measurements or --evidence uses this word"),
+        ("measurement", "Python or the template uses this name"),
+        ("float", "Python or the template uses this name"),
+        ("json", "json.py would hide the module 'json'"),
+        ("probes", "--measurements or --evidence uses this word"),
+        ("my-norms", "begin with a letter"),
+        ("Norms", "use up to 40 of a-z, 0-9 and _"),
+        ("x" * 41, "use up to 40 of a-z"),
+        ("", "begin with a letter"),
+    ],
+)
+def test_a_name_of_a_measurement_that_cannot_be_used_is_refused(name, message, tmp_path, capsys):
+    assert main(["new-measurement", name, "--folder", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_overwritten(tmp_path, capsys):
+    (tmp_path / "test_fresh.py").write_text("mine")
+    assert main(["new-measurement", "fresh", "--folder", str(tmp_path)]) == 2
+    assert "test_fresh.py exists already; choose another name." in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["test_fresh.py"]
+    assert (tmp_path / "test_fresh.py").read_text() == "mine"

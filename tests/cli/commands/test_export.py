@@ -1,20 +1,17 @@
-"""`export --sums`, and results that are copied into one another."""
+"""`export --sums`, results that are copied into one another, and published results."""
 
-import io
 import json
 import re
 import shutil
-import zipfile
+from pathlib import Path
 
-import numpy as np
 import pytest
 from board_by_hand import put
 
 import probes
 from probes.__main__ import main
 from probes.measurements.frame import load
-from probes.measurements.joined_results import find_results, read_result
-from probes.records.record_files import read_arrays, write_record
+from probes.measurements.joined_results import find_results, joined, read_result
 
 
 @pytest.fixture
@@ -63,83 +60,6 @@ def test_a_folder_with_files_and_a_missing_flag_are_refused(results, tmp_path, c
         assert files(results) == {**before, "leaderboard.csv": b"x"}
 
 
-def test_published_results_are_not_exported(results, tmp_path):
-    shutil.copytree(results, results / "published")
-    assert main(["export", str(results), str(tmp_path / "shared"), "--sums"]) == 0
-    assert len(load(tmp_path / "shared").records()) == 6
-
-
-def test_two_results_of_one_name_are_not_exported_together(results, tmp_path, capsys):
-    path, result = next(iter(find_results(results).items()))
-    twin = result.model_copy(update={"model": result.model.model_copy(update={"name": "x"})})
-    again = results / "again" / "/".join(path.parts[-3:])
-    write_record(again, twin, read_arrays(path))
-    assert main(["export", str(results), str(tmp_path / "shared"), "--sums"]) == 2
-    assert "; export their folders one by one." in capsys.readouterr().err
-    assert not (tmp_path / "shared").exists()
-
-
-def archive(**arrays):
-    content = io.BytesIO()
-    np.savez(content, **arrays)
-    return content.getvalue()
-
-
-def lying_archive(name, shape):
-    """An array whose header names another shape than there are numbers."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as opened, opened.open(f"{name}.npy", "w") as file:
-        np.lib.format.write_array_header_1_0(
-            file, {"descr": "<f8", "fortran_order": False, "shape": shape}
-        )
-        file.write(bytes(80))
-    return content.getvalue()
-
-
-def scored(content, value, split):
-    """Changes the score of layer 0."""
-    rows = content["rows"]
-    place = [*zip(rows["metric"], rows["layer"], rows["split"], strict=True)]
-    rows["value"][place.index(("accuracy", 0, split))] = value
-
-
-def of_rule(content, value):
-    """Changes the score of a rule without vectors."""
-    rows = content["rows"]
-    rows["value"][rows["layer"].index(None)] = value
-
-
-UNUSABLE = {
-    "no rows": (lambda c, a: c.update(rows={}), "layer 0 has no accuracy on dev"),
-    "impossible": (lambda c, a: scored(c, 1e308, "test"), "accuracy of layer 0 is"),
-    "negative": (lambda c, a: scored(c, -0.1, "dev"), "accuracy of layer 0 is -0.1"),
-    "of a rule": (lambda c, a: of_rule(c, 2.0), "accuracy is 2"),
-    "no zip": (lambda c, a: b"nothing", "not readable"),
-    "half": (lambda c, a: a[: len(a) // 2], "not readable"),
-    "fewer": (lambda c, a: archive(gold=np.zeros(3)), "not readable (it lacks clusters"),
-    "lying": (lambda c, a: lying_archive("gold", (10**13,)), "not readable"),
-    "objects": (lambda c, a: archive(gold=np.array([{}], dtype=object)), "not readable"),
-}
-
-
-@pytest.mark.parametrize("kind", UNUSABLE)
-def test_a_record_that_cannot_be_used_is_left_out_by_name(kind, results, tmp_path, capsys):
-    change, said = UNUSABLE[kind]
-    path = next(path for path, r in find_results(results).items() if r.task.name == "srl")
-    content, beside = json.loads(path.read_text()), path.with_suffix(".npz")
-    arrays = change(content, beside.read_bytes())
-    path.write_text(json.dumps(content))
-    beside.write_bytes(arrays or beside.read_bytes())
-    assert main(["export", str(results), str(tmp_path / "shared"), "--sums"]) == 0
-    error = capsys.readouterr().err
-    assert f"left out {path.with_suffix('')}" in error
-    assert said in error
-    assert "5 records" in error
-    there = load(tmp_path / "shared").records()
-    assert path.name not in {each.name for each in there}
-    assert len(there) == 5
-
-
 def test_the_same_record_in_several_folders_counts_once(results, tmp_path, capsys):
     """Copies beside a folder and within it, one of them with another model."""
     copy = tmp_path / "copy"
@@ -166,15 +86,74 @@ def test_the_same_record_in_several_folders_counts_once(results, tmp_path, capsy
     assert shown(results) == whole
 
 
-def test_evidence_that_is_copied_beside_its_scores_joins_them(results, tmp_path):
-    (scores,) = [path for path, r in find_results(results).items() if r.model.name == "other"]
-    moved = tmp_path / "scores" / "other"
-    shutil.copytree(scores.parent, moved / "c")
-    for path in (moved / "c").glob("*-training_variance-*"):
-        path.unlink()
-    there = moved / "c" / scores.name
-    assert read_result(there).evidence == {}
-    for path in (scores, scores.with_suffix(".npz")):
-        path.unlink()
-    shutil.copytree(scores.parent, moved / "c", dirs_exist_ok=True)
-    assert read_result(there).row("training_variance", "training_sd").n == 4
+@pytest.fixture
+def folder(tmp_path):
+    """Models of the user's own, and published ones, of which one is a model that both have."""
+    results = tmp_path / "results"
+    for model in ("own", "both"):
+        put(results, model, "pos", 40, predictions=False)
+    for model in ("both", "shipped"):
+        put(results / "published", model, "pos", 4)
+    return results
+
+
+def models(found):
+    return sorted(result.model.name for result in found.values())
+
+
+def scores(found):
+    return {r.model.name: r.scores_of(r.layers[-1])["accuracy"] for r in found.values()}
+
+
+def test_a_search_leaves_published_results_alone(folder, monkeypatch):
+    assert models(find_results(folder)) == ["both", "own"]
+    assert models(find_results(folder.parent)) == ["both", "own"]
+    monkeypatch.chdir(folder)
+    assert models(find_results(Path())) == ["both", "own"]
+
+
+@pytest.mark.parametrize("own_first", [True, False])
+@pytest.mark.parametrize("fields", [{}, {"p_best": False}])
+def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, own_first, fields):
+    put(folder, "both", "pos", 40, predictions=False, **fields)
+    named = [folder, folder / "published"]
+    found = joined(load(*named if own_first else reversed(named)).records())
+    assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
+    # The scores, and the evidence of the published ones.
+    assert (
+        capsys.readouterr().err
+        == "left out 2 duplicate results with other content; -v says which\n"
+    )
+
+
+def test_compare_finds_published_models_where_they_are_named(folder, capsys):
+    here = ["--results", str(folder)]
+    assert main(["compare", "own", "shipped", *here]) == 2
+    assert f"shipped: no results in {folder}, or name {folder}/published." in (
+        capsys.readouterr().err
+    )
+    assert main(["compare", "own", str(folder / "published" / "shipped"), *here]) == 0
+    # Its measurement is the user's too, which is taken.
+    assert main(["compare", "own", str(folder / "published" / "both"), *here]) == 0
+    assert "90.0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", [("leaderboard",), ("report",), ("show",), ("claims",), ("figure", "curves")]
+)
+def test_where_there_are_none_but_published_ones_these_are_named(tmp_path, capsys, command):
+    put(tmp_path / "published", "shipped", "pos", 4)
+    rest = ["-o", str(tmp_path / "x.pdf")] if command[0] == "figure" else []
+    assert main([*command, str(tmp_path), *rest]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f", or name {tmp_path}/published.")
+
+
+def test_the_results_that_ship_are_where_the_docs_say():
+    shipped = Path(__file__).parents[3] / "results" / "published"
+    assert {
+        json.loads(p.read_text())["model"]["name"] for p in shipped.glob("*/ewt/pos-*.json")
+    } == {
+        "all-MiniLM-L6-v2",
+        "random:all-MiniLM-L6-v2",
+    }

@@ -1,8 +1,5 @@
 """`python -m probes figure`: charts of measurements of a corpus, and trees."""
 
-import subprocess
-import sys
-
 import pytest
 from board_by_hand import put
 from corpus_records import corpus_record, geometry, store_record
@@ -127,29 +124,3 @@ def test_a_figure_of_two_measurements_needs_to_be_told_whose(write, tmp_path, dr
     status, _, said = draws("isotropy", tmp_path / "s", "--include", path, "--measurement", "mine")
     assert status == 2
     assert "no records of mine; measure it with --measurements mine" in said
-
-
-@pytest.mark.parametrize(
-    ("figure", "why"),
-    [
-        ("cka", "--measurement structure: the figure cka is one of geometry."),
-        ("curves", "--measurement: does not apply to curves; omit it."),
-    ],
-)
-def test_a_measurement_that_does_not_have_the_figure_is_refused(tmp_path, draws, figure, why):
-    store_record(tmp_path, geometry(FLAT))
-    status, chart, said = draws(figure, tmp_path, "--measurement", "structure")
-    assert (status, chart) == (2, None)
-    assert why in said
-
-
-def test_names_are_listed_without_torch():
-    code = (
-        "import sys\nfrom probes.__main__ import main\n"
-        "try: main(['figure', '--help'])\nexcept SystemExit: pass\n"
-        "print(sorted({'torch', 'altair', 'vl_convert', 'sklearn'} & set(sys.modules)))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    *shown, loaded = run.stdout.splitlines()
-    assert loaded == "[]"
-    assert {"curves,", "tree", "cka,"} <= set(" ".join(shown).split())

@@ -1,11 +1,16 @@
-"""What rows say of heads, as tests ask for it."""
+"""Numbers of heads from rows, and from the maps that a model returns."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
+import torch
 from measuring import measured
+from scipy.stats import entropy
 
+from probes.data.sentence import ROOT
+from probes.extraction.views import plain_text
 from probes.families.attention.heads import choices, grid, head_frame
 
 
@@ -33,7 +38,7 @@ class HeadNumbers:
         return SimpleNamespace(values=values, **of, n=n, kind=kind)
 
     def choices_of(self, metric):
-        """Those of a measure."""
+        """The choices of a measure."""
         return [choice for choice in self.choices if choice.test.metric == metric]
 
 
@@ -44,3 +49,46 @@ def one(model, corpus, out, *more):
     ((path, record),) = found.records.items()
     heads = HeadNumbers(record.rows)
     return SimpleNamespace(path=path, record=record, heads=heads, line=found.line)
+
+
+def eager_maps(encoder, text):
+    """The maps that a model returns of one text. Shape (blocks, heads, length, length)."""
+    (pieces,) = encoder.split([text])
+    ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
+    used = encoder.model.config._attn_implementation
+    encoder.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        output = encoder.model(
+            input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True
+        )
+    encoder.model.set_attn_implementation(used)
+    return torch.stack(output.attentions)[:, 0].numpy()
+
+
+def require_own_maps(run, encoder, sentences):
+    """Check entropy, the first token, and the relation "all", by the maps that a model returns."""
+    entropies, first, hits, n_linked = [], [], 0, 0
+    for sentence in sentences:
+        (pieces,) = encoder.split([plain_text(sentence)])
+        prefix = len(encoder.words.prefix)
+        if len(pieces.ids) + prefix + len(encoder.words.suffix) > encoder.info.window:
+            continue
+        maps = eager_maps(encoder, plain_text(sentence)).astype(float)
+        entropies.append(entropy(maps, axis=-1).mean(-1) / np.log(maps.shape[-1]))
+        first.append(maps[..., 0].mean(-1))
+        starts = prefix + pieces.bounds[:-1]
+        columns = np.add.reduceat(maps[..., : prefix + len(pieces.ids)], starts, axis=-1)
+        words = np.add.reduceat(columns[..., : prefix + len(pieces.ids), :], starts, axis=-2)
+        words /= np.diff(pieces.bounds)[:, None]
+        words[..., range(len(starts)), range(len(starts))] = 0
+        linked = np.flatnonzero(np.array(sentence.heads) != ROOT)
+        best = words[..., linked, :].argmax(-1)
+        hits += (best == np.array(sentence.heads)[linked]).sum(-1)
+        n_linked += len(linked)
+    assert run.record.facts["test_too_long"] == len(sentences) - len(entropies)
+    relation = run.heads.of("relation", "all", "dependent to head")
+    expected = np.mean(entropies, 0), np.mean(first, 0), hits / n_linked
+    for found, values in zip(
+        (*map(run.heads.of, ("entropy", "first")), relation), expected, strict=True
+    ):
+        np.testing.assert_allclose(found.values, values, atol=2e-5)

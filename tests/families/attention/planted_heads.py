@@ -1,7 +1,6 @@
-"""A context of attention in which a test says what every head attends to, and maps for it.
+"""A context of attention in which a test says what every head attends to.
 
-Every word is one token, and there are no special tokens. What a collector would have kept is made
-here in loops over words, but for trees, whose algorithm is the collector's.
+Every word is one token, and there are no special tokens.
 """
 
 from __future__ import annotations
@@ -12,25 +11,23 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from head_numbers import HeadNumbers
-from planted_maps import PlantedModel
 from random_trees import random_heads
 
-from probes.data.sentence import ROOT, Corpus, Frame, Sentence
+from probes.data.sentence import ROOT, Corpus, Sentence
+from probes.extraction.alignment import Pieces
+from probes.extraction.padding import pad_windows
 from probes.extraction.shards import shards_of
-from probes.families.attention import AttentionOptions
-from probes.families.attention.collector import trees
-from probes.families.attention.heads import OFFSETS, STATISTICS, TOKENS
-from probes.families.attention.links import text_links
+from probes.extraction.windows import windows_of_text
+from probes.families.attention.collector import HeadSums
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
 
 TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
-TO_PREDICATE, TO_ARGUMENT = "argument to predicate", "predicate to argument"
 
 
 def sentence(split, number, rng, n, document=""):
-    """Its words occur nowhere else; the third is a predicate, and the first its argument."""
+    """Its words occur nowhere else."""
     heads = random_heads(n, rng)
     tags = ["PUNCT" if i % 5 == 4 else "NOUN" for i in range(n)]
     names = ["nsubj" if head > i else "obj" for i, head in enumerate(heads)]
@@ -45,7 +42,6 @@ def sentence(split, number, rng, n, document=""):
         tuple(tags),
         heads=heads,
         deprels=tuple(deprels),
-        frames=(Frame("v.01", (2, 3), (("ARG0", (0, 1)),)),),
         document=document,
     )
 
@@ -101,13 +97,6 @@ def at_random(of, seed=0):
     return rng.dirichlet(np.ones(len(of)), len(of))
 
 
-def to_predicate(of):
-    """Anywhere, but the argument to its predicate."""
-    found = at_random(of, 1)
-    found[0] = 0.2 * found[0] + 0.8 * np.eye(len(of))[2]
-    return found
-
-
 def half(of):
     """Half to the first word, half to itself."""
     return (to_first(of) + np.eye(len(of))) / 2
@@ -116,7 +105,7 @@ def half(of):
 HEADS = (
     (at_random, to_head, to_first),
     (to_dependents, to_next, half),
-    (to_predicate, at_random, at_random),
+    (at_random, at_random, at_random),
 )
 """By layer, what each head attends to."""
 
@@ -126,145 +115,49 @@ def maps_of(of, heads=HEADS):
     return np.array([[head(of) for head in row] for row in heads])
 
 
-def statistics(a):
-    """Those of one map, in loops."""
-    n = len(a)
-    columns = [sum(a[:, j]) / n for j in range(n)]
-    found = {f"offset {x:+d}": 0.0 for x in OFFSETS}
-    entropy = 0.0
-    for i in range(n):
-        for j in range(n):
-            if j - i in OFFSETS:
-                found[f"offset {j - i:+d}"] += a[i, j] / n
-            if a[i, j]:
-                entropy -= a[i, j] * np.log(a[i, j]) / np.log(n) / n
-    found |= {"entropy": entropy, "first": columns[0], "separators": np.nan, "block": np.nan}
-    found["vertical"] = 0.0
-    for half in (0, 1):
-        given = [sum(row[j] for row in a[1 - half :: 2]) for j in range(n)]
-        for j in sorted(range(n), key=lambda j: -given[j])[:2]:
-            found["vertical"] += sum(a[half::2, j]) / n
-    found["diagonal"] = sum(found[f"offset {x:+d}"] for x in (-1, 0, 1))
-    return [found[name] for name in STATISTICS]
-
-
-def most(a):
-    """The word that each attends to most, and that which attends most to it; -1 for none."""
-    n, found = len(a), []
-    for i in range(n):
-        others = [j for j in range(n) if j != i]
-        pair = []
-        for weight in (lambda j, i=i: a[i, j], lambda j, i=i: a[j, i]):
-            best = max(others, key=weight, default=-1)
-            pair.append(best if others and weight(best) > 0 else -1)
-        found.append(pair)
-    return found
-
-
-def links(a, its):
-    """The greatest weight of each link, and the mean of that of its controls, by direction."""
-    found = []
-    for number in range(len(its.links)):
-        greatest = {(direction, which): [] for direction in (0, 1) for which in (0, 1)}
-        for place in np.flatnonzero(its.link == number):
-            pairs = its.placement == place
-            cells = list(zip(its.row[pairs], its.column[pairs], strict=True))
-            which = int(its.control[place])
-            greatest[0, which].append(max(a[i, j] for i, j in cells))
-            greatest[1, which].append(max(a[j, i] for i, j in cells))
-        found.append([np.mean(x) if x else np.nan for x in greatest.values()])
-    return np.reshape(found, (-1, 2, 2))
-
-
-def _kept(a, its):
-    """What is kept of a text's maps (blocks, heads, n, n)."""
-    n_blocks, n_heads, n, _ = a.shape
-    with_uniform = np.concatenate([a, np.full((n_blocks, 1, n, n), 1 / n)], axis=1)
-    each = [[with_uniform[b, h] for h in range(n_heads + 1)] for b in range(n_blocks)]
-    of_words = [torch.from_numpy(a[b][None].copy()) for b in range(n_blocks)]
-    found = {
-        "statistics": np.array([[[statistics(x) for x in row] for row in each]]),
-        "received": np.array([[x.mean(0) for x in row] for row in each]).transpose(2, 0, 1),
-        "most": np.array([[most(x) for x in row[:-1]] for row in each]).transpose(2, 0, 1, 3),
-        "trees": np.stack([trees(x, torch.tensor([n]))[0] for x in of_words], axis=1),
-        "mean_maps": a if n == TOKENS else np.zeros((n_blocks, n_heads, TOKENS, TOKENS)),
-        "n_mean_maps": np.array([n == TOKENS], dtype=int),
-    }
-    if its is not None:
-        weights = [[links(x, its) for x in row] for row in each]
-        found["links"] = np.moveaxis(weights, 2, 0)
-    return found
-
-
-def _left_out(found):
-    """What is kept of a text of several windows."""
-    nothing = {"statistics": np.nan, "received": np.nan, "links": np.nan, "most": -1, "trees": -1}
-    return {
-        name: np.full_like(values, nothing[name]) if name in nothing else 0 * values
-        for name, values in found.items()
-    }
-
-
 def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
-    """What attention is given.
+    """The context of a model that reads one text at a time.
 
     Args:
         maps_of: gives the maps of a sentence. Shape (blocks, heads, words, words).
         long: sentences, by their names, that do not fit into the model's window.
     """
-    view = get_measurement("attention").view(of, AttentionOptions())
+    view = get_measurement("attention").view(of, None)
     sentences = {s.words: s for s in of}
-    of_text = text_links((*of.splits["dev"], *of.splits["test"]))
     parts, long_texts = {}, []
     shards = shards_of(view, [i // texts_per_shard for i in range(len(view.texts))])
     assert len(shards) > 1
     for shard in shards:
-        kept, its_long = [], []
-        for place, text in enumerate(shard.texts):
-            its = sentences[text.words]
-            found = _kept(maps_of(its), of_text.get(text))
-            if its.id in long:
-                its_long.append(place)
-                found = _left_out(found)
-            kept.append(found)
-        long_texts.append(its_long)
-        for name in dict.fromkeys(name for each in kept for name in each):
-            values = [each[name] for each in kept if name in each]
-            whole = sum(values) if "mean_maps" in name else np.concatenate(values)
-            parts.setdefault(name, []).append(whole)
+        own = [sentences[text.words] for text in shard.texts]
+        long_texts.append([i for i, each in enumerate(own) if each.id in long])
+        for name, part in collected(own, shard, maps_of, long_texts[-1]).items():
+            parts.setdefault(name, []).append(part.numpy())
     stored = SimpleNamespace(
-        shards=lambda view: shards,
-        arrays=parts.__getitem__,
-        long_texts=long_texts.__getitem__,
+        shards=lambda view: shards, arrays=parts.__getitem__, long_texts=long_texts.__getitem__
     )
-    live = PlantedModel(lambda text: among_special_tokens(maps_of(sentences[text.words])))
-    options = AttentionOptions(mix_sentences=40)
-    model = SimpleNamespace(name="m", n_layers=len(parts["mean_maps"][0]))
-    cpu = torch.device("cpu")
-    return ModelContext(
-        corpus=of,
-        model=model,
-        extent=dict.fromkeys(layers, 1),
-        view=view,
-        stored=stored,
-        read=live.read,
-        read_changed=None,
-        sites=None,
-        device=cpu,
-        options=options,
-    )
+    nothing = dict.fromkeys(("model", "read", "read_changed", "sites", "device", "options"))
+    extent = dict.fromkeys(layers, 1)
+    return ModelContext(corpus=of, extent=extent, view=view, stored=stored, **nothing)
 
 
-def among_special_tokens(a):
-    """Maps with a token before and one after the text, which attend to themselves."""
-    found = np.zeros((*a.shape[:2], a.shape[2] + 2, a.shape[3] + 2))
-    found[..., 1:-1, 1:-1] = a
-    found[..., [0, -1], [0, -1]] = 1
-    return found
+def collected(sentences, shard, maps_of, long):
+    """The parts of a shard. Long texts come in windows of half of their words."""
+    collector = HeadSums()
+    pieces = [Pieces(np.arange(len(s)), np.arange(len(s) + 1), 0) for s in sentences]
+    collector.start(shard, pieces)
+    for i, sentence in enumerate(sentences):
+        n = len(sentence) // (1 + (i in long))
+        keep = 0, len(sentence)
+        windows = windows_of_text(pieces[i], keep, "mean", capacity=n, prefix=[], suffix=[], text=i)
+        collector.prepare(pad_windows(windows, 0))
+        for block, maps in enumerate(maps_of(sentence), start=1):
+            given = torch.from_numpy(maps[:, :n, :n]).float().expand(len(windows), -1, -1, -1)
+            collector.take(block, given, torch.ones(len(windows), n, n, dtype=torch.bool))
+    return collector.finish()
 
 
 def share(sentences, right, counts=lambda of, i: True):
-    """Of words with a head that count, the share of those that are right."""
+    """Share of right words among those that count and have a head."""
     found = Counter(
         bool(right(of, i))
         for of in sentences
@@ -275,7 +168,7 @@ def share(sentences, right, counts=lambda of, i: True):
 
 
 def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
-    """What attention finds, and its rows as `heads`."""
+    """The findings of attention, with the rows as `heads`."""
     found = get_measurement("attention")(context(of, maps, layers=layers, **more))
     return SimpleNamespace(**vars(found), heads=HeadNumbers(Rows.of(found.rows)))
 
@@ -292,10 +185,9 @@ def where(choice):
 
 
 def on_dev(found, choice):
-    """What the head was chosen by: its score on dev, of roles less that of controls."""
+    """The score by which the head was chosen."""
     test = choice.test
     axes = (test.axes.get("feature"), test.axes["direction"])
     dev = found.heads.of(test.metric, *axes, "dev")
     place = found.heads.layers.index(test.layer), test.axes["head"] - 1
-    controls = dev.baseline[place] if test.metric == "role" else 0
-    return dev.values[place] - controls
+    return dev.values[place]

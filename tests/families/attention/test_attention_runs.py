@@ -1,24 +1,14 @@
-"""What the numbers of attention depend on, and corpora and texts that lack something."""
+"""Runs of attention that are interrupted, and corpora and texts that lack something."""
 
-import csv
-import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 from changed_corpus import changed
 from head_numbers import HeadNumbers, one
 from killing import small_corpus
 from measuring import measured
-from safetensors.torch import load_file, save_file
 from tiny_models import save, save_tokenizer
 
-from probes.cli.main import main
-from probes.data.find import find_corpus
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.views import pair_text
 from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import with_sums
 from probes.records.record_files import read_arrays
@@ -64,11 +54,11 @@ def test_workers_find_the_same(usual, models, small, tmp_path):
 
 
 def test_an_interrupted_run_goes_on_with_what_was_kept(usual, models, small, tmp_path, monkeypatch):
-    def interrupted(context):
+    def interrupted(sentences, excluded):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("probes.families.attention.measure.measure", interrupted)
+        patch.setattr("probes.families.attention.attention.annotation_of", interrupted)
         assert measured(models / "bert", small, tmp_path, "-q").status == 130
     # Nothing is collected again.
     monkeypatch.setattr("probes.families.attention.collector.HeadSums.take", None)
@@ -84,66 +74,6 @@ def test_random_twins_are_measured_too(models, small, tmp_path):
     assert (own != twin).all()
 
 
-def block_mass(encoder, one, other):
-    """Attention of words to their own segment, from the maps that the model returns, in loops."""
-    (pieces,) = encoder.split([pair_text(one, other)])
-    second = int(pieces.bounds[len(one)])
-    (cls,), (sep,) = encoder.words.prefix, encoder.words.suffix
-    ids = [cls, *pieces.ids[:second], sep, *pieces.ids[second:], sep]
-    if len(ids) > encoder.info.window:
-        return None
-    types = [int(i > second + 1) for i in range(len(ids))]
-    encoder.model.set_attn_implementation("eager")
-    output = encoder.model(
-        input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([types]), output_attentions=True
-    )
-    maps = torch.stack(output.attentions)[:, 0].detach().numpy()
-    segments = range(1, second + 1), range(second + 2, len(ids) - 1)
-    inside = sum(maps[..., i, j] for segment in segments for i in segment for j in segment)
-    return inside / (len(ids) - 3)
-
-
-def test_segments_are_blocks_of_pairs_of_neighbours(models, tmp_path):
-    corpus = small_corpus(tmp_path / "pairs", 60)
-    sentences = (corpus / "test.conllu").read_text(encoding="utf-8").split("\n\n")
-    named = [f"# newdoc id = d{i // 3}\n{x}" if i % 3 == 0 else x for i, x in enumerate(sentences)]
-    (corpus / "test.conllu").write_text("\n\n".join(named), encoding="utf-8")
-    found = one(models / "wide", corpus, tmp_path, "--attention-segments", "two")
-    heads, facts = found.heads, found.record.facts
-    # The first two of every three sentences.
-    test = find_corpus(str(corpus)).load().splits["test"]
-    encoder = load_encoder(find_model(str(models / "wide")), device="cpu")
-    masses = [block_mass(encoder, *test[i : i + 2]) for i in range(0, 60, 3)]
-    known = [x for x in masses if x is not None]
-    block = heads.of("pattern", "block")
-    counts = facts["test_texts"], facts["test_too_long"], block.n
-    assert counts == (20, 20 - len(known), len(known))
-    assert 5 < len(known) < 20
-    assert block.values == pytest.approx(np.mean(known, 0), abs=2e-6)
-    assert not any(name.startswith(("dev_", "mix_")) for name in facts)
-    assert heads.choices == []
-    assert {row.metric for row in found.record.rows} == {
-        "entropy", "first", "separators", "offset", "pattern", "class",
-    }  # fmt: skip
-    assert "test: 20 pairs of neighbouring sentences" in notes(found.record)
-    (patterns,) = [
-        x for x in get_measurement("attention").tables([found.record]) if "patterns" in x.title
-    ]
-    assert "block\nmass" in patterns.heads
-
-
-def test_segments_need_documents(models, small, tmp_path, capsys):
-    found = measured(models / "bert", small, tmp_path, "--attention-segments", "two")
-    assert (found.status, found.records) == (0, {})
-    said = capsys.readouterr().err
-    assert "no document of test has two sentences; use --attention-segments one" in said
-
-
-def test_segments_are_one_or_two(models, small, tmp_path, capsys):
-    assert measured(models / "bert", small, tmp_path, "--attention-segments", "3").status == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 @pytest.mark.parametrize("language", ["Spanish", "Japanese", "Hebrew"])
 def test_treebanks_of_other_languages_with_few_sentences_and_no_frames(language, models, tmp_path):
     found = one(models / "bert", TREEBANKS / f"UD_{language}-Probe", tmp_path)
@@ -151,7 +81,7 @@ def test_treebanks_of_other_languages_with_few_sentences_and_no_frames(language,
     assert all(row.interval is row.p is None for row in found.record.rows)
     assert [x.test.metric for x in found.heads.choices] == ["uas", "uuas"]
     assert "Not scored (too rare); words in test: all " in " ".join(found.record.notes)
-    assert "Left out for lack of annotation: relations, roles." in notes(found.record)
+    assert "Left out for lack of annotation: relations." in notes(found.record)
 
 
 @pytest.mark.parametrize(
@@ -167,10 +97,10 @@ def test_treebanks_of_other_languages_with_few_sentences_and_no_frames(language,
 def test_relations_and_trees_need_heads_in_every_split(change, splits, models, tmp_path):
     corpus = changed(small_corpus(tmp_path / "small", 60), change, splits)
     found = one(models / "gpt2", corpus, tmp_path)
-    assert {x.test.metric for x in found.heads.choices} <= {"role"}
+    assert found.heads.choices == []
     assert not {"uas", "uuas"} & set(found.record.rows.metric)
     assert found.heads.of("feature", "nouns") is not None
-    assert "Left out for lack of annotation: relations, roles, trees." in notes(found.record)
+    assert "Left out for lack of annotation: relations, trees." in notes(found.record)
 
 
 def test_a_corpus_whose_sentences_are_all_too_long_is_not_measured(models, tmp_path, capsys):
@@ -192,35 +122,3 @@ def test_sums_of_chosen_heads_may_be_passed_on(usual, tmp_path):
     assert set(shared.arrays) == set(expected)
     assert arrays.keys() == expected.keys() >= {"test_sums", "test_counts", "test_clusters"}
     assert all((arrays[name] == expected[name]).all() for name in expected)
-
-
-def test_a_second_model_is_compared_with_the_first(models, small, tmp_path):
-    """Along with attention; its maps are those of the first until its query weights change."""
-    folder = shutil.copytree(models / "bert", tmp_path / "tuned")
-    weights = load_file(folder / "model.safetensors")
-    weights["encoder.layer.1.attention.self.query.weight"] *= 1.5
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    output = tmp_path / "results"
-    arguments = ["--measurements", "attention", "--twins", "0", "--device", "cpu", "-q"]
-    places = ["--corpus", str(small), "--output", str(output), "--cache-dir", str(tmp_path / "c")]
-    assert main(["--model", str(models / "bert"), str(folder), *arguments, *places]) == 0
-    (path,) = output.glob("*/*/attention_change.csv")
-    rows = list(csv.DictReader(path.open(encoding="utf-8")))
-    of = {(row["layer"], row["head"], row["metric"]): float(row["value"]) for row in rows}
-    assert len(of) == len(rows) == 2 * 3 * 2
-    assert {of["1", head, "cosine"] for head in ("", "1", "2")} == {1.0}
-    assert {of["1", head, "divergence"] for head in ("", "1", "2")} == {0.0}
-    assert of["2", "", "divergence"] > 0.001
-
-
-@pytest.mark.slow
-def test_every_model_that_cannot_be_compared_is_named(models, small, tmp_path, capsys):
-    save("bert", tmp_path / "deep", num_hidden_layers=3)
-    output = ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
-    arguments = ["--measurements", "attention", "--twins", "0", "--device", "cpu"]
-    given = [str(x) for x in (models / "bert", models / "gpt2", tmp_path / "deep")]
-    assert main(["--model", *given, "--corpus", str(small), *arguments, *output]) == 0
-    said = capsys.readouterr().err
-    assert "left out attention_change of gpt2: gpt2 and bert have other tokens" in said
-    assert "left out attention_change of deep: deep has 3 layers, bert 2" in said
-    assert not list((tmp_path / "results").glob("*/*/attention_change*"))

@@ -1,4 +1,4 @@
-"""What is collected of heads, against slow passes that return whole maps."""
+"""Parts of the collector, against slow passes that return whole maps."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from planted_maps import eager_maps
+from head_numbers import eager_maps
 from tiny_models import build
 from tiny_readings import collected
 
-from probes.data.sentence import ROOT, Frame, Sentence
+from probes.data.sentence import ROOT, Sentence
 from probes.extraction.encoder import Encoder
 from probes.extraction.views import plain_text
 from probes.families.attention.collector import HeadSums, most_attended, trees
 from probes.families.attention.heads import STATISTICS, TOKENS
-from probes.families.attention.links import text_links
 
 SENTENCES = [
     "the old dog sees a cat near the house",
@@ -33,16 +32,11 @@ SENTENCES = [
 
 def sentence(text: str) -> Sentence:
     words = tuple(text.split())
-    frames = ()
-    if len(words) > 7:
-        arguments = (("ARG0", (0, 2)), ("ARG1", (5, 7)), ("ARGM-TMP", (7, 8)))
-        frames = (Frame("see.01", (3, 4), arguments),)
-    return Sentence("s", "en", words, frames=frames)
+    return Sentence("s", "en", words)
 
 
 GIVEN = [sentence(text) for text in SENTENCES]
 TEXTS = [plain_text(each) for each in GIVEN]
-LINKS = text_links(GIVEN)
 
 MODELS = [
     ("bert", "BertModel"),
@@ -76,8 +70,8 @@ def between(maps: np.ndarray, places: list[list[int]]) -> np.ndarray:
 
 @pytest.mark.parametrize("batch_tokens", [1, 400])
 def test_everything_is_that_of_whole_maps(encoder: Encoder, batch_tokens: int) -> None:
-    found = collected(encoder, TEXTS, HeadSums(LINKS), batch_tokens)
-    row = link = n_mean = 0
+    found = collected(encoder, TEXTS, HeadSums(), batch_tokens)
+    row = n_mean = 0
     mean_maps = 0.0
     for number, text in enumerate(TEXTS):
         maps, places = maps_of(encoder, text)
@@ -93,18 +87,14 @@ def test_everything_is_that_of_whole_maps(encoder: Encoder, batch_tokens: int) -
                     at = row + word, block, head
                     assert found["received"][at] == pytest.approx(given[own].sum(), abs=1e-5)
                 compare_words(found, row, block, head, between(its, places))
-                if text in LINKS:
-                    compare_links(found["links"][link : link + 2, block, head], its, places)
         row += len(places)
-        link += len(LINKS[text].links) if text in LINKS else 0
-    assert link == len(found["links"]) == 2 * 3
     assert found["n_mean_maps"].tolist() == [n_mean]
     if n_mean:
         np.testing.assert_allclose(found["mean_maps"], mean_maps, atol=1e-4)
 
 
 def visible(encoder: Encoder, block: int, n_tokens: int) -> list[int]:
-    """How many tokens each token may attend to."""
+    """Number of tokens that each token may attend to."""
     if not encoder.info.causal:
         return [n_tokens] * n_tokens
     kinds = getattr(encoder.model.config, "layer_types", None) or ["full_attention"] * (block + 1)
@@ -131,7 +121,6 @@ def compare_statistics(
             for its, other in ((maps[::2], maps[1::2]), (maps[1::2], maps[::2]))
         ),
         "diagonal": sum(np.trace(maps, offset=x) for x in (-1, 0, 1)) / n,
-        "block": np.nan,
     }
     for name, value in expected.items():
         at = found[STATISTICS.index(name)]
@@ -177,25 +166,6 @@ def best_tree(weights: np.ndarray, *, directed: bool) -> float:
     return float(solve(graph).size("weight"))
 
 
-def compare_links(found: torch.Tensor, maps: np.ndarray, places: list[list[int]]) -> None:
-    """The links of sentences of eight or nine words: ARG0 before, and ARG1 behind the predicate."""
-    weights, n = between(maps, places), len(places)
-    linked = {(i, 3) for i in (0, 1, 5, 6, 7)}
-    linked |= {(j, i) for i, j in linked}
-    for direction, place in itertools.product((0, 1), range(2)):
-        its = weights if direction == 0 else weights.T
-        values, words = found[place, direction], ((0, 1), (5, 6))[place]
-        assert values[0] == pytest.approx(max(its[i, 3] for i in words), abs=1e-5)
-        controls = []
-        for shift in range(-3, n):
-            moved = [(i + shift, 3 + shift) for i in words]
-            inside = all(0 <= i < n and 0 <= j < n for i, j in moved)
-            if shift and inside and not linked & set(moved):
-                controls.append(max(its[cell] for cell in moved))
-        assert len(controls) >= 2
-        assert values[1] == pytest.approx(np.mean(controls), abs=1e-5)
-
-
 def test_a_uniform_head_is_found_uniform() -> None:
     """One whose queries are all 0."""
     model, tokenizer = build("bert", "BertModel")
@@ -203,7 +173,7 @@ def test_a_uniform_head_is_found_uniform() -> None:
         query = model.encoder.layer[1].attention.self.query
         query.weight[:8], query.bias[:8] = 0, 0  # the first of two heads of 8 dimensions
     encoder = Encoder(model, tokenizer, name="bert", device="cpu")
-    found = collected(encoder, TEXTS, HeadSums(LINKS))["statistics"]
+    found = collected(encoder, TEXTS, HeadSums())["statistics"]
     torch.testing.assert_close(found[:, 1, 0], found[:, 1, 2], equal_nan=True)
     entropy = STATISTICS.index("entropy")
     torch.testing.assert_close(found[:, 1, 0, entropy], torch.ones(len(TEXTS)))
@@ -213,8 +183,8 @@ def test_a_uniform_head_is_found_uniform() -> None:
 def test_a_text_of_several_windows_is_left_out() -> None:
     encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")
     long = plain_text(sentence(" ".join(["light"] * 60)))
-    both = collected(encoder, [TEXTS[0], long], HeadSums(LINKS))
-    alone = collected(encoder, TEXTS[:1], HeadSums(LINKS))
+    both = collected(encoder, [TEXTS[0], long], HeadSums())
+    alone = collected(encoder, TEXTS[:1], HeadSums())
     n = len(TEXTS[0].words)
     assert torch.isnan(both["statistics"][1]).all()
     assert (both["most"][n:] == -1).all()
@@ -226,7 +196,7 @@ def test_a_text_of_several_windows_is_left_out() -> None:
 
 def test_equal_weights_go_to_the_first_word() -> None:
     weights = torch.full((1, 1, 3, 3), 0.2)
-    found = most_attended(weights, torch.ones(1, 3, dtype=torch.bool))
+    found = most_attended(weights)
     assert found[0, :, 0].tolist() == [[1, 1], [0, 0], [0, 0]]
     heads = trees(weights, torch.tensor([3]))
     assert heads[0, :, 0].tolist() == [[ROOT] * 3, [0] * 3, [0] * 3]
@@ -234,5 +204,5 @@ def test_equal_weights_go_to_the_first_word() -> None:
 
 def test_a_decoder_does_not_choose_what_it_cannot_see() -> None:
     weights = torch.tril(torch.ones(3, 3)).view(1, 1, 3, 3) / 3
-    found = most_attended(weights, torch.ones(1, 3, dtype=torch.bool))
+    found = most_attended(weights)
     assert found[0, :, 0].tolist() == [[-1, 1], [0, 2], [0, -1]]

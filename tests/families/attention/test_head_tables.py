@@ -18,7 +18,7 @@ def test_entropy_of_every_head_in_percent():
 
 
 def masses(vertical, diagonal, uniform=(0.0, 0.0)):
-    """Those of every head."""
+    """Rows of masses of every head."""
     return [
         numbers("pattern", vertical, uniform, feature="vertical"),
         numbers("pattern", diagonal, uniform, feature="diagonal"),
@@ -31,14 +31,14 @@ def test_classes_of_every_head_and_their_counts_by_bound():
     signs, counts = head_tables(attention((), found, names), "pattern")
     assert signs.texts == [("1", "V", "D"), ("2", "VD", "H")]
     assert counts.texts == [
-        ("1", "50.0", "37.5", "1", "1", "–", "–", "–"),
-        ("2", "40.0", "17.5", "–", "–", "1", "–", "1"),
+        ("1", "50.0", "37.5", "1", "1", "–", "–"),
+        ("2", "40.0", "17.5", "–", "–", "1", "1"),
         # .45 is vertical with the first bound, .35 + .25 is mixed with all but the last, and .65 is
         # diagonal with all but that.
-        ("all, .4", "–", "–", "2", "1", "1", "–", "–"),
-        ("all, .5", "–", "–", "1", "1", "1", "–", "1"),
-        ("all, .6", "–", "–", "1", "1", "1", "–", "1"),
-        ("all, .7", "–", "–", "1", "–", "–", "–", "3"),
+        ("all, .4", "–", "–", "2", "1", "1", "–"),
+        ("all, .5", "–", "–", "1", "1", "1", "1"),
+        ("all, .6", "–", "–", "1", "1", "1", "1"),
+        ("all, .7", "–", "–", "1", "–", "–", "3"),
     ]
     assert [row.ends_section for row in counts.rows] == [False, True, *[False] * 4]
 
@@ -84,27 +84,14 @@ def test_rare_choices_are_listed_on_demand():
     assert len(table.notes) == 3
 
 
-def test_directions_of_roles():
-    to_argument = {"measure": "role", "direction": "predicate to argument"}
-    own = [
-        choice("ARG0", measure="role", direction="argument to predicate"),
-        choice("core, at most 12 words", **to_argument),
-    ]
-    (table,) = choice_tables("m", attention(own))
-    assert [row[:4] for row in table.texts] == [
-        ("ARG0", "200", "1–1", "to pred."),
-        ("core, ≤ 12 words", "200", "1–1", "to arg."),
-    ]
-
-
 @pytest.fixture
 def folder(tmp_path):
-    """A model, its random twin, and a model read in pairs of sentences."""
+    """A model, its random twin, and a model read without relations."""
     of_heads = [numbers("entropy", [[0.5, 0.25]] * 2, (1.0, 1.0))]
     of_heads += masses([[0.1] * 2] * 2, [[0.1] * 2] * 2)
     store_record(tmp_path, attention([choice("obj")], of_heads, **OWN))
     store_record(tmp_path, attention([choice("obj", at=(2, 2))], of_heads, **TWIN))
-    store_record(tmp_path, attention((), of_heads, model="pairs", digest="p", segments="two"))
+    store_record(tmp_path, attention((), of_heads, model="poor", digest="p"))
     return tmp_path
 
 
@@ -125,7 +112,7 @@ def test_a_twin_has_a_table_after_its_model(folder, capsys):
         "| obj | 200 | 2–",
     ]
     assert "left out" in said
-    assert "it has no relations, roles or trees" in said
+    assert "it has no relations or trees" in said
 
 
 def test_all_heads_of_all_records(folder, capsys):
@@ -133,7 +120,7 @@ def test_all_heads_of_all_records(folder, capsys):
     assert [x for x in found if x.startswith("#")] == [
         "### m · c 1 · entropy, %",
         "### random:m · c 1 · entropy, %",
-        "### pairs · c 1 · pairs of sentences · entropy, %",
+        "### poor · c 1 · entropy, %",
     ]
     assert found.count("| 1 | 50 | 25 | 38 |") == 3
     found, _ = printed(capsys, folder / "m", "--by", "pattern")
@@ -143,7 +130,7 @@ def test_all_heads_of_all_records(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["pairs"], "pairs: no heads were chosen"),
+        (["poor"], "poor: no heads were chosen"),
         (["nothing"], "nothing: there is no such folder"),
         (["m", "--by", "head"], "--by head: give entropy, pattern or relation."),
     ],

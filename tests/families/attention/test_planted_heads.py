@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 from planted_heads import (
     HEADS,
-    TO_ARGUMENT,
     TO_DEPENDENT,
     TO_HEAD,
-    TO_PREDICATE,
     at_random,
     chosen,
     compute,
+    context,
     corpus,
-    links,
     maps_of,
     on_dev,
     onto,
@@ -20,12 +19,23 @@ from planted_heads import (
     to_first,
     to_head,
     to_next,
-    to_predicate,
     where,
 )
 
 from probes.data.sentence import ROOT
-from probes.families.attention.links import text_links
+from probes.examples.examples import NotServedError
+from probes.extraction.views import plain_text
+from probes.families.attention.heads import TOKENS
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return corpus()
+
+
+@pytest.fixture(scope="module")
+def found(toy):
+    return compute(toy)
 
 
 def values(found, *of, **more):
@@ -135,54 +145,6 @@ def test_trees_of_planted_heads(found, toy):
     assert values(found, "uuas", None, "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
 
 
-def test_mixes_of_heads_find_the_head_that_attends_to_gold_heads(found, toy):
-    counts = COUNTS["all but punct"]
-    rows = [row for row in found.rows if row.axes.get("feature") == "mix of heads"]
-    scores, on_dev_too = ([x.value for x in rows if x.split == of] for of in ("test", "dev"))
-    n_test = sum(counts(s, i) for s in toy.splits["test"] for i in range(len(s)))
-    assert found.arrays["test_mix_counts"].sum() == n_test
-    hits = found.arrays["test_mix_hits"].sum(1) / n_test
-    assert scores == pytest.approx(hits)
-    assert [scores[0], scores[1], scores[3], on_dev_too[3]] == [1] * 4
-    assert scores[2] < 0.5
-    assert {name: x.shape for name, x in found.parameters.items()} == {
-        "mix.all": (3, 2, 3), "mix.layer-01": (2, 3), "mix.layer-02": (2, 3), "mix.layer-03": (2, 3),
-    }  # fmt: skip
-    # What heads give to their dependents counts in the second row, from the first head.
-    assert np.unravel_index(found.parameters["mix.layer-02"].argmax(), (2, 3)) == (1, 0)
-    assert np.unravel_index(found.parameters["mix.layer-01"].argmax(), (2, 3)) == (0, 1)
-
-
-def test_roles_are_above_their_controls(found, toy):
-    """In either direction: the third word is the predicate, and attends to the first, its argument,
-    in the head that attends to nothing else."""
-    each = [
-        links(to_predicate(s), its) for s in toy.splits["test"] for its in text_links([s]).values()
-    ]
-    for place, direction in enumerate((TO_PREDICATE, TO_ARGUMENT)):
-        of_link, of_controls = np.mean(each, (0, 1))[place]
-        its = found.heads.of("role", "core", direction)
-        assert its.values[2][0] == pytest.approx(of_link, abs=1e-6)
-        assert its.baseline[2][0] == pytest.approx(of_controls, abs=1e-6)
-        assert (of_link - of_controls > 0.4) == (direction == TO_PREDICATE)
-    for feature in ("core", "core, at most 12 words", "ARG0"):
-        choice = chosen(found, "role", feature)
-        assert where(choice) == (1, 3, TO_ARGUMENT)
-        assert (on_dev(found, choice), choice.test.value, choice.baseline.value) == (1, 1, 0)
-        assert choice.kind == "controls"
-        assert choice.chance.value == pytest.approx(
-            np.mean([1 / len(s) for s in toy.splits["test"]])
-        )
-        assert choice.difference.interval == (1, 1)
-        assert choice.difference.p == pytest.approx(1 / 2001)
-        n_dev = found.heads.of("role", feature, TO_ARGUMENT, "dev").n
-        assert (n_dev, choice.test.n) == (120, 120)
-    assert [x.feature for x in found.heads.choices_of("role")] == [
-        "core", "core, at most 12 words", "ARG0",
-    ]  # fmt: skip
-    assert found.facts["links_without_controls"] == 0
-
-
 def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
     """Heads that are right on test alone are not chosen, and the one chosen is not spared."""
 
@@ -245,19 +207,110 @@ def test_documents_are_resampled(found):
     assert one.interval != other.interval
 
 
+def test_statistics_are_means_over_sentences(found, toy):
+    """Entropy, by scipy, of heads that see all words; the first word; both neighbours and itself."""
+    statistics = {
+        ("entropy",): lambda a: scipy.stats.entropy(a, axis=-1).mean(-1) / np.log(a.shape[-1]),
+        ("first",): lambda a: a[..., 0].mean(-1),
+        ("offset", 1): lambda a: np.trace(a, 1, -2, -1) / a.shape[-1],
+        ("pattern", "diagonal"): lambda a: (
+            sum(np.trace(a, x, -2, -1) for x in (-1, 0, 1)) / a.shape[-1]
+        ),
+    }
+    uniform = [np.full((len(s), len(s)), 1 / len(s)) for s in toy.splits["test"]]
+    for of, statistic in statistics.items():
+        its = found.heads.of(*of)
+        each = np.array([statistic(maps_of(s)) for s in toy.splits["test"]])
+        assert its.n == 120
+        assert its.values == pytest.approx(each.mean(0), abs=1e-6)
+        expected = np.full((3, 3), np.mean([*map(statistic, uniform)]))
+        assert its.baseline == pytest.approx(expected, abs=1e-6)
+        assert its.high - its.low == pytest.approx(
+            2 * 1.96 * each.std(0) / np.sqrt(120), rel=0.1, abs=1e-6
+        )
+    assert found.heads.of("separators") is None
+
+
+def test_patterns_of_planted_heads():
+    found = compute(corpus(30, range(12, 16)))
+    classes = found.heads.classes
+    assert len(classes) == 9
+    assert classes[1, 3] == "vertical"
+    assert (classes[2, 2], classes[2, 3]) == ("diagonal", "vertical + diagonal")
+    assert (classes[3, 2], classes[3, 3]) == ("heterogeneous",) * 2
+
+
+def test_features_are_attention_to_the_word_that_gets_most(found, toy):
+    conditions = {
+        "punctuation": lambda s, i: s.upos[i] == "PUNCT",
+        "nouns": lambda s, i: s.upos[i] == "NOUN",
+        "subjects": lambda s, i: s.deprels[i] == "nsubj",
+        "objects": lambda s, i: s.deprels[i] == "obj",
+    }
+    test = toy.splits["test"]
+    for name, has in conditions.items():
+        its, each, uniform = found.heads.of("feature", name), [], []
+        for s in test:
+            columns = [i for i in range(len(s)) if has(s, i)]
+            if columns:
+                each.append(maps_of(s).mean(2)[..., columns].max(-1))
+                uniform.append(1 / len(s))
+        assert its.n == len(each)
+        assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
+        assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
+    assert found.heads.of("feature", "verbs") is None
+    assert found.heads.of("feature", "objects").n < 120
+
+
+def test_special_tokens_and_punctuation_get_what_other_words_do_not(found, toy):
+    """There are no special tokens in planted maps: what is left is the share of punctuation."""
+    its, each, uniform = found.heads.of("special"), [], []
+    for s in toy.splits["test"]:
+        marks = [i for i, tag in enumerate(s.upos) if tag == "PUNCT"]
+        each.append(maps_of(s).mean(2)[..., marks].sum(-1))
+        uniform.append(len(marks) / len(s))
+    assert its.n == len(each)
+    assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
+    assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
+    assert its.low == pytest.approx(its.high, abs=0.2)
+
+
+def test_mean_maps_are_those_of_texts_of_one_length():
+    of = corpus(6, [12, TOKENS])
+    found = compute(of, texts_per_shard=8)
+    sentences = [s for split in ("dev", "test") for s in of.splits[split] if len(s) == TOKENS]
+    assert 0 < found.facts["mean_map_texts"] == len(sentences) < 12
+    expected = np.mean([maps_of(s) for s in sentences], axis=0)
+    assert found.arrays["mean_maps"] == pytest.approx(expected, abs=6e-4)
+    none = compute(corpus(6, [5, 7]), texts_per_shard=3)
+    assert none.facts["mean_map_texts"] == 0
+    assert "mean_maps" not in none.arrays
+
+
 @pytest.mark.slow
-def test_a_head_that_differs_from_its_baseline_in_few_sentences_is_not_tested(toy):
-    """It is at the best offset, and in the last sentences of test at gold heads."""
-    best = offset(toy.splits["train"], COUNTS["nsubj"])
+def test_sentences_beyond_the_window_count_nowhere(toy):
+    """Numbers are those of a corpus without these sentences."""
+    long = {"dev3", "dev77", "test0", "test50", "test51"}
+    kept = {x: tuple(s for s in toy.splits[x] if s.id not in long) for x in toy.splits}
+    with_long, without = compute(toy, long=long), compute(type(toy)("toy", "1", "MIT", kept))
+    assert with_long.facts["test_too_long"] == 3
+    assert with_long.facts["dev_too_long"] == 2
+    assert without.facts["test_texts"] == 117
+    assert "test: 120 sentences, " in with_long.notes[1]
+    assert "; 3 left out, longer than the model's window." in with_long.notes[1]
 
-    def nearly(of):
-        at = [i + best if i + best < len(of) else i for i in range(len(of))]
-        return to_head(of) if of.id in late else onto(at)
+    for one, other in zip(with_long.rows, without.rows, strict=True):
+        assert (one.metric, one.layer, one.split, one.n) == other[0:1] + other[2:3] + other[5:7]
+        assert one.axes == other.axes
+        assert one.value == pytest.approx(other.value, nan_ok=True)
 
-    heads = ((at_random, nearly, to_first), (at_random,) * 3, (at_random,) * 3)
-    for n, tested in ((15, False), (60, True)):
-        late = {s.id for s in toy.splits["test"][-n:]}
-        choice = chosen(compute(toy, lambda of: maps_of(of, heads)), "relation", "nsubj")
-        assert (*where(choice)[:2], choice.kind) == (1, 2, f"offset {best:+d}")
-        assert choice.test.interval is not None
-        assert (choice.difference.p is not None) == tested
+
+def test_texts_that_no_split_may_lack(toy):
+    with pytest.raises(NotServedError, match="no text of dev fits into the model's window"):
+        compute(toy, long={s.id for s in toy.splits["dev"]})
+
+
+def test_the_view_holds_dev_and_test_alone(toy):
+    view = context(toy, maps_of).view
+    expected = [plain_text(s) for split in ("dev", "test") for s in toy.splits[split]]
+    assert list(view.texts) == expected

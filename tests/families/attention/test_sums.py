@@ -7,16 +7,15 @@ import pytest
 import scipy.stats
 import torch
 
-from probes.families.attention.collector import received, statistics, uniform
+from probes.families.attention.collector import Layout, statistics, uniform
 from probes.families.attention.heads import OFFSETS, STATISTICS
-from probes.families.attention.layout import Layout
 
 T = 6
 """Tokens of the planted maps: a special token, four words' tokens, and another special token."""
 
 
-def layout(word: list[list[int]], segment: list[list[int]] | None = None) -> Layout:
-    """Of texts given by the word of each token: -1 for special tokens, -2 for padding."""
+def layout(word: list[list[int]]) -> Layout:
+    """The layout of texts, given by the word of each token: -1 for special tokens, -2 for padding."""
     words = torch.tensor(word)
     return Layout(
         window=torch.arange(len(words)),
@@ -24,7 +23,6 @@ def layout(word: list[list[int]], segment: list[list[int]] | None = None) -> Lay
         real=words > -2,
         word=words.clamp(min=-1),
         n_words=words.max(1).values + 1,
-        segment=None if segment is None else torch.tensor(segment),
     )
 
 
@@ -80,16 +78,6 @@ def test_a_head_that_looks_at_one_distance_has_no_columns(offset: int) -> None:
     assert (found["vertical"], found[f"offset {offset:+d}"]) == (0, (n - abs(offset)) / n)
 
 
-def test_columns_of_noise_are_those_of_uniform_attention() -> None:
-    """The masses of random maps are on average what their columns get from any rows."""
-    rng, n = np.random.default_rng(3), 10
-    maps = torch.from_numpy(rng.dirichlet(np.full(n, 0.2), size=(4000, n))).float()[None]
-    at = layout([[-1, *range(n - 2), -1]])
-    found = statistics(maps, at, torch.full((1, n), n))[0, :, STATISTICS.index("vertical")]
-    assert float(found.mean()) == pytest.approx(2 / n, abs=3 * float(found.std()) / 4000**0.5)
-    assert float(maps.mean(2).topk(2).values.sum(-1).mean()) > 0.35  # on the same rows
-
-
 def test_columns_of_one_token_have_all_of_its_attention() -> None:
     padded = torch.zeros(1, 1, 3, 3)
     padded[..., 0] = 1
@@ -116,19 +104,6 @@ def test_a_mixture_has_the_mixture_of_masses() -> None:
     assert found["entropy"] == pytest.approx(np.mean(rows) / np.log(T))
 
 
-def test_two_blocks() -> None:
-    """Words attend to their own segment alone; special tokens are in none."""
-    at = layout([[-1, 0, 1, -1, 2, 3, 4, -1]], [[-1, 0, 0, -1, 1, 1, 1, -1]])
-    segment = at.segment[0]
-    same = ((segment[:, None] == segment) & (segment >= 0)).float()
-    rows = same / same.sum(-1, keepdim=True).clamp(min=1)
-    rows[segment < 0, 0] = 1
-    assert of(rows, at)["block"] == pytest.approx(1)
-    n_words, alike = 5, torch.full((8, 8), 1 / 8)
-    assert of(alike, at)["block"] == pytest.approx((2 * 2 + 3 * 3) / 8 / n_words)
-    assert np.isnan(of(torch.full((T, T), 1 / T))["block"])
-
-
 def test_a_text_without_special_tokens_has_no_separators() -> None:
     found = of(torch.full((3, 3), 1 / 3), layout([[0, 1, 2]]))
     assert np.isnan(found["separators"])
@@ -148,48 +123,7 @@ def test_entropy_of_a_decoder_is_a_share_of_what_each_token_sees() -> None:
     assert of(maps)["entropy"] < 0.8
 
 
-def test_padding_changes_nothing() -> None:
-    maps = torch.rand(1, 3, T, T, generator=torch.Generator().manual_seed(0)).softmax(-1)
-    seen = torch.full((1, T), T)
-    alone = statistics(maps, PLAIN, seen)
-    padded = torch.zeros(1, 3, T + 2, T + 2)
-    padded[..., :T, :T] = maps
-    padded[..., T:, :T] = 1 / T  # padding attends, too
-    at = layout([[-1, 0, 1, 2, 3, -1, -2, -2]])
-    found = statistics(padded, at, torch.full((1, T + 2), T))
-    torch.testing.assert_close(found, alone, equal_nan=True)
-    torch.testing.assert_close(received(padded, at)[..., :T], received(maps, PLAIN))
-
-
-def test_random_maps_against_scipy() -> None:
-    rng = np.random.default_rng(1)
-    maps = rng.dirichlet(np.full(T, 0.3), size=(4, T))
-    found = statistics(torch.from_numpy(maps)[None].float(), PLAIN, torch.full((1, T), T))[0]
-    for head, its in enumerate(maps):
-        expected = scipy.stats.entropy(its, axis=-1).mean() / np.log(T)
-        assert found[head, STATISTICS.index("entropy")] == pytest.approx(expected, rel=1e-5)
-        for offset in OFFSETS:
-            mass = np.trace(its, offset=offset) / T
-            place = STATISTICS.index(f"offset {offset:+d}")
-            assert found[head, place] == pytest.approx(mass, rel=1e-5)
-        even, odd = its[::2].sum(0), its[1::2].sum(0)
-        two = odd[np.argsort(even)[-2:]].sum() + even[np.argsort(odd)[-2:]].sum()
-        assert found[head, STATISTICS.index("vertical")] == pytest.approx(two / T, rel=1e-5)
-
-
 def test_a_uniform_map_is_spread_over_what_is_visible() -> None:
     visible = torch.tensor([[[True, False, False], [True, True, False], [False, True, True]]])
     expected = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])
     torch.testing.assert_close(uniform(visible)[0, 0], expected)
-
-
-def test_attention_between_words_sums_columns_and_averages_rows() -> None:
-    """Word 1 has two tokens; special tokens are dropped."""
-    at = layout([[-1, 0, 1, 1, -1]])
-    maps = torch.rand(1, 2, 5, 5, generator=torch.Generator().manual_seed(2)).softmax(-1)
-    found = at.between_words(maps)
-    for head in range(2):
-        m = maps[0, head].numpy()
-        columns = np.stack([m[:, 1], m[:, 2] + m[:, 3]], axis=1)
-        rows = np.stack([columns[1], (columns[2] + columns[3]) / 2])
-        np.testing.assert_allclose(found[0, head].numpy(), rows, rtol=1e-6)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from sklearn.metrics import (
     confusion_matrix,
     recall_score,
 )
-from slow_scores import left_to_right, pseudo_log_likelihood, within_word_l2r
+from slow_scores import ends_of_words, left_to_right, pseudo_log_likelihood, within_word_l2r
 from stratified_kappa import stratified_kappa
 from tiny_models import build
 from toy_grammar import (
@@ -44,10 +44,13 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.token_scores import TokenScores, scored
 from probes.extraction.views import Text, View, view_over
+from probes.families.behaviour import WordOptions
+from probes.families.behaviour.cloze import answers
 from probes.families.behaviour.completion import completion_columns
 from probes.families.behaviour.item_scores import text_in
 from probes.families.behaviour.lens_collector import LensAnswers
 from probes.families.behaviour.pairs import truth
+from probes.measurements.verb_forms import Question
 from probes.records.record import Record
 from probes.records.record_files import read_arrays
 from probes.records.row import Row
@@ -107,6 +110,15 @@ def one(record: Record, metric: str, layer: int | None = None, **axes: Any) -> R
     return row
 
 
+def slow_scores(scoring: str, model: Any, tokenizer: Any, text: str) -> np.ndarray:
+    """Scores of all tokens by plain passes; those of causal models with the ends of words."""
+    if scoring == CAUSAL:
+        ends = ends_of_words(model, tokenizer, text)
+        return np.add(left_to_right(model, tokenizer, text), ends)
+    slow = pseudo_log_likelihood if scoring == PLL else within_word_l2r
+    return np.array(slow(model, tokenizer, text))
+
+
 def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
     """Log-probabilities of all tokens at all positions."""
     with torch.no_grad():
@@ -118,59 +130,52 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 
 AB = {"a": (1.0, 2.0, 4.0), "b": (3.0, 2.0, 0.5), "no-gap_1": (7.0,)}
 
-
-@pytest.mark.parametrize(
-    ("formula", "expected"),
-    [
-        ("(1;%a%) < (1;%b%)", 1),
-        ("(1;%a%) > (1;%b%)", 0),
-        ("(2;%a%) < (2;%b%)", 0.5),
-        ("(2;%a%) > (2;%b%)", 0.5),
-        ("(*;%a%) > (*;%b%)", 1),  # 7 and 5.5
-        ("( * ; %no-gap_1% ) < 7.5", 1),
-        ("1 + 2 * 3 - 4 / 2", 5),
-        ("(1 + 2) * 3", 9),
-        ("[1 + 2] * [4 - 1]", 9),
-        ("8 - 3 - 2", 3),
-        ("8 / 4 / 2", 1),
-        ("1 + 1 > 1 & 2 > 3", 0),  # & binds weakest
-        ("1 > 2 | 2 > 1 & 2 > 1", 1),
-        ("1 > 2 & 1 > 2 | 2 > 1", 0),  # as 1 > 2 & (1 > 2 | 2 > 1)
-        ("[1 > 2 & 1 > 2] | 2 > 1", 1),
-        ("1 > 1 & 2 > 1", 0.5),
-        ("1 > 1 | 2 > 1", 1),
-        ("1 > 1 & 1 > 2", 0),
-        ("[(1;%a%) - (1;%b%)] + [[(3;%a%)] - (3;%b%)]>0", 1),  # −2 + 3.5
-        ("(3;%a%)-(3;%b%)>3.5", 0.5),
-    ],
-)
-def test_formulas_by_hand(formula: str, expected: float) -> None:
-    assert truth(formula, AB) == expected
-    assert truth(f" [ {formula} ] ", AB) == expected
-
-
-@pytest.mark.parametrize(
-    ("formula", "says"),
-    [
-        ("(1;%c%) < 1", r"there is no \(1;%c%\)"),
-        ("(4;%a%) < 1", r"there is no \(4;%a%\)"),
-        ("(0;%a%) < 1", r"there is no \(0;%a%\)"),
-        ("(1;%a%) <", "ends before a surprisal"),
-        ("[(1;%a%) < 1", r"'\[' is never closed"),
-        ("1 < 2 3", "has '3' after its end"),
-        ("1 < 2]", r"has '\]' after its end"),
-        ("1 = 2", "cannot be read at ' = 2'"),
-        ("1 < x", "cannot be read at ' x'"),
-        ("", "ends before a surprisal"),
-    ],
-)
-def test_what_is_wrong_with_a_formula_is_said(formula: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        truth(formula, AB)
+FORMULAS: dict[str, float | str] = {
+    "(1;%a%) < (1;%b%)": 1,
+    "(1;%a%) > (1;%b%)": 0,
+    "(2;%a%) < (2;%b%)": 0.5,
+    "(2;%a%) > (2;%b%)": 0.5,
+    "(*;%a%) > (*;%b%)": 1,  # 7 and 5.5
+    "( * ; %no-gap_1% ) < 7.5": 1,
+    "1 + 2 * 3 - 4 / 2": 5,
+    "(1 + 2) * 3": 9,
+    "[1 + 2] * [4 - 1]": 9,
+    "8 - 3 - 2": 3,
+    "8 / 4 / 2": 1,
+    "1 + 1 > 1 & 2 > 3": 0,  # & binds weakest
+    "1 > 2 | 2 > 1 & 2 > 1": 1,
+    "1 > 2 & 1 > 2 | 2 > 1": 0,  # as 1 > 2 & (1 > 2 | 2 > 1)
+    "[1 > 2 & 1 > 2] | 2 > 1": 1,
+    "1 > 1 & 2 > 1": 0.5,
+    "1 > 1 | 2 > 1": 1,
+    "1 > 1 & 1 > 2": 0,
+    "[(1;%a%) - (1;%b%)] + [[(3;%a%)] - (3;%b%)]>0": 1,  # −2 + 3.5
+    "(3;%a%)-(3;%b%)>3.5": 0.5,
+    "(1;%c%) < 1": r"there is no \(1;%c%\)",
+    "(4;%a%) < 1": r"there is no \(4;%a%\)",
+    "(0;%a%) < 1": r"there is no \(0;%a%\)",
+    "(1;%a%) <": "ends before a surprisal",
+    "[(1;%a%) < 1": r"'\[' is never closed",
+    "1 < 2 3": "has '3' after its end",
+    "1 < 2]": r"has '\]' after its end",
+    "1 = 2": "cannot be read at ' = 2'",
+    "1 < x": "cannot be read at ' x'",
+    "": "ends before a surprisal",
+}
+"""Values of formulas, or the message where a formula is wrong."""
 
 
-def test_two_suites_of_syntaxgym_by_hand() -> None:
-    """mvrr: three comparisons, the last of differences; cleft: a sum of differences."""
+@pytest.mark.parametrize(("formula", "expected"), FORMULAS.items())
+def test_formulas_by_hand(formula: str, expected: float | str) -> None:
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            truth(formula, AB)
+    else:
+        assert truth(formula, AB) == truth(f" [ {formula} ] ", AB) == expected
+
+
+def test_a_suite_of_syntaxgym_by_hand() -> None:
+    """Three comparisons, the last of differences."""
     mvrr = (
         "[(5;%reduced_ambig%) > (5;%unreduced_ambig%)] & [(5;%reduced_ambig%) > "
         "(5;%reduced_unambig%)] & [[(5;%reduced_ambig%) - (5;%unreduced_ambig%)] > "
@@ -180,17 +185,7 @@ def test_two_suites_of_syntaxgym_by_hand() -> None:
     for a, b, c, d in product((1.0, 2.0, 4.0), repeat=4):
         regions = {n: (9, 9, 9, 9, x, 9) for n, x in zip(names, (a, b, c, d), strict=True)}
         parts = [(a, b), (a, c), (a - b, c - d)]
-        expected = min(0.5 if x == y else float(x > y) for x, y in parts)
-        assert truth(mvrr, regions) == expected
-    cleft = (
-        "[(6;%np_mismatch%)-(6;%np_match%)]+[[(5;%vp_mismatch%)+(6;%vp_mismatch%)]"
-        "-[(5;%vp_match%)+(6;%vp_match%)]]>0"
-    )
-    for seed in range(20):
-        x = np.random.default_rng(seed).normal(size=(4, 6)).round(1)
-        names = "np_mismatch", "np_match", "vp_mismatch", "vp_match"
-        value = x[0, 5] - x[1, 5] + x[2, 4] + x[2, 5] - x[3, 4] - x[3, 5]
-        assert truth(cleft, dict(zip(names, x.tolist(), strict=True))) == float(value > 0)
+        assert truth(mvrr, regions) == min(0.5 if x == y else float(x > y) for x, y in parts)
 
 
 # -- intervals ----------------------------------------------------------------------------
@@ -225,27 +220,20 @@ def test_intervals_are_those_of_a_plain_bootstrap_of_the_same_draws() -> None:
             assert resampled[resample].tolist() == pytest.approx(expected.tolist())
 
 
-def test_one_stratum_is_the_plain_bootstrap() -> None:
-    values = (np.random.default_rng(1).random(80) < 0.7).astype(float)
-    strata = Strata.of([str(i) for i in range(80)], ["s"] * 80)
-    ((value, resampled),) = strata.means(values[:, None], [np.arange(80)])
+@pytest.mark.parametrize(("n", "each"), [(60, 1), (120, 2), (80, 80)])
+def test_the_spread_is_that_of_a_mean(n: int, each: int) -> None:
+    """Also of strata of one or two items, which are drawn as one."""
+    values = (np.random.default_rng(each).random(n) < 0.65).astype(float)
+    strata = Strata.of([str(i) for i in range(n)], [str(i // each) for i in range(n)])
+    ((value, resampled),) = strata.means(values[:, None], [np.arange(n)])
+    assert value[0] == values.mean()
+    assert resampled.std() == pytest.approx((values.var() / n) ** 0.5, rel=0.06)
     other = bootstrap((values,), np.mean, n_resamples=5000, method="percentile", random_state=0)
     ends = np.quantile(resampled[:, 0], [0.025, 0.975])
-    assert value[0] == values.mean()
-    np.testing.assert_allclose(ends, other.confidence_interval, atol=0.02)
-    assert resampled.std() == pytest.approx(other.standard_error, rel=0.06)
+    np.testing.assert_allclose(ends, other.confidence_interval, atol=0.03)
 
 
-def test_small_strata_are_drawn_as_one() -> None:
-    """Within strata of one or two items there would be no spread, or too little."""
-    for each in (1, 2):
-        n = 60 * each
-        values = (np.random.default_rng(each).random(n) < 0.6).astype(float)
-        names = [str(i) for i in range(n)]
-        strata = Strata.of(names, [str(i // each) for i in range(n)])
-        ((_, resampled),) = strata.means(values[:, None], [np.arange(n)])
-        assert resampled.std() == pytest.approx((values.var() / n) ** 0.5, rel=0.06)
-    # Those with enough are drawn by themselves.
+def test_strata_of_few_items_or_with_a_cluster_in_common_are_one() -> None:
     names, of = [str(i) for i in range(75)], [0] * 10 + [1] * 25 + [2] * 9 + [3] * 30 + [4]
     strata = Strata.of(names, [f"s{x}" for x in of])
     assert strata.stratum.tolist() == [{0: 0, 1: 1, 2: 0, 3: 2, 4: 0}[x] for x in of]
@@ -256,9 +244,6 @@ def test_small_strata_are_drawn_as_one() -> None:
     ((_, whole),) = strata.means(values, [some])
     ((_, alone),) = left.means(values[some], [np.arange(len(some))])
     np.testing.assert_allclose(whole, alone)
-
-
-def test_a_cluster_in_two_strata_makes_them_one() -> None:
     names = [str(i // 2) for i in range(60)]
     strata = Strata.of(names, [str(i % 2) for i in range(60)])
     assert set(strata.stratum.tolist()) == {0}
@@ -318,78 +303,56 @@ def scales_of(record: Record) -> list[str]:
 def test_pairs_of_the_grammar_are_told_apart_and_not_by_random_twins(
     kind: str, measured: Any
 ) -> None:
-    record, twin = measured.records[kind], measured.records[f"random:{kind}"]
-    scorings = (PLL, L2R) if kind == "masked" else (CAUSAL,)
-    for scoring, uid in product(scorings, PHENOMENA):
-        phenomenon = next(p["linguistics_term"] for p in measured.pairs if p["UID"] == uid)
-        axes = {"paradigm": uid, "phenomenon": phenomenon, "scoring": scoring, "per": "text"}
-        its, random = one(record, "pair_accuracy", **axes), one(twin, "pair_accuracy", **axes)
-        assert its.n == random.n == EACH
-        assert its.value is not None
-        assert random.value is not None
-        assert its.value >= 0.95
-        assert 0.15 < random.value < 0.85
-    for scoring in scorings:
-        value = one(twin, "pair_accuracy", scoring=scoring, per="text").value
-        assert value == pytest.approx(0.5, abs=0.12)
-
-
-@pytest.mark.slow
-def test_equal_sentences_are_half_right(measured: Any) -> None:
-    for record in measured.records.values():
+    phenomena = {p["UID"]: p["linguistics_term"] for p in measured.pairs}
+    for name, low, high in ((kind, 0.95, 1), (f"random:{kind}", 0.15, 0.85)):
+        record = measured.records[name]
+        for scoring in (PLL, L2R) if kind == "masked" else (CAUSAL,):
+            axes = {"scoring": scoring, "per": "text"}
+            for uid in PHENOMENA:
+                at = {"paradigm": uid, "phenomenon": phenomena[uid], **axes}
+                row = one(record, "pair_accuracy", **at)
+                assert row.n == EACH
+                assert low <= row.value <= high
+                if row.low is not None:  # of a share of 40, nearly the normal interval
+                    half = 1.96 * (row.value * (1 - row.value) / EACH) ** 0.5
+                    assert row.interval == pytest.approx(
+                        (row.value - half, row.value + half), abs=0.04
+                    )
+            if name != kind:
+                value = one(record, "pair_accuracy", **axes).value
+                assert value == pytest.approx(0.5, abs=0.12)
         same = [row for row in record.rows if row.axes.get("paradigm") == "same"]
-        assert same
         assert {(row.value, row.low, row.high, row.n) for row in same} == {(0.5, None, None, 3)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_accuracy_is_that_of_plain_passes(kind: str, measured: Any, plain: Any) -> None:
-    slow = {PLL: pseudo_log_likelihood, L2R: within_word_l2r, CAUSAL: left_to_right}
     record, values = measured.records[kind], measured.arrays[kind]["values"]
     twin = measured.arrays[f"random:{kind}"]["values"]
     assert values.shape == (4 if kind == "masked" else 2, 5 * EACH + 5)
-    some = [*range(0, 5 * EACH, 8), *range(5 * EACH, 5 * EACH + 5)]
+    uids = np.array([pair["UID"] for pair in measured.pairs])
     for scale, name in enumerate(scales_of(record)):
         scoring, per = name.removeprefix("pair_accuracy, scoring ").split(", per ")
-        for i in some:
-            pair = measured.pairs[i]
+        take = np.sum if per == "text" else np.mean
+        for i in [*range(0, 5 * EACH, 8), *range(5 * EACH, 5 * EACH + 5)]:
             good, bad = (
-                slow[scoring](*plain[kind], pair[x]) for x in ("sentence_good", "sentence_bad")
+                take(slow_scores(scoring, *plain[kind], measured.pairs[i][x]))
+                for x in ("sentence_good", "sentence_bad")
             )
-            take = np.sum if per == "text" else np.mean
-            assert values[scale, i] == (1 + np.sign(round(take(good) - take(bad), 5))) / 2
+            assert values[scale, i] == (1 + np.sign(round(good - bad, 5))) / 2
         axes = {"scoring": scoring, "per": per}
         assert one(record, "pair_accuracy", **axes).value == pytest.approx(values[scale].mean())
         for uid in PHENOMENA:
-            own = [i for i, pair in enumerate(measured.pairs) if pair["UID"] == uid]
             (row,) = (
                 row
-                for row in rows_of(measured.records[f"random:{kind}"], uid)
-                if dict(row.axes).items() >= axes.items()
+                for row in measured.records[f"random:{kind}"].rows
+                if dict(row.axes).items() >= {"paradigm": uid, **axes}.items()
             )
-            assert row.value == pytest.approx(twin[scale, own].mean())
-        uids = [pair["UID"] for pair in measured.pairs]
-        means = [values[scale, [u == uid for u in uids]].mean() for uid in dict.fromkeys(uids)]
+            assert row.value == pytest.approx(twin[scale, uids == uid].mean())
+        means = [values[scale, uids == uid].mean() for uid in dict.fromkeys(uids)]
         mean = one(record, "mean_of_paradigms", **axes)
-        assert mean.value == pytest.approx(np.mean(means))
-        assert mean.n == 7
-
-
-def rows_of(record: Record, uid: str) -> list[Row]:
-    return [row for row in record.rows if row.axes.get("paradigm") == uid]
-
-
-@pytest.mark.slow
-def test_intervals_of_paradigms_are_those_of_independent_pairs(measured: Any) -> None:
-    """Of a share p of 40, the normal interval; the bootstrap of a mean is close to it."""
-    for row in rows_of(measured.records["random:causal"], "word_order"):
-        assert row.value is not None
-        assert row.low is not None
-        assert row.high is not None
-        half = 1.96 * (row.value * (1 - row.value) / EACH) ** 0.5
-        assert row.low == pytest.approx(row.value - half, abs=0.04)
-        assert row.high == pytest.approx(row.value + half, abs=0.04)
+        assert (mean.value, mean.n) == (pytest.approx(np.mean(means)), 7)
 
 
 @pytest.mark.slow
@@ -414,9 +377,9 @@ def test_pairs_that_become_equal_when_cut_do_not_count(
     assert "2 of 3 items do not count when cut: their texts become equal." in (record.notes)
     axes = {"scoring": CAUSAL, "per": "text", "perturbation": "cut"}
     cut = one(record, "pair_accuracy", **axes)
-    good, bad = (np.sum(left_to_right(*plain["causal"], text)) for text in ("A cook", "Cooks a"))
+    good, bad = (slow_scores(CAUSAL, *plain["causal"], x).sum() for x in ("A cook", "Cooks a"))
     assert (cut.value, cut.n) == (float(good > bad), 1)
-    whole = [np.sum(left_to_right(*plain["causal"], text)) for text in pairs[2]]
+    whole = [slow_scores(CAUSAL, *plain["causal"], text).sum() for text in pairs[2]]
     lost = one(record, "lost", of="pair_accuracy", **axes)
     assert (lost.value, lost.n) == (float(whole[0] > whole[1]) - float(good > bad), 1)
 
@@ -549,6 +512,29 @@ def test_unlike_phenomena_are_not_pooled_and_chance_stands_beside_each(
 # -- agreement: cloze and lens ------------------------------------------------------------
 
 
+@pytest.mark.parametrize("word_ends", [True, False])
+def test_forms_are_compared_with_or_without_the_ends_of_words(word_ends: bool) -> None:
+    model, tokenizer = build("gemma3", "Gemma3ForCausalLM")
+    encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
+    context: Any = SimpleNamespace(
+        options=WordOptions(word_ends=word_ends),
+        read=lambda view, collector: read(view, collector, encoder, 64),
+    )
+    texts = [
+        Text(("the keeper", f" {x}", " boats."), (1, 2), written=True) for x in ("sees", "see")
+    ]
+    found = answers(context, [Question(*texts)])
+    scores = []
+    for text in texts:
+        whole = "".join(text.words)
+        gains = np.array(ends_of_words(model, tokenizer, whole)) * word_ends
+        (pieces,) = encoder.split([text])
+        own = slice(*pieces.bounds[1:3])
+        scores.append((left_to_right(model, tokenizer, whole) + gains)[own].sum())
+        assert not word_ends or abs(gains[own].sum()) > 0.01
+    assert found.log_odds[0] == pytest.approx(scores[0] - scores[1], abs=1e-4)
+
+
 @pytest.fixture(scope="module")
 def agreement() -> Corpus:
     """Few training sentences, so that probes make mistakes."""
@@ -571,10 +557,26 @@ def answered(
     return SimpleNamespace(results=results, paths=paths, corpus=agreement, out=out)
 
 
-def examples_of(corpus: Corpus, kind: str) -> list[tuple[Sentence, Example]]:
+class Verb(NamedTuple):
+    """A verb to fill in; `alike` if its two forms have equally many tokens."""
+
+    sentence: Sentence
+    place: int
+    label: str
+    own: str
+    other: str
+    alike: bool
+
+
+def verbs_of(corpus: Corpus, split: str, tokenizer: Any) -> list[Verb]:
     found = []
-    for s in corpus.splits["test"]:
-        found += [(s, x) for x in tasks.get("agreement").examples(s) if isinstance(x, Example)]
+    for s in corpus.splits[split]:
+        for x in tasks.get("agreement").examples(s):
+            if isinstance(x, Example) and x.hide is not None:
+                own, other = s.words[x.hide], other_form(corpus, s, x.hide)
+                counts = {len(tokenizer(f" {form}")["input_ids"]) for form in (own, other)}
+                alike = bool(other) and len(counts) == 1
+                found.append(Verb(s, x.hide, str(x.label), own, other, alike))
     return found
 
 
@@ -591,63 +593,54 @@ def other_form(corpus: Corpus, s: Sentence, verb: int) -> str:
     return found.pop() if found else ""
 
 
-def stretch_score(kind: str, plain: Any, s: Sentence, verb: int, form: str) -> float:
-    """The log-probability of a form in the place of a verb, by plain passes over the whole text."""
+def log_odds_of(kind: str, plain: Any, verb: Verb) -> float:
+    """Log-odds of the right form, by plain passes over the whole texts."""
     model, tokenizer = plain[kind]
-    before = "".join(s.written[:verb])
-    text = f"{before} {form}" + "".join(s.written[verb + 1 :])
-    slow = within_word_l2r if kind == "masked" else left_to_right
+    before = "".join(verb.sentence.written[: verb.place])
+    after = "".join(verb.sentence.written[verb.place + 1 :])
     first = len(tokenizer(before, add_special_tokens=False)["input_ids"])
-    n = len(tokenizer(f" {form}", add_special_tokens=False)["input_ids"])
-    return sum(slow(model, tokenizer, text)[first : first + n])
+    scores = []
+    for form in (verb.own, verb.other):
+        n = len(tokenizer(f" {form}", add_special_tokens=False)["input_ids"])
+        scoring = L2R if kind == "masked" else CAUSAL
+        whole = slow_scores(scoring, model, tokenizer, f"{before} {form}{after}")
+        scores.append(float(whole[first : first + n].sum()))
+    return scores[0] - scores[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_models_of_the_grammar_fill_in_the_right_verb(kind: str, answered: Any, plain: Any) -> None:
     record = answered.results[kind, "agreement"].evidence["cloze"]
-    examples = examples_of(answered.corpus, kind)
+    verbs = verbs_of(answered.corpus, "test", plain[kind][1])
     used = read_arrays(evidence_path(answered, kind, "agreement", "cloze"))["used"]
-    assert len(used) == len(examples)
-    n_pieces = plain[kind][1]
-    without = longer = 0
-    for number, ((s, x), value) in enumerate(zip(examples, used.tolist(), strict=True)):
-        assert x.hide is not None
-        own, other = s.words[x.hide], other_form(answered.corpus, s, x.hide)
-        counts = [len(n_pieces(f" {form}")["input_ids"]) for form in (own, other)]
-        if not other or counts[0] != counts[1]:
-            assert np.isnan(value)
-            without, longer = without + (not other), longer + bool(other)
-        elif number % 5 == 0:
-            right, wrong = (stretch_score(kind, plain, s, x.hide, form) for form in (own, other))
-            assert value == (1 + np.sign(right - wrong)) / 2
+    alike = np.array([verb.alike for verb in verbs])
+    assert (~np.isnan(used)).tolist() == alike.tolist()
+    for verb, value in list(zip(verbs, used.tolist(), strict=True))[::5]:
+        if verb.alike:
+            assert value == (1 + np.sign(log_odds_of(kind, plain, verb))) / 2
+    without = sum(not verb.other for verb in verbs)
+    longer = int((~alike).sum()) - without
     assert min(without, longer) > 0
     assert record.facts == {
-        "examples": len(used) - without - longer,
+        "examples": int(alike.sum()),
         "left out, without a form of the other number in train": without,
         "left out, with forms of different numbers of tokens": longer,
     }
     told = f"{longer} of {len(used)} verbs are left out: with forms of different numbers of tokens."
     assert told in record.notes
-    asked = ~np.isnan(used)
-    examples = [x for x, kept in zip(examples, asked, strict=True) if kept]
-    used = used[asked]
+    labels, used = [verb.label for verb in verbs if verb.alike], used[alike]
+    train = [verb.label for verb in verbs_of(answered.corpus, "train", plain[kind][1])]
+    commonest = max(sorted(set(train)), key=train.count)
+    majority = one(record, "cloze_accuracy", baseline="majority")
+    assert majority.value == pytest.approx(labels.count(commonest) / len(labels))
     whole = one(record, "cloze_accuracy")
     assert (whole.value, whole.n) == (pytest.approx(used.mean()), len(used))
-    row = one(record, "cloze_accuracy", group="1+ attractors")
-    assert row.value is not None
-    assert row.value > 0.95  # as the models were trained
-    majority = one(record, "cloze_accuracy", baseline="majority")
-    labels = [x.label for _, x in examples]
-    train = [
-        x.label for s in answered.corpus.splits["train"] for x in tasks.get("agreement").examples(s)
-    ]
-    commonest = max(sorted(set(train)), key=train.count)
-    assert majority.value == pytest.approx(labels.count(commonest) / len(labels))
+    assert (one(record, "cloze_accuracy", group="1+ attractors").value or 0) > 0.95  # as trained
     for label in ("Sing", "Plur"):
-        its = [value for (_, x), value in zip(examples, used, strict=True) if x.label == label]
+        its = used[np.array(labels) == label]
         row = one(record, "cloze_accuracy", group=f"verb {label}")
-        assert (row.value, row.n) == (pytest.approx(np.mean(its)), len(its))
+        assert (row.value, row.n) == (pytest.approx(its.mean()), len(its))
 
 
 def evidence_path(answered: Any, kind: str, task: str, name: str) -> Path:
@@ -658,23 +651,23 @@ def evidence_path(answered: Any, kind: str, task: str, name: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> None:
+def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any, plain: Any) -> None:
     result = answered.results[kind, "agreement"]
     record = result.evidence["cloze"]
     log_odds = read_arrays(evidence_path(answered, kind, "agreement", "cloze"))["log_odds"]
-    asked, examples = ~np.isnan(log_odds), examples_of(answered.corpus, kind)
+    asked, verbs = ~np.isnan(log_odds), verbs_of(answered.corpus, "test", plain[kind][1])
     arrays = read_arrays(answered.paths[kind, "agreement"])
-    gold = np.array([result.examples.classes.index(str(x.label)) for _, x in examples])[asked]
-    singular = np.array([x.label == "Sing" for _, x in examples])[asked]
+    gold = np.array([result.examples.classes.index(verb.label) for verb in verbs])[asked]
+    singular = np.array([verb.label == "Sing" for verb in verbs])[asked]
     log_odds = log_odds[asked] * np.where(singular, 1, -1)
     threshold = one(record, "answer_threshold").value
     cut = (log_odds > threshold) == singular
     weights = 1 / np.where(singular, singular.sum(), (~singular).sum())
-    for axes, answers in (({}, log_odds > 0), ({"threshold": "train"}, log_odds > threshold)):
+    for axes, said in (({}, log_odds > 0), ({"threshold": "train"}, log_odds > threshold)):
         row = one(record, "cloze_accuracy", group="both numbers alike", **axes)
-        assert row.value == pytest.approx(balanced_accuracy_score(singular, answers))
+        assert row.value == pytest.approx(balanced_accuracy_score(singular, said))
         plural = one(record, "cloze_accuracy", group="verb Plur", **axes)
-        assert plural.value == pytest.approx(recall_score(singular, answers, pos_label=False))
+        assert plural.value == pytest.approx(recall_score(singular, said, pos_label=False))
     used = one(record, "used")
     assert used.value == row.value
     for layer, predicted in zip(result.layers, arrays["predicted"][:, 0], strict=True):
@@ -703,21 +696,14 @@ def test_the_cells_are_those_of_stored_predictions(kind: str, answered: Any) -> 
 def test_the_threshold_has_equal_recalls_on_train_by_plain_passes(
     kind: str, answered: Any, plain: Any
 ) -> None:
-    n_pieces, log_odds, singular = plain[kind][1], [], []
-    for s in answered.corpus.splits["train"]:
-        for x in tasks.get("agreement").examples(s):
-            assert x.hide is not None
-            forms = s.words[x.hide], other_form(answered.corpus, s, x.hide)
-            counts = {len(n_pieces(f" {form}")["input_ids"]) for form in forms}
-            if forms[1] and len(counts) == 1:
-                right, wrong = (stretch_score(kind, plain, s, x.hide, form) for form in forms)
-                singular.append(x.label == "Sing")
-                log_odds.append((right - wrong) * (1 if singular[-1] else -1))
+    verbs = [x for x in verbs_of(answered.corpus, "train", plain[kind][1]) if x.alike]
+    singular = np.array([verb.label == "Sing" for verb in verbs])
+    log_odds = np.array([log_odds_of(kind, plain, x) for x in verbs]) * np.where(singular, 1, -1)
     found = one(answered.results[kind, "agreement"].evidence["cloze"], "answer_threshold")
     assert found.n == len(log_odds)
     ordered = np.sort(log_odds)
     tried = [0.0, *(ordered[1:] + ordered[:-1]) / 2]
-    recalls = [recall_score(singular, np.array(log_odds) > t, average=None) for t in tried]
+    recalls = [recall_score(singular, log_odds > t, average=None) for t in tried]
     unlike = [abs(one - other) for one, other in recalls]
     best = min((t for t, x in zip(tried, unlike, strict=True) if x == min(unlike)), key=abs)
     assert found.value == pytest.approx(best, abs=1e-3)
@@ -821,15 +807,9 @@ def test_readable_is_what_plain_states_say_of_the_two_forms(
     probe = answered.results[kind, "agreement"]
     arrays = read_arrays(answered.paths[kind, "agreement"])
     known = []
-    for s, x in examples_of(answered.corpus, kind):
-        assert x.hide is not None
-        verb, own = x.hide, s.words[x.hide]
-        contrary = other_form(answered.corpus, s, verb)
-        if not contrary:
-            known.append(False)
-            continue
-        (one_, other) = (words([Text((form,), (0, 1))])[0].ids for form in (own, contrary))
-        known.append(len(one_) == len(other) == 1)
+    for s, verb, _, own, contrary, alike in verbs_of(answered.corpus, "test", tokenizer):
+        (one_, other) = (words([Text((form or own,), (0, 1))])[0].ids for form in (own, contrary))
+        known.append(alike and len(one_) == len(other) == 1)
         if not known[-1]:
             continue
         if kind == "masked":
@@ -931,9 +911,9 @@ def test_a_model_without_a_head_is_left_out_and_the_other_is_measured(
 @pytest.mark.parametrize(
     ("corpus", "asked", "says"),
     [
-        ("pairs", "structure", "--measurements structure: it reads sentences, and the corpus few is made of minimal pairs, or texts under several conditions; use --measurements pairs."),
+        ("pairs", "structure", "--measurements structure: it reads sentences, and the corpus few consists of minimal pairs, or texts under several conditions; use --measurements pairs."),
         ("sample", "pairs", "--measurements pairs: not of the corpus sample, since it has no pairs; leave it out, or choose another --corpus."),
-        ("pairs", "probes", "--corpus few: it is made of minimal pairs, or texts under several conditions, not of sentences that probes read; use --measurements pairs."),
+        ("pairs", "probes", "--corpus few: it consists of minimal pairs, or texts under several conditions, not of sentences that probes read; use --measurements pairs."),
         ("sample", "completion", "--measurements completion: not of the corpus sample, since it has no contexts"),
         ("facts", "pairs", "--measurements pairs: it reads"),
     ],

@@ -71,7 +71,7 @@ def test_layers_of_two_models_may_differ_in_size():
 
 
 def test_with_few_words_unrelated_layers_look_similar():
-    """What `bias_note` warns of: independent Gaussians, of 50 words and of 5,000."""
+    """Independent Gaussians for 50 words and for 5,000: the bias that `bias_note` warns of."""
     few, many = (
         linear_cka(*(np.random.default_rng(s).normal(size=(n, 50)) for s in (0, 1)))
         for n in (50, 5_000)

@@ -76,14 +76,14 @@ SENTENCES = Partition("sentences", np.arange(240))
 def test_far_clouds_are_found_and_one_cloud_has_nothing_to_do_with_labels():
     for distance, low, high in ((30, 0.999, 1.001), (0, -0.03, 0.03)):
         vectors, labels = clouds(distance)
-        nmi, ami = clustering(label_set(labels), lambda rows, v=vectors: v[rows], SENTENCES, 0)
+        nmi, ami = clustering(label_set(labels), vectors, SENTENCES, 0)
         assert low < ami.value < high
         assert nmi.interval is not None
 
 
 def test_agreement_is_the_mean_over_starts_of_scikit_learns_k_means():
     vectors, labels = clouds(1.5)
-    nmi, _ = clustering(label_set(labels), lambda rows: vectors[rows], SENTENCES, 0)
+    nmi, _ = clustering(label_set(labels), vectors, SENTENCES, 0)
     runs = [KMeans(3, n_init=1, random_state=s).fit_predict(vectors) for s in range(STARTS)]
     scores = [normalized_mutual_info_score(labels, run) for run in runs]
     assert len({round(score, 6) for score in scores}) > 1
@@ -124,22 +124,22 @@ def test_senses_are_averaged_over_lemmas_with_an_interval_over_these():
     vectors, labels = clouds(1.5, n=720)
     partition = Partition("sentences", np.arange(720))
     amis = [
-        clustering(label_set(labels[part]), lambda rows, p=part: vectors[p][rows], partition, 0)[1]
+        clustering(label_set(labels[part]), vectors[part], partition, 0)[1]
         for part in np.array_split(np.arange(720), 24)
     ]
-    _, ami = clustering(label_set(labels, 24, by_lemma=True), lambda r: vectors[r], partition, 0)
+    _, ami = clustering(label_set(labels, 24, by_lemma=True), vectors, partition, 0)
     assert ami.value == pytest.approx(np.mean([x.value for x in amis]))
     low, high = ami.interval
     sd = np.std([x.value for x in amis]) / np.sqrt(24)
     assert (high - low) / 2 == pytest.approx(1.96 * sd, rel=0.1)
-    _, few = clustering(label_set(labels, 6, by_lemma=True), lambda r: vectors[r], partition, 0)
+    _, few = clustering(label_set(labels, 6, by_lemma=True), vectors, partition, 0)
     assert (few.interval, few.missing) == (None, "fewer than 20 lemmas")
 
 
 def test_few_sentences_have_no_interval():
     vectors, labels = clouds(30)
     partition = replace(SENTENCES, of_sentence=np.arange(240) % 19)
-    nmi, _ = clustering(label_set(labels), lambda rows: vectors[rows], partition, 0)
+    nmi, _ = clustering(label_set(labels), vectors, partition, 0)
     assert nmi.value == pytest.approx(1)
     assert (nmi.interval, nmi.missing) == (None, "fewer than 20 sentences")
 

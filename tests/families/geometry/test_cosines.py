@@ -105,7 +105,7 @@ def test_intervals_over_documents_are_wider_than_over_words_where_documents_diff
 
 
 def test_the_interval_covers_the_true_value():
-    """Of 100 samples of 40 documents, about 95 intervals hold the value of a large sample."""
+    """About 95 in 100 intervals, each from 40 documents, hold the value of a large sample."""
 
     def sample(rng, n_documents):
         document = np.repeat(np.arange(n_documents), 10)

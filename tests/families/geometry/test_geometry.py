@@ -107,7 +107,7 @@ def test_every_number_is_that_of_loops_over_words(found):
         }
         for metric, value in expected.items():
             assert rows[metric, layer].value == pytest.approx(value, abs=1e-6), metric
-    assert (found.facts["words"], found.facts["far_words"]) == (len(forms), 0)
+    assert found.facts["words"] == len(forms)
     assert (found.facts["sentences"], found.facts["resampled"]) == (90, "documents")
     assert (found.facts["upos_items"], found.facts["upos_classes"]) == (len(forms), 2)
 
@@ -142,13 +142,12 @@ def test_intervals_hold_the_numbers_that_they_are_of(found):
 
 
 def test_words_that_are_the_same_wherever_they_are():
-    """A static embedding: self-similarity and explainable variance are 1, places say nothing."""
+    """A static embedding: self-similarity and explainable variance are 1."""
     static = np.random.default_rng(3).normal(size=(12, 7))
     rows = computed(vectors=lambda s, layer: static[[int(word[1:]) for word in s.words]])
     assert rows["self_similarity", 0].value == pytest.approx(1, abs=1e-6)
     assert rows["maximum_explainable_variance", 0].value == pytest.approx(1, abs=1e-6)
     assert rows["maximum_explainable_variance_baseline", 0].value < 0.9
-    assert rows["position_share_within_types", 0].value is None
     below, above = of_layer(rows, 0), of_layer(rows, 2)
     assert {key: row._replace(layer=2) for key, row in below.items()} == above
 
@@ -161,8 +160,6 @@ def test_baselines_of_words_without_context_are_what_they_are_baselines_of():
     for name in ADJUSTED:
         assert rows[f"{name}_adjusted", 0].value == pytest.approx(0, abs=0.02)
     assert rows["intra_sentence_similarity", 0].value > 0.5
-    assert abs(rows["position_share", 0].value) < 0.01
-    assert abs(rows["position_share_within_types", 0].value) < 0.01
 
 
 def test_dominant_dimensions_are_named_with_their_shares():
@@ -230,7 +227,7 @@ def tables(found):
 def test_a_table_of_clusters_says_why_they_have_no_interval():
     few = get_measurement("geometry")(context(corpus(19, documents=0)))
     assert numbers(few)["ami", 0, "upos"].low is None
-    assert "NMI, AMI: fewer than 20 sentences." in tables(few)[4].notes
+    assert "NMI, AMI: fewer than 20 sentences." in tables(few)[3].notes
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -253,7 +250,6 @@ def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     assert len(rows) > 20
     one = {"a": record_of("geometry", found, 2)}
     assert view_of("geometry", "clusters", one)[1] == {"a": "there is no record of it"}
-    assert view_of("geometry", "position", one)[1] == {"a": "there are no numbers"}
 
 
 def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_counted():
@@ -275,7 +271,6 @@ def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_c
         f"m · c · geometry · {x}"
         for x in (
             "top dimensions, with share of anisotropy, %",
-            "position",
             "context",
             "CKA by other layer",
         )

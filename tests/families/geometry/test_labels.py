@@ -1,4 +1,4 @@
-"""What is clustered: words, chunks, and predicates by lemma, from sentences written by hand."""
+"""Items to cluster (words, chunks, predicates by lemma), from sentences written by hand."""
 
 from dataclasses import replace
 
@@ -23,10 +23,6 @@ def context(test, train=(), dev=(), seed=0):
     )
 
 
-def read(context):
-    return lambda rows: context.vectors.layer(0)[rows]
-
-
 def sentences(n, split="test", **layers):
     words = ("a", "b", "c", "d", "e")
     return [Sentence(f"{split}{i}", "en", words, **layers) for i in range(n)]
@@ -37,7 +33,7 @@ def test_of_words_every_tag_is_clustered():
     found = label_sets(its)
     assert list(found) == ["upos"]
     (group,) = found["upos"].groups
-    vectors = group.vectors(read(its))
+    vectors = group.vectors(its.vectors.layer(0))
     assert sorted(map(tuple, vectors[:, 1:].astype(int))) == [
         (s, w) for s in range(6) for w in range(5)
     ]
@@ -55,7 +51,7 @@ def test_of_chunks_the_first_and_the_last_word():
     its = context([*sentences(12, chunks=tags), without])
     found = label_sets(its)["chunks"]
     (group,) = found.groups
-    vectors = group.vectors(read(its))
+    vectors = group.vectors(its.vectors.layer(0))
     assert vectors.shape == (24, 6)
     assert (vectors[:, 1] == group.sentence).all()
     spans = {(int(row[2]), int(row[5])) for row in vectors}
@@ -82,7 +78,7 @@ def test_predicates_of_all_splits_are_grouped_by_lemma_without_rare_senses():
     # run: 18 × 01, 12 × 02, 4 × 03, which is rare; go: 7 + 7, a rare lemma; see: one sense.
     (group,) = found.groups
     assert sorted(np.bincount(group.labels)) == [12, 18]
-    vectors = group.vectors(read(its))
+    vectors = group.vectors(its.vectors.layer(0))
     second = group.labels == np.bincount(group.labels).argmin()
     assert set(vectors[second, 2]) == {1}
     assert found.counts == {

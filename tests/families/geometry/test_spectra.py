@@ -37,7 +37,7 @@ def test_one_direction_explains_everything_of_its_multiples_and_of_equal_vectors
 
 
 def test_orthogonal_vectors_share_it():
-    """Of n unit vectors at right angles, n − 1 directions have the same variance."""
+    """In n unit vectors at right angles, n − 1 directions have the same variance."""
     assert explainable_variance(np.eye(5, dtype=np.float32)) == pytest.approx(1 / 4)
 
 

@@ -1,4 +1,4 @@
-"""What erased labels cost, in a model whose grammar is known and against plain transformers."""
+"""Cost of erased labels, in a model whose grammar is known and against plain transformers."""
 
 from hashlib import sha256
 
@@ -147,7 +147,7 @@ def test_drops_are_those_of_plain_passes_with_a_hook(masked, models):
 
 
 def random_place(seed, form, labels):
-    """Of the label that the control task gives a word form, among the sorted labels."""
+    """Place, among the sorted labels, of the label that the control task gives a word form."""
     number = int.from_bytes(sha256(f"{seed} {form}".encode()).digest()[:6])
     return int(number / 2**48 * len(labels))
 

@@ -15,7 +15,7 @@ def sentence(heads, upos=None, words=None, id="s", document=""):
 
 
 def trees(*sentences):
-    """Of sentences within the model's window."""
+    """The trees of sentences within the model's window."""
     return trees_of(sentences, np.zeros(len(sentences), dtype=bool))
 
 

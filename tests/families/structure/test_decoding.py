@@ -1,4 +1,4 @@
-"""Roots, orientation and correlations against scipy and examples by hand."""
+"""Rank correlations within sentences, against scipy."""
 
 import numpy as np
 import pytest

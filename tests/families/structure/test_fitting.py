@@ -9,10 +9,9 @@ from sklearn.preprocessing import StandardScaler
 
 from probes.extraction.vectors import Sharded
 from probes.families.structure import fitting
-from probes.families.structure.contributions import contributions, gold_edges
 from probes.families.structure.fitting import Probe, exact_batches, training_batches
-from probes.families.structure.sentence_scores import SCORES, MeasuredSentences
-from probes.statistics.partition import by_sentence
+from probes.families.structure.sentence_scores import Contributions, contributions, gold_edges
+from probes.families.structure.structure_rows import SCORES, ScoredSplit
 
 CPU, LONGEST, NOISE = torch.device("cpu"), 9, 3
 ONES = {0: torch.ones(10_000)}
@@ -45,12 +44,11 @@ class Split:
         return exact_batches(self.trees, self.rows, CPU)
 
     def scores(self, pair):
-        edges = gold_edges(self.trees, self.exact())[0]
-        sample = MeasuredSentences.of(
-            "test", self.trees, edges, by_sentence(len(self.trees.lengths))
-        )
+        edges, n = gold_edges(self.trees, self.exact()), len(self.trees.lengths)
         found = contributions(self.layer, self.exact(), self.trees, [pair])
-        return {metric: sample.values(found, metric)[0] for metric in SCORES}
+        found = Contributions(*(part[None] for part in found))
+        split = ScoredSplit("test", self.trees, np.arange(n), n, edges, edges, found, edges[None])
+        return {metric: split.score(metric, 0, 0) for metric in SCORES}
 
 
 def joined(*splits):

@@ -8,8 +8,8 @@ from planted_trees import trees
 
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT
-from probes.families.structure.contributions import chain_hits, gold_edges
 from probes.families.structure.fitting import exact_batches
+from probes.families.structure.sentence_scores import chain_hits, gold_edges
 from probes.families.structure.trees import BINS
 
 pytestmark = pytest.mark.real_data

@@ -19,7 +19,7 @@ KINDS = ("distance", "depth")
 
 
 def parts(arrays, split, metric, layer, rank):
-    """What each sentence contributes: numerators and denominators. Each (sentences, columns)."""
+    """Numerators and denominators of each sentence. Each (sentences, columns)."""
     place = list(arrays["layers"]).index(layer), list(arrays["ranks"]).index(rank)
     if metric == "uuas":
         hits, edges = arrays[f"{split}_hits"][place].sum(-1), arrays[f"{split}_edges"].sum(-1)

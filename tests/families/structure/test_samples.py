@@ -1,4 +1,4 @@
-"""Which probes are fitted, and to what samples."""
+"""Samples that probes are fitted to, and losses that are not finite."""
 
 from types import SimpleNamespace
 
@@ -11,33 +11,9 @@ from planted_vectors import PlantedVectors
 from probes.data.sentence import Corpus
 from probes.extraction.vectors import Sharded
 from probes.families.structure import fitting
-from probes.families.structure.fit_and_score import (
-    fit_and_score,
-    pairs_of,
-    probes_of,
-    sample_weights,
-)
-from probes.families.structure.fitting import Fitted, Probe
-from probes.families.structure.trees import DRAWS
+from probes.families.structure.fit_and_score import fit_and_score, sample_weights
 from probes.statistics.partition import partition
 from probes.tasks.validation import TaskError
-
-
-def test_pairs_are_of_each_rank_the_identity_and_each_sample():
-    probes = probes_of([2, 4], 4)
-    assert len(set(probes)) == len(probes) == 4 + 6 + DRAWS
-    fitted = Fitted({probe: np.float32([[place]]) for place, probe in enumerate(probes)}, {})
-    found = [
-        tuple(None if x is None else probes[int(x[0, 0])] for x in pair)
-        for pair in pairs_of(fitted, [2, 4], 4)
-    ]
-    assert found == [
-        (Probe("distance", 2), Probe("depth", 2)),
-        (Probe("distance", 4), Probe("depth", 4)),
-        (None, None),
-        *((Probe("distance", 4, sample=n), Probe("depth", 4, sample=n)) for n in (1, 2, 3)),
-    ]
-    assert {Probe("distance", 4, control=n + 1) for n in range(DRAWS)} < set(probes)
 
 
 def test_samples_are_of_documents_drawn_with_replacement():

@@ -1,0 +1,170 @@
+"""Charts of heads: grids with tooltips, mean maps and relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from probes.families.attention.heads import (
+    CLASS,
+    CLASSES,
+    TOKENS,
+    Choice,
+    choices,
+    head_frame,
+    numbers,
+)
+from probes.measurements.chart_views import Cells, Maps
+from probes.measurements.row_filters import chosen
+from probes.records.row import Place, Row
+from probes.statistics.metrics import shown
+
+if TYPE_CHECKING:
+    from probes.measurements.long_frame import Findings
+    from probes.tables.charts import Chart, Look
+
+DESCRIBED: dict[tuple[str, Place], str] = {
+    ("entropy", None): "entropy",
+    ("first", None): "to the first token",
+    ("separators", None): "to separators",
+    ("feature", "punctuation"): "to punctuation",
+    ("offset", -1): "to the previous token",
+    ("offset", 0): "to itself",
+    ("offset", 1): "to the next token",
+}
+"""Lines of every head's tooltip, by metric and feature."""
+
+MOST_RELATIONS = 20
+"""Number of relations in the chart, the most frequent ones."""
+
+MOST_DESCRIBED = 5
+"""Number of relations in a tooltip, those in which a head exceeds the offset most."""
+
+
+@lru_cache(maxsize=8)
+def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, str]]:
+    """Tooltips by layer and head."""
+    rows = found.records[model].rows
+    of_heads: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for line in numbers(rows):
+        if line["head"] is not None and line["split"] == "test":
+            of_heads.setdefault((line["layer"], line["head"]), []).append(line)
+    texts = {}
+    for (layer, head), lines in of_heads.items():
+        by_measure = {(x["metric"], x["feature"]): x for x in lines}
+        (name,) = (feature for metric, feature in by_measure if metric == CLASS)
+        own = {"head": f"layer {layer}, head {head}: {name}"}
+        own |= {text: _beside(by_measure[x]) for x, text in DESCRIBED.items() if x in by_measure}
+        known = [x for x in lines if x["metric"] == "relation" and x["value"] is not None]
+        for x in sorted(known, key=lambda x: x["baseline"] - x["value"])[:MOST_DESCRIBED]:
+            own[f"{x['feature']}, {x['direction']}"] = _beside(x)
+        texts[layer, head] = own
+    for choice in choices(rows):
+        place: Any = choice.test.layer, choice.test.axes["head"]
+        best_for = choice.feature or choice.test.metric.upper()
+        if place in texts:
+            before = texts[place].get("best on dev for")
+            texts[place]["best on dev for"] = f"{before}, {best_for}" if before else best_for
+    return texts
+
+
+def _beside(line: dict[str, Any]) -> str:
+    """The number of a head with its baseline."""
+    value, baseline = (shown(line[name], "entropy") for name in ("value", "baseline"))
+    return f"{value} ({line['baseline_kind']}: {baseline})"
+
+
+class RelationsGrid:
+    """The best head of each layer on dev, scored on test, for every relation."""
+
+    name = "relations"
+    title = "Relations"
+    note = (
+        "How often the word attended to most is the right one: test scores of each layer's best "
+        "head on dev. Offset: the best fixed distance on train."
+    )
+
+    def missing(self, found: Findings) -> dict[str, str]:
+        """Models without relations."""
+        without = (m for m, x in found.records.items() if not _relations(x.rows))
+        return {**found.lacking, **dict.fromkeys(without, "it has no relations")}
+
+    def draw(self, found: Findings, look: Look) -> Chart:
+        """A panel for each model, whose first column is the best offset."""
+        import pandas as pd
+
+        from probes.tables import charts
+
+        cells: list[tuple[Any, ...]] = []
+        for model, record in found.records.items():
+            if not (relations := _relations(record.rows)):
+                continue
+            every = chosen(head_frame(record.rows), ["relation"], {"split": ["dev", "test"]})
+            place = ["feature", "layer", "direction", "head"]
+            scores = every.pivot(index=place, columns="split", values="value").astype(float)
+            best = scores.loc[scores.groupby(["feature", "layer"])["dev"].idxmax(), "test"]
+            for choice in relations:
+                cells.append((model, choice.feature, "offset", choice.baseline.value))
+                for (layer, *_), value in best[choice.feature].items():
+                    cells.append((model, choice.feature, layer, value))
+        frame = pd.DataFrame(cells, columns=["model", "row", "column", "value"])
+        text = frame["value"].map("{:.2f}".format).str.replace("0.", ".", 1)
+        return charts.heat_map(
+            frame.assign(panel=frame["model"], text=text),
+            look,
+            down="relation",
+            across="layer",
+            bar="attended to most: how often right",
+            title=self.title,
+            low=0.0,
+            high=1.0,
+        )
+
+
+def _relations(rows: Iterable[Row]) -> list[Choice]:
+    """The most frequent relations, in ascending order."""
+    found = [choice for choice in choices(rows) if choice.test.metric == "relation"]
+    return sorted(found, key=lambda x: -(x.test.n or 0))[:MOST_RELATIONS][::-1]
+
+
+GRIDS = (
+    ("heads", "Entropy of attention", "entropy", None),
+    ("first_token", "Attention to the first token", "first", None),
+    ("separators", "Attention to separators", "separators", None),
+    ("previous_token", "Attention to the previous token", "offset", -1),
+    ("next_token", "Attention to the next token", "offset", 1),
+)
+"""Grids of layers and heads: name, title, metric and feature."""
+
+CHARTS = (
+    *(
+        Cells(
+            name,
+            metric,
+            across="head",
+            title=title,
+            note="As a share of the greatest possible, averaged over test texts."
+            if metric == "entropy"
+            else "Mean over tokens, averaged over test texts.",
+            low=0.0,
+            high=1.0,
+            where={"head": ..., "feature": feature, "baseline": None, "chosen": None},
+            more=about_heads,
+        )
+        for name, title, metric, feature in GRIDS
+    ),
+    Maps(
+        "patterns",
+        array="mean_maps",
+        metric=CLASS,
+        kind="feature",
+        title="Attention patterns",
+        note=f"Mean maps of texts of {TOKENS} tokens; rows attend to columns. "
+        "Signs: class by rule.",
+        absent=f"no text has {TOKENS} tokens",
+        kinds=CLASSES,
+    ),
+    RelationsGrid(),
+)
+"""The charts of `attention`, in order."""

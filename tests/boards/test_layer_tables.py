@@ -1,0 +1,232 @@
+"""Tables of scores and of the evidence behind them: layers, features, groups, labels."""
+
+import pytest
+from drawn import column, data_of, view_of
+from results_by_hand import evidence_record, make_full_result, make_result, with_rows
+
+from probes.boards.breakdown_tables import evidence_tables, group_table, label_table
+from probes.boards.layer_tables import layer_rows, score_table, score_tables
+from probes.boards.overview import confidence_set
+from probes.pages.layers_md import layers_md
+from probes.records.probe_spec import PROBES
+from probes.records.row import Row
+
+
+def with_breakdowns(n_labels=2, n_layers=3):
+    result = make_result(
+        scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
+    )
+    rows = []
+    for layer in result.layers:
+        rows.append(Row("accuracy", 0.5, layer, axes={"group": "few"}))
+        rows.append(Row("accuracy", 0.875, layer, 0.85, 0.9, axes={"group": "many"}))
+        for i in range(n_labels):
+            scores = {"precision": 0.5, "recall": None, "f1": 0.25}
+            rows += [
+                Row(name, x, layer, n=100 - i, axes={"label": f"L{i}"})
+                for name, x in scores.items()
+            ]
+    return with_rows(result, rows)
+
+
+def test_groups_are_columns_and_layers_rows():
+    table = group_table(with_breakdowns())
+    assert table.heads == ("layer", "few\nn = 3", "many\nn = 1,200")
+    assert [row[1:] for row in table.texts] == [("50.0", "87.5 ± 2.5")] * 3
+
+
+def test_a_result_without_groups_or_labels_has_no_such_table():
+    result = make_result(scores=[0.1, 0.2])
+    assert label_table(result) is None
+    assert group_table(result) is None
+
+
+def test_rare_labels_are_left_out_unless_asked_for():
+    result = with_breakdowns(25)
+    table = label_table(result)
+    assert [row[:4] for row in table.texts] == [
+        (f"L{i}", str(100 - i), "50.0", "–") for i in range(20)
+    ]
+    assert table.notes[0].endswith("5 more with --all")
+    assert len(label_table(result, most=None).rows) == 25
+
+
+RESULTS = [
+    make_result("pos", (0.5, 0.6)),
+    make_result("feats.Case", (0.7, 0.9)),
+    make_result("feats.Number[psor]", (0.8, 0.3), baselines={"majority": {"accuracy": 0.4}}),
+]
+
+
+def test_features_are_rows_and_layers_columns():
+    pos, features = score_tables(RESULTS)
+    assert pos == score_table(RESULTS[:1])
+    assert features.heads == ("by layer", "0", "1", "floor", "majority", "type majority", "n")
+    case, number = features.texts
+    assert case[:3] == ("feats.Case, accuracy", "70.0", "90.0")
+    assert number == ("feats.Number[psor], accuracy", "80.0", "30.0", "80.0", "40.0", "", "9")
+    marks = [[cell.best for cell in row.cells[1:3]] for row in features.rows]
+    untuned = score_table(RESULTS[1:])
+    assert marks == [[row.cells[i].best for row in untuned.rows[:2]] for i in (1, 2)]
+    assert features.notes == untuned.notes
+
+
+def test_layers_md_has_both_tables():
+    text = layers_md(RESULTS)
+    assert "| layer | pos (accuracy) |" in text
+    assert "| by layer | 0 | 1 | floor |" in text
+    assert "| feats.Case, accuracy | 70.0▽ |" in text
+
+
+@pytest.mark.parametrize(
+    ("scores", "p_values", "expected"),
+    [
+        ((0.1, 0.3, 0.2, 0.25), [0.0499, 1.0, 0.05, 0.9], {1, 2, 3}),
+        ((None, 0.3, 0.2), [None, 1.0, 0.4], {1, 2}),
+        ((0.1, 0.3, 0.2), [None, None, None], None),
+    ],
+)
+def test_layers_that_a_test_at_five_per_cent_did_not_separate_are_in_the_set(
+    scores, p_values, expected
+):
+    result = make_result(scores=scores, p_best=p_values)
+    assert confidence_set(result) == expected
+    assert marks(result)[1].startswith("best")
+
+
+def marks(result):
+    """The marks of each layer in a table."""
+    rows = layer_rows([result])
+    cells = {int(row.cells[0].text): row.cells[1] for row in rows}
+    return {
+        layer: " ".join(name for name in ("best", "tied", "beaten") if getattr(cell, name))
+        for layer, cell in cells.items()
+    }
+
+
+def test_the_layer_that_is_best_on_dev_may_be_beaten_on_test():
+    result = make_result(scores=(0.7, 0.3, 0.69), p_best=[0.02, 0.001, 1.0], layers=(1, 2, 3))
+    assert result.best_number == 1
+    assert confidence_set(result) == {3}
+    assert marks(result) == {1: "best beaten", 2: "", 3: "tied"}
+
+
+def test_a_layer_is_beaten_only_if_that_is_known():
+    scores = (None, 0.3, 0.31)
+    assert make_result(scores=scores).best_number == 2
+    untested = make_result(scores=scores, p_best=[None, 1.0, None])
+    assert confidence_set(untested) == {1}
+    assert marks(untested) == {0: "", 1: "tied", 2: "best"}
+    for p, expected in ((0.049, "best beaten"), (0.05, "best")):
+        assert marks(make_result(scores=scores, p_best=[None, 1.0, p]))[2] == expected
+
+
+def with_found(result, measurement, rows):
+    return result.with_evidence(evidence_record(result, measurement, rows))
+
+
+def bare(*names, **more):
+    """A result without evidence."""
+    return make_result(*names, p_best=False, **more)
+
+
+CONTROLS = [
+    Row("selectivity", 0.25, 0, 0.23, 0.27),
+    Row("selectivity", 0.65, 1),
+    Row("accuracy", 0.9, 1),
+    Row("accuracy", 0.25, 1, axes={"draw": 1}),
+    Row("types_seen", 0.876),
+]
+
+
+def code_rows(bits, blocks=None, starts=(0,), uniform=8000.0):
+    """The rows of codes by layer, None for that of the labels alone.
+
+    Args:
+        bits: by layer, with an interval or without.
+        blocks: bits per label, by layer.
+    """
+    rows = []
+    for layer, (value, *interval) in bits.items():
+        axes = {} if layer is not None else {"baseline": "labels alone"}
+        low, high = [uniform / x for x in reversed(interval)] or (None, None)
+        rows.append(Row("codelength", value, layer, split="train", axes=axes))
+        rows.append(Row("compression", uniform / value, layer, low, high, split="train", axes=axes))
+        for start, each in zip(starts, (blocks or {}).get(layer, [value]), strict=True):
+            place = {**axes, "examples": start}
+            rows.append(Row("bits_per_label", each, layer, split="train", axes=place))
+    return rows
+
+
+CODES = code_rows(
+    {0: (4000.0, 3800.0, 4200.0), 1: (2000 / 0.9, 1900 / 0.9, 2100 / 0.9), None: (6000.0,)}
+)
+
+
+def test_a_table_has_the_tasks_that_have_its_measurement():
+    result = with_found(bare(scores=(0.5, 0.9)), "selectivity", CONTROLS)
+    found = evidence_tables([result, bare("depth", (0.1, 0.2), metric="nspr")])
+    assert list(found) == ["selectivity"]
+    assert found["selectivity"][0].heads == ("layer", "pos (accuracy)")
+
+
+LEARNT = code_rows(
+    {0: (115.0,), 1: (60.0,), 2: (84.0,), None: (145.0,)},
+    {0: (2.0, 1.0, 0.9), 1: (2.0, 0.5, 0.1), 2: (2.0, 0.8, 0.4), None: (2.0, 1.5, 1.2)},
+    (0, 20, 50),
+)
+"""Blocks of 20, 30 and 50 examples of four classes."""
+
+
+def test_learning_curves_of_layers_and_the_labels_alone():
+    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", LEARNT)
+    once = with_found(bare(), "description_length", CODES)
+    chart, missing = view_of("description_length", "learning", {"m": result, "once": once})
+    assert [(row["line"], row["x"], row["value"]) for row in data_of(chart)] == [
+        *(("layer 0", 20, 1.0), ("layer 0", 50, 0.9)),
+        *(("layer 1", 20, 0.5), ("layer 1", 50, 0.1)),
+        *(("layer 2", 20, 0.8), ("layer 2", 50, 0.4)),
+        *(("labels alone", 20, 1.5), ("labels alone", 50, 1.2)),
+    ]
+    assert missing == {"once": "there is no record of it"}
+
+
+def test_curves_have_the_same_numbers_and_say_why_there_are_none():
+    full = make_full_result(scores=(0.5, 0.7))
+    results = {
+        "full": full,
+        "scores": bare(scores=(0.5, 0.7)),
+        "mlp": bare(scores=(0.5, 0.7), probe=PROBES["mlp"]),
+        "part": bare(scores=(0.5, 0.7), n_layers=9),
+    }
+    chart, missing = view_of("selectivity", "selectivity", results)
+    assert column(chart, "value") == pytest.approx([20, 40])
+    assert missing == dict.fromkeys(("scores", "mlp", "part"), "there is no record of it")
+    chart, without = view_of("description_length", "compression", results)
+    assert column(chart, "value") == pytest.approx([1.5, 2.1])
+    assert (column(chart, "low")[0], column(chart, "high")[0]) == pytest.approx(
+        (300 / 220, 300 / 180)
+    )
+    assert (column(chart, "name"), column(chart, "level")) == (
+        ["labels alone"],
+        [pytest.approx(300 / 280)],
+    )
+    why = {**missing, "mlp": "only convex probes have an online code"}
+    assert without == view_of("description_length", "learning", results)[1] == why
+    chart, missing = view_of("localisation", "mix", results)
+    assert column(chart, "value") == pytest.approx([50, 70])
+    assert missing == {
+        "scores": "there is no record of it",
+        "mlp": "only convex probes are fitted on mixes",
+        "part": "not all layers were probed",
+    }
+
+
+def test_layers_are_marked_as_alike_only_where_training_variance_was_measured():
+    scores = (0.5, 0.7, 0.69, 0.68)
+    marked = make_result(scores=scores, p_best=[0.001, None, 0.049, 0.05])
+    tied = [row.cells[1].tied for row in score_table([marked]).rows[:4]]
+    assert tied == [False, False, False, True]
+    plain = [row.cells[1] for row in score_table([bare(scores=scores)]).rows[:4]]
+    assert [cell.tied for cell in plain] == [False] * 4
+    assert [cell.best for cell in plain] == [False, True, False, False]
