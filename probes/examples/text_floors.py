@@ -26,7 +26,7 @@ FLOORS = ("word n-grams", "character n-grams", "length")
 
 
 class _Given(NamedTuple):
-    """The texts and labels of a task, equal for all poolings, so that each floor is fitted once."""
+    """The texts and labels of a task, equal at all positions, so that each floor is fitted once."""
 
     texts: tuple[tuple[str, ...], ...]
     train: tuple[float, ...]
