@@ -52,7 +52,7 @@ def task_of(column: LabelColumn, position: Position | None = None) -> Task:
     rules: dict[str, Callable[..., Iterator[Example | Excluded]]] = {
         "word": partial(_word, column.types),
         "sentence": _sentence,
-        "text": partial(_text, position),
+        "text": _text,
     }
     return Task(
         name=name,
@@ -86,18 +86,10 @@ def _sentence(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
         yield Example(label, (0, len(sentence)), type=" ".join(sentence.words))
 
 
-def _text(
-    position: Position | None, layer: str, sentence: Sentence
-) -> Iterator[Example | Excluded]:
+def _text(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
     # No type: hardly any text occurs twice, so a control task would be mere noise.
     (label,) = sentence.layer(layer)
     if label is None:
         yield NO_LABEL
-    elif (
-        position
-        and position.kind in ("after", "match")
-        and position.letter(sentence.words[0]) is None
-    ):
-        yield Excluded("text without this position")
     else:
         yield Example(label, (0, 1))

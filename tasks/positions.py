@@ -6,11 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Whole = Literal["mean", "max", "first", "last"]
-"""Positions that every text has."""
+Named = Literal["mean", "max", "first", "last", "user", "assistant"]
+"""Positions that need no number and no pattern."""
 
 _AT_COMMAS = re.compile(r'(?:[^,"]|"(?:\\.|[^"\\])*")+')
-REMEDY = 'give mean, max, first, last, last:N, after:"string" or match:"regex"'
+REMEDY = (
+    'give mean, max, first, last, last:N, after:"string" or match:"regex"; for chats also user or '
+    "assistant"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,8 @@ class Position:
             is the first token that the model reads, the special one if there is one; "last" is the
             text's last piece, with a number the last but so many; "after" is the piece of the first
             letter after the last occurrence of a string; "match" the piece of the last letter of
-            the last match of a regular expression, or of its first group.
+            the last match of a regular expression, or of its first group; "user" and "assistant"
+            the last piece of the content of the last message of this role.
         of: the number, the string or the regular expression; empty for others.
     """
 
@@ -48,7 +52,7 @@ class Position:
                 except re.error as error:
                     raise ValueError(f"{of} is no regular expression ({error})") from error
             return cls(kind, of)
-        if kind in get_args(Whole) and not of and ":" not in given:
+        if kind in get_args(Named) and not of and ":" not in given:
             return cls(kind)
         raise ValueError(f"{given}: no such position; {REMEDY}")
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from probes.common.arrays import Ints
+from probes.data.chats import contents_of
 from probes.examples.examples import Examples
+from probes.extraction.views import Text
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import metrics
 
@@ -52,7 +54,7 @@ def text_floors(examples: Examples, chosen: Ints) -> dict[str, Predictions]:
     """
     splits = ("train", "dev", "test")
     given = _Given(
-        tuple(tuple(text.words[0] for text in examples.splits[x].texts) for x in splits),
+        tuple(tuple(map(_read, examples.splits[x].texts)) for x in splits),
         tuple(examples.targets("train").tolist()),
         tuple(examples.targets("dev").tolist()),
         examples.unseen("dev"),
@@ -60,6 +62,11 @@ def text_floors(examples: Examples, chosen: Ints) -> dict[str, Predictions]:
         examples.task.metric,
     )
     return {kind: _predicted(given, kind, tuple(chosen.tolist())) for kind in FLOORS}
+
+
+def _read(text: Text) -> str:
+    """A text as it was written, or the contents of a chat's messages."""
+    return contents_of(text.words[0]) if text.chat else text.words[0]
 
 
 @lru_cache(maxsize=64)

@@ -419,7 +419,8 @@ def _encoded(
         "subwords": sum(len(p.ids) for p in pieces),
         "unknown_words": sum(p.unknown for p in pieces),
     }
-    long = [place for place, p in enumerate(pieces) if len(p.ids) > encoder.capacity]
+    room = encoder.capacity + encoder.specials * any(text.rendered for text in shard.texts)
+    long = [place for place, p in enumerate(pieces) if len(p.ids) > room]
     return arrays, counts, long
 
 

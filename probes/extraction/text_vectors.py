@@ -17,6 +17,7 @@ from torch.nn.functional import embedding_bag
 
 from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces
+from probes.extraction.chats import Rendered
 from probes.extraction.collectors import Collector, Storage, layer_states, to_store
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
@@ -112,7 +113,8 @@ def place_of(position: Position, text: Text, pieces: Pieces) -> int | None:
     if position.kind == "last":
         place = len(pieces.ids) - position.from_end
         return place if place >= 0 else None
-    letter = position.letter(text.words[0]) if position.of else None
+    rendered = pieces.rendered or Rendered(text.words[0])
+    letter = position.letter(rendered.text) if position.of else rendered.end_of(position.kind)
     if letter is None:
         return None
     assert pieces.letters is not None

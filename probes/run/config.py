@@ -67,11 +67,14 @@ class RunConfig(Frozen):
         "label columns of your own data; each becomes a task", (), "COLUMN,…"
     )
     text: str = setting("column of texts in your own data", "", "COLUMN")
+    messages: str = setting("column of chats: lists of {role, content}", "", "COLUMN")
+    special_tokens: bool = setting("special tokens that occur in texts are meant", False)
     label: tuple[str, ...] = setting(
         "label columns of these texts; each becomes a task", (), "COLUMN,…"
     )
     positions: tuple[str, ...] = setting(
-        "where texts are read: mean, max, first, last, last:N, after:STRING or match:REGEX",
+        "where texts are read: mean, max, first, last, last:N, after:STRING, match:REGEX, "
+        "and of chats user and assistant",
         ("mean",),
         "P,…",
         min_length=1,
@@ -273,6 +276,11 @@ class RunConfig(Frozen):
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
+
+    @property
+    def texts(self) -> str:
+        """The column of texts or chats; empty if there is none."""
+        return self.text or self.messages
 
     @property
     def own_tasks(self) -> tuple[str, ...]:

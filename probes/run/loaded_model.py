@@ -205,19 +205,33 @@ class LoadedModel:
                 f"Task {task.name!r}: {self.info.name} reads from left to right, so that its "
                 "first token knows nothing of the text; leave first out of --positions."
             )
-        if position and position.from_end > 1:
-            rule = partial(self._long_enough, task.rule, position)
+        if position and self.run.config.text and not self.run.config.special_tokens:
+            self._require_plain(examples)
+        if position and position.name not in ("mean", "max", "first", "last"):
+            rule = partial(self._having, task.rule, position)
             corpus = self.run.corpus.value
             return collect_examples(replace(task, rule=rule), corpus, self.hidden_view)
         return examples
 
-    def _long_enough(
+    def _require_plain(self, examples: Examples) -> None:
+        """Check that texts were not made with the model's chat template.
+
+        Raises:
+            UserError: one was.
+        """
+        if self.words is not None and self.words.chats.special:
+            for split, part in examples.splits.items():
+                for text, number in zip(part.texts, part.sentence, strict=True):
+                    what = f"--text {self.run.config.text}: text {number + 1} of {split}"
+                    self.words.chats.require_plain(text.words[0], what)
+
+    def _having(
         self, rule: Rule, position: Position, text: Sentence
     ) -> Iterator[Example | Excluded]:
         """The examples of a rule in texts that have a piece at a position."""
         assert self.words is not None
-        (pieces,) = self.words([plain_text(text)])
-        there = position.from_end <= len(pieces.ids)
+        read = plain_text(text)
+        there = place_of(position, read, *self.words([read])) is not None
         for found in rule(text):
             shown = there or isinstance(found, Excluded)
             yield found if shown else Excluded("text without this position")
@@ -229,11 +243,10 @@ class LoadedModel:
         self._shown.add(position)
         text = examples.splits["train"].texts[0]
         (pieces,) = self.words([text])
-        tokens = self.words.tokens(
-            np.concatenate([self.words.prefix, pieces.ids, self.words.suffix]).astype(np.int64)
-        )
+        around = ([], []) if text.rendered else (self.words.prefix, self.words.suffix)
+        tokens = self.words.tokens(np.array([*around[0], *pieces.ids, *around[1]], dtype=np.int64))
         place = place_of(position, text, pieces)
-        announce_token(position, tokens, 0 if place is None else len(self.words.prefix) + place)
+        announce_token(position, tokens, 0 if place is None else len(around[0]) + place)
 
     def need(self, layers: Iterable[int]) -> None:
         """Read these layers too from now on; what was made with fewer is made again."""

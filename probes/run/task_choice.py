@@ -95,7 +95,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             f"--corpus {corpus.source.name}: it consists of {KINDS[items]}, not of sentences that "
             f"probes read; {_for_items(items)}"
         )
-    positions = map(Position.parse, config.positions) if config.text else (None,)
+    positions = map(Position.parse, config.positions) if config.texts else (None,)
     columns = corpus.source.columns.values()
     own = {task.name: task for task in (task_of(*of) for of in product(columns, positions))}
     usual = corpus.source.tasks or ("standard",)

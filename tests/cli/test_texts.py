@@ -2,6 +2,7 @@
 
 import csv
 import random
+import re
 
 import pandas as pd
 import pytest
@@ -132,3 +133,42 @@ def test_positions_are_shown_and_texts_without_them_excluded(
     assert 'after:"dog" reads, in the first text, [CLS] dog [a] [UNK] b cat' in said
     n = [len(text.split()) for text in rows["text"]]
     assert sum(results["mood@last:4"].examples.n.values()) <= sum(x > 1 for x in n)
+
+
+def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_schedule):
+    rows = pd.read_csv(texts)
+    rows["chat"] = [
+        [{"role": "user", "content": text}, *[{"role": "assistant", "content": "a"}] * (i % 5 > 0)]
+        for i, text in enumerate(rows.pop("text"))
+    ]
+    path = tmp_path / "chats.jsonl"
+    rows.to_json(path, orient="records", lines=True)
+    given = {"text": "", "messages": "chat", "positions": "last,user,assistant"}
+    found = {x.task.name: x for x in run(tiny_chat, path, tmp_path, **given)}
+    assert set(found) == {"mood@last", "mood@user", "mood@assistant"}
+    said = capsys.readouterr().err
+    assert re.search(r"last reads, in the first text, \S+ \S+ \S+ \[Ċ\]\n", said)
+    assert re.search(r"user reads, .*\] <\|endoftext\|> Ċ <\|im_start\|>\n", said)
+    assert [sum(x.examples.n.values()) for x in found.values()].count(160) == 2
+    assert sum(found["mood@assistant"].examples.n.values()) == 128
+    # The words are those of the texts, and of the answers.
+    assert found["mood@user"].baselines["word n-grams"]["accuracy"] == 1
+    rows["chat"] = ["<|im_start|>user\n a" for _ in rows["mood"]]
+    rows.to_json(path, orient="records", lines=True)
+    with pytest.raises(UserError, match=r"text 1 of train contains <\|im_start\|>.*--messages"):
+        run(tiny_chat, path, tmp_path, text="chat")
+    (meant,) = run(tiny_chat, path, tmp_path, text="chat", special_tokens=True)
+    assert meant.task.name == "mood@mean"
+    with pytest.raises(UserError, match="line 1: chat is not a list of messages: "):
+        run(tiny_chat, path, tmp_path, text="", messages="chat")
+
+
+@pytest.fixture(scope="module")
+def tiny_chat(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny-chat"
+    save("qwen3", folder)
+    (folder / "chat_template.jinja").write_text(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|endoftext|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    return folder
