@@ -419,7 +419,9 @@ def _encoded(
         "subwords": sum(len(p.ids) for p in pieces),
         "unknown_words": sum(p.unknown for p in pieces),
     }
-    room = encoder.capacity + encoder.specials * any(text.rendered for text in shard.texts)
+    room = encoder.capacity
+    if any(text.rendered for text in shard.texts):
+        room += encoder.specials
     long = [place for place, p in enumerate(pieces) if len(p.ids) > room]
     return arrays, counts, long
 
