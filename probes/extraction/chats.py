@@ -85,7 +85,7 @@ class ChatTemplate:
                 )
 
     def render(self, messages: Messages) -> Rendered:
-        """What the template makes of messages; if the last is no answer, an answer is begun.
+        """Write messages with the template, and begin an answer if the last message is none.
 
         The content of a message is what differs between the text and the same text with another
         content, so that nothing has to be known of the template.

@@ -133,7 +133,7 @@ def announce_task(examples: Examples) -> None:
 def announce_token(position: Position, tokens: Sequence[str], place: int) -> None:
     """Show the token at which a text is read, with three before and three after it."""
     before, after = tokens[max(0, place - 3) : place], tokens[place + 1 : place + 4]
-    shown = " ".join([*before, f"[{tokens[place]}]", *after])
+    shown = " ".join([*before, f"[{tokens[place]}]", *after]).replace("\n", r"\n")
     progress.say(f"        {position.name} reads, in the first text, {shown}", "token read")
 
 
