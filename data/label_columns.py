@@ -70,11 +70,14 @@ class LabelledRows:
     Attributes:
         space_separated: whether a cell is a string with tokens, or labels, separated by spaces.
         text: name of the column of texts; empty if rows have tokens.
+        chat, special: see `probes.data.sentence.Sentence`.
     """
 
     rows: list[Row]
     space_separated: bool
     text: str
+    chat: bool = False
+    special: bool = False
 
     def labels(self, row: Row, name: str, per_word: bool) -> list[Any]:
         """The labels of a row, one per word or a single one; None for a missing label.
@@ -296,6 +299,8 @@ def read_rows(
                 columns=values,
                 document=row.document,
                 whole=bool(table.text),
+                chat=table.chat,
+                special=table.special,
             )
         )
     return dict(parts), {what: n for what, n in notes.items() if n}

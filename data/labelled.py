@@ -27,6 +27,7 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
+from probes.data.chats import chat_as_text
 from probes.data.label_columns import (
     LabelledRows,
     Row,
@@ -79,7 +80,7 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
             identity[f"{split} {i}"] = sha256(path)
     if is_csv:
         identity["rules for CSV"] = _CSV_RULES
-    labelled = LabelledRows(rows, is_csv, request.text)
+    labelled = _labelled(rows, is_csv, request)
     return _source(name, identity, labelled, request, files=files)
 
 
@@ -98,11 +99,11 @@ def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusReq
             "and name its columns: text= and label= for texts, task_from= for tokens."
         )
     rows = _rows(columns, UNNAMED, f"the table {name}", request)
-    values = {x: columns[x] for x in (request.text or "tokens", *request.labelled)}
+    values = {x: columns[x] for x in (request.texts or "tokens", *request.labelled)}
     content = repr([([row.split for row in rows], [row.document for row in rows], values)])
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
     limits = {"limit": request.limit, "drop_overlap": request.drop_overlap}
-    return _source(name, identity, LabelledRows(rows, False, request.text), request, **limits)
+    return _source(name, identity, _labelled(rows, False, request), request, **limits)
 
 
 def find_dataset(name: str, request: CorpusRequest) -> Source:
@@ -139,7 +140,7 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
                 )
     if not rows:
         raise UserError(f"--corpus {name}: has no train, dev or test split; give another dataset.")
-    labelled = LabelledRows(rows, False, request.text)
+    labelled = _labelled(rows, False, request)
     return _source(name, {"commit": commit}, labelled, request, version=commit, licence=licence)
 
 
@@ -192,7 +193,10 @@ def _source(
         split_by = "document" if grouped else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
     # The same files may be read in other ways.
-    asked = {flag: getattr(request, flag) for flag in ("text", "group", "field")}
+    asked = {
+        flag: getattr(request, flag)
+        for flag in ("text", "messages", "special_tokens", "group", "field")
+    }
     identity = {**identity, **{f"--{flag}": given for flag, given in asked.items() if given}}
     for column in request.labelled:
         if found := classes_of_floats(table, column):
@@ -212,6 +216,11 @@ def _source(
         columns=columns,
         split_by=None if splits >= set(SPLITS) else split_by,
     )
+
+
+def _labelled(rows: list[Row], space_separated: bool, request: CorpusRequest) -> LabelledRows:
+    chat = bool(request.messages)
+    return LabelledRows(rows, space_separated, request.texts, chat, request.special_tokens)
 
 
 def _read(source: Source, table: LabelledRows) -> Corpus:
@@ -236,8 +245,9 @@ def _rows(
     space_separated: bool = False,
 ) -> list[Row]:
     """The rows of a table, with the columns that are needed."""
-    words = request.text or "tokens"
-    flags = {words: f"--text {words}" if request.text else "tokens"}
+    words = request.texts or "tokens"
+    flag = "--text" if request.text else "--messages"
+    flags = {words: f"{flag} {words}" if request.texts else "tokens"}
     flags |= {column: f"--task-from {column}" for column in request.task_from}
     flags |= {column: f"--label {column}" for column in request.label}
     if request.group:
@@ -252,7 +262,7 @@ def _rows(
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     groups = table.get(request.group or "document", [None] * len(splits))
-    ids = table.get("id", ()) if request.text and request.group != "id" else ()
+    ids = table.get("id", ()) if request.texts and request.group != "id" else ()
     first: dict[str, str] = {}
     rows = []
     for i, cell in enumerate(table[words]):
@@ -266,7 +276,10 @@ def _rows(
                     f"the id {name!r:.60} is that of {first[name]} too; remove one, or rename the "
                     "column."
                 )
-            tokens = words_of(cell, request.text, space_separated)
+            if request.messages:
+                tokens = [chat_as_text(words, cell)]
+            else:
+                tokens = words_of(cell, request.text, space_separated)
         except ValueError as error:
             raise UserError(f"{place}, {where}: {error}") from error
         labels = {column: table[column][i] for column in request.labelled}

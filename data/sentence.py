@@ -158,6 +158,8 @@ class Sentence:
         document, genre: the document that contains the sentence, and its genre, if known. They are
             not annotation, so they are neither compared nor part of the fingerprint.
         whole: whether the only word is a whole written text, from which one vector is pooled.
+        chat: whether this text is `probes.data.chats.chat_as_text`.
+        special: whether special tokens in the text are meant.
         lemmas: dictionary form of each word.
         mentions: mentions of entities, in the order in which they begin.
         starts: for a window of a document (see `windows`), the first words of the sentences in it.
@@ -181,6 +183,8 @@ class Sentence:
     document: str = field(default="", compare=False, repr=False)
     genre: str = field(default="", compare=False, repr=False)
     whole: bool = field(default=False, repr=False)
+    chat: bool = field(default=False, repr=False)
+    special: bool = field(default=False, repr=False)
     lemmas: tuple[str, ...] = field(default=(), compare=False, repr=False)
     written: tuple[str, ...] = field(default=(), compare=False, repr=False)
     mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)

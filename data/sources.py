@@ -52,7 +52,8 @@ class CorpusRequest:
         split_by: unit that must stay whole when a missing split is cut from another.
         drop_overlap: drop training sentences that also occur in dev or test.
         task_from: label columns of the user's own data.
-        text, label: column of texts, and the columns of their labels.
+        text, messages, label: column of texts or of chats, and the columns of their labels.
+        special_tokens: whether special tokens in texts are meant.
         group: column that names what rows share, such as an author; else `document` is looked for.
         field: key under which the rows of a JSON file lie; dotted where it is further below.
         annotate: spaCy pipeline to annotate raw text with.
@@ -71,9 +72,16 @@ class CorpusRequest:
     annotate: str = ""
     complete: bool = False
     text: str = ""
+    messages: str = ""
+    special_tokens: bool = False
     label: tuple[str, ...] = ()
     group: str = ""
     field: str = ""
+
+    @property
+    def texts(self) -> str:
+        """The column of texts or chats; empty for tokens."""
+        return self.text or self.messages
 
     @property
     def labelled(self) -> tuple[str, ...]:

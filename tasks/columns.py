@@ -8,30 +8,31 @@ from functools import partial
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
 from probes.data.sources import LabelColumn
-from probes.tasks.task import Example, Excluded, Task, TextPooling, tasks
+from probes.tasks.positions import Position
+from probes.tasks.task import Example, Excluded, Task, tasks
 
 VERSION = 1
 NO_LABEL = Excluded("no label")
 
 
-def text_task(label: str, pooling: str) -> str:
-    """Name of the task that predicts a label of texts from pooled vectors."""
-    return f"{label}@{pooling}"
+def text_task(label: str, position: str) -> str:
+    """Name of the task that predicts a label of texts from vectors at a position."""
+    return f"{label}@{position}"
 
 
-def task_of(column: LabelColumn, pooling: TextPooling | None = None) -> Task:
+def task_of(column: LabelColumn, position: Position | None = None) -> Task:
     """Make the task that predicts a label column.
 
     Chunk tags of any scheme are scored as chunks, other classes by accuracy, uneven classes of
     texts by balanced accuracy, and numbers by Spearman's rank correlation over all examples.
 
     Args:
-        pooling: see `Task.pooling`.
+        position: see `Task.position`.
 
     Raises:
         UserError: a built-in task has this name.
     """
-    name = text_task(column.name, pooling) if pooling else column.name
+    name = text_task(column.name, position.name) if position else column.name
     if name in tasks:
         raise UserError(
             f"--task-from {name}: the suite has a task of this name; rename the column."
@@ -55,7 +56,7 @@ def task_of(column: LabelColumn, pooling: TextPooling | None = None) -> Task:
     }
     return Task(
         name=name,
-        version=VERSION,
+        version=VERSION + (column.shape == "text"),  # since there are floors of texts
         needs=(column.layer,),
         shape=column.shape,
         kind=column.kind,
@@ -64,7 +65,7 @@ def task_of(column: LabelColumn, pooling: TextPooling | None = None) -> Task:
         rule=partial(rules[column.shape], column.layer),
         summary=f"The column {column.name!r} of your data: {reading}.",
         reading=reading,
-        pooling=pooling,
+        position=position,
     )
 
 
@@ -88,4 +89,7 @@ def _sentence(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
 def _text(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
     # No type: hardly any text occurs twice, so a control task would be mere noise.
     (label,) = sentence.layer(layer)
-    yield NO_LABEL if label is None else Example(label, (0, 1))
+    if label is None:
+        yield NO_LABEL
+    else:
+        yield Example(label, (0, 1))

@@ -13,12 +13,11 @@ from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
 from probes.common.registry import Registry, did_you_mean
 from probes.data.sentence import JOINED, LAYERS, Sentence, Span, windows
+from probes.tasks.positions import Position
 from probes.tasks.validation import TaskError, fault, items_of
 
 Shape = Literal["word", "pair", "span", "span pair", "sentence", "text"]
 Kind = Literal["classification", "multi-label", "regression"]
-TextPooling = Literal["mean", "cls", "last", "max"]
-"""How the vector of a text is computed from its pieces."""
 Sublayer = Literal["attention", "mlp"]
 """A part of a block with an output that is added to the residual stream."""
 
@@ -109,8 +108,7 @@ class Task:
         reading: how a column of the user's data was read, for the line that announces the task.
         ambiguous: whether only types that have several labels in train give examples; the others
             are excluded and counted.
-        pooling: how the vector of a text is computed from its pieces, see
-            `probes.extraction.text_vectors`; None for tasks of other shapes.
+        position: where the vector of a text is read; None for tasks of other shapes.
         from_train: computes what the rule must know of the training sentences, such as frequencies.
         site: the part of block b whose output stands for layer b, see
             `probes.extraction.collectors.WordVectors`; None for the layer itself.
@@ -130,7 +128,7 @@ class Task:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     reading: str = ""
     ambiguous: bool = False
-    pooling: TextPooling | None = None
+    position: Position | None = None
     baseline: str = ""
     cues_baseline: str = ""
     cues_reference: str = ""

@@ -27,7 +27,7 @@ TYPES = "types of examples"
 
 _FROM_VECTORS = (
     *("corpus", "tasks", "task_from", "layers", "limit", "drop_overlap", "split_by"),
-    *("text", "label", "group", "field"),
+    *("text", "messages", "special_tokens", "label", "group", "field"),
 )
 """Settings that follow from the vectors."""
 

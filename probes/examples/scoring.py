@@ -15,6 +15,7 @@ from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.examples.examples import Examples, Split
+from probes.examples.text_floors import text_floors
 from probes.extraction.alignment import Pieces
 from probes.extraction.views import Text
 from probes.records.header import ExampleCounts
@@ -135,6 +136,7 @@ def baseline_predictions(
       types that train lacks. Used if types consist of words that the probe is shown.
     - "word majority": otherwise, the majority for the same words (those of the first span and the
       first word of the second), if the probe is shown any.
+    - of whole texts, instead of the last two, the classifiers of `text_floors`.
     - the rule and the classifier of cues that a task gives as baselines.
 
     Ties go to the label that sorts first. For multi-label tasks, the majority is every label that
@@ -147,6 +149,8 @@ def baseline_predictions(
     if chosen is None:
         chosen = np.arange(len(train_labels))
     keys: Keys = {"majority": lambda part: [""] * len(part.examples)}
+    if examples.task.shape == "text":
+        return _majorities(examples, train_labels, keys, chosen) | text_floors(examples, chosen)
     if examples.types_shown:
         keys["type majority"] = _types
     elif examples.words_shown:

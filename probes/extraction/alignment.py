@@ -17,6 +17,8 @@ from tokenizers import Tokenizer
 
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
+from probes.data.chats import messages_of
+from probes.extraction.chats import ChatTemplate, Rendered
 from probes.extraction.views import Text
 
 _NONCHARACTER = "\uffff"
@@ -44,12 +46,16 @@ class Pieces:
             without a piece. A stretch of a written text counts if half of its pieces are unknown.
         token_words: for a written text, the number of each piece's word, by the tokenizer's own
             words. Shape (pieces,).
+        rendered: for a chat, what its template writes.
+        letters: for a written text, the first letter and the end of each piece. Shape (pieces, 2).
     """
 
     ids: Ints
     bounds: Ints
     unknown: int
     token_words: Ints | None = None
+    letters: Ints | None = None
+    rendered: Rendered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ class WordTokenizer:
         start_id: id of a start token for decoders whose tokenizer adds none: the beginning-of-text
             token, or else the end-of-text token; None without both.
         highest_id: the largest id that a text can yield, special tokens included.
+        chats: the chat template, and special tokens in texts.
         dropout: share of merges that the tokenizer would skip at random.
 
     Raises:
@@ -112,6 +119,7 @@ class WordTokenizer:
         self.mask_id: int | None = tokenizer.mask_token_id
         starts = tokenizer.bos_token_id, tokenizer.eos_token_id
         self.start_id: int | None = next((i for i in starts if i is not None), None)
+        self.chats = ChatTemplate(tokenizer)
         self._space = self._word_prefix()
         self.prefix, self.suffix = self._special_tokens(tokenizer.backend_tokenizer.post_processor)
         self.types = self._token_types(tokenizer.backend_tokenizer.post_processor)
@@ -182,10 +190,14 @@ class WordTokenizer:
         found = []
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             part = texts[first : first + _TEXTS_AT_ONCE]
-            written = ["".join(text.words) for text in part]
+            rendered = [self._rendered(text) for text in part]
+            written = [
+                r.text if r else "".join(t.words) for r, t in zip(rendered, part, strict=True)
+            ]
+            backend = self.chats.backend if part[0].rendered else self._backend
             np.empty(_ROOM, dtype=np.uint8)  # see `_split`
-            encodings = self._backend.encode_batch(written, add_special_tokens=False)
-            for text, whole, encoding in zip(part, written, encodings, strict=True):
+            encodings = backend.encode_batch(written, add_special_tokens=False)
+            for text, chat, whole, encoding in zip(part, rendered, written, encodings, strict=True):
                 if not encoding.ids and self._unk_id is None:
                     raise UserError(
                         f"The text {whole[:40]!r} yields no subword, and this tokenizer has no "
@@ -199,8 +211,31 @@ class WordTokenizer:
                 token_words = np.array([-1 if x is None else x for x in encoding.word_ids or [0]])
                 parts = (ids[bounds[i] : bounds[i + 1]] for i in range(*text.keep))
                 unknown = sum(0 < len(x) <= 2 * int((x == self._unk_id).sum()) for x in parts)
-                found.append(Pieces(ids, bounds, unknown, token_words=token_words))
+                letters = np.array(encoding.offsets or [(0, len(whole))], dtype=np.int64)
+                found.append(
+                    Pieces(
+                        ids,
+                        bounds,
+                        unknown,
+                        token_words=token_words,
+                        letters=letters,
+                        rendered=chat,
+                    )
+                )
         return found
+
+    def _rendered(self, text: Text) -> Rendered | None:
+        """A chat as its template writes it; None for other texts.
+
+        Raises:
+            UserError: a message has special tokens that are not meant; see `ChatTemplate.render`.
+        """
+        if not text.chat:
+            return None
+        messages = messages_of(text.words[0])
+        for number, message in enumerate([] if text.special else messages, start=1):
+            self.chats.require_plain(message["content"], f"message {number} of a chat")
+        return self.chats.render(messages)
 
     def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:
         """The pieces of all words, concatenated, and the number of pieces of each word."""

@@ -270,6 +270,7 @@ class Encoder:
             NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
         batches = self.batches(pieces, batch_tokens)
+        rendered = any(text.rendered for text in shard.texts)
         with ExitStack() as stack:
             if isinstance(collector, AttentionCollector):
                 shortest = self._padded(
@@ -294,7 +295,7 @@ class Encoder:
                         tokens = min(batch_tokens, self._pass_tokens or batch_tokens)
                         for part in split_by_tokens(lengths, tokens):
                             here = lengths[part]
-                            given = self._padded(windows[part])
+                            given = self._padded(windows[part], rendered)
                             collector.prepare(given)
                             with collector.around(self.model, given):
                                 # The output has no name: it is freed when memory runs out.
@@ -350,8 +351,10 @@ class Encoder:
                 raise UserError(f"--model {self.info.name}: {error}") from error
         return self.way_to_read_attention
 
-    def _padded(self, windows: Sequence[Window]) -> PaddedWindows:
+    def _padded(self, windows: Sequence[Window], rendered: bool = False) -> PaddedWindows:
         words = self.words
+        if rendered:  # all special tokens are in the text
+            return pad_windows(windows, self.pad_id)
         return pad_windows(
             windows,
             self.pad_id,
@@ -396,7 +399,10 @@ class Encoder:
         self, shard: Shard, pieces: Sequence[Pieces], batch: Sequence[int], collector: Collector
     ) -> list[Window]:
         """The windows of some texts of a shard, text by text; a long text has several."""
-        prefix = self._prefix(collector)
+        prefix, suffix = self._prefix(collector), self.words.suffix
+        capacity = self.capacity + len(self.words.prefix) - len(prefix)
+        if any(text.rendered for text in shard.texts):
+            prefix, suffix, capacity = (), [], self.capacity + self.specials
         return [
             window
             for i in batch
@@ -404,9 +410,9 @@ class Encoder:
                 pieces[i],
                 shard.texts[i].keep,
                 collector.pooling,
-                capacity=self.capacity + len(self.words.prefix) - len(prefix),
+                capacity=capacity,
                 prefix=prefix,
-                suffix=self.words.suffix,
+                suffix=suffix,
                 causal=self.info.causal,
                 text=i,
                 first_row=int(shard.starts[i]),

@@ -51,7 +51,8 @@ from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import View
 from probes.extraction.windows import LEFT_TO_RIGHT_RULE, Pooling
 from probes.records.header import ModelRecord
-from probes.tasks.task import Sublayer, TextPooling
+from probes.tasks.positions import Position
+from probes.tasks.task import Sublayer
 
 
 @dataclass(frozen=True)
@@ -160,11 +161,11 @@ def text_vectors(
     dtype: str,
     view: View,
     layers: Sequence[int],
-    poolings: Iterable[TextPooling],
+    positions: Iterable[Position],
     corpus: str = "",
 ) -> Reading:
     """The reading that gives vectors of whole texts, stored like word vectors."""
-    kept = list(product(layers, poolings))
+    kept = list(product(layers, positions))
     return _in_range(Reading(cache, model, dtype, view, TextVectors(kept), corpus))
 
 
@@ -418,7 +419,10 @@ def _encoded(
         "subwords": sum(len(p.ids) for p in pieces),
         "unknown_words": sum(p.unknown for p in pieces),
     }
-    long = [place for place, p in enumerate(pieces) if len(p.ids) > encoder.capacity]
+    room = encoder.capacity
+    if any(text.rendered for text in shard.texts):
+        room += encoder.specials
+    long = [place for place, p in enumerate(pieces) if len(p.ids) > room]
     return arrays, counts, long
 
 

@@ -26,6 +26,7 @@ SETTINGS = (
     "vocab*",
     "merges.txt",
     "special_tokens_map.json",
+    "chat_template*",
     "added_tokens.json",
     "*.model",
     "tekken.json",

@@ -1,9 +1,7 @@
-"""The collector of texts' vectors: those of their pieces, pooled in several ways in one pass.
+"""The collector of texts' vectors: those at several positions, in one pass.
 
-"mean" and "max" are over all pieces of a text, special tokens left aside; "cls" is the first token
-of what the model reads, the special one if it puts one there; "last" is the text's last piece. A
-text of several windows has each piece from the window in which it lies farthest from an edge (see
-`probes.extraction.windows`), "cls" from the first and "last" from the last.
+A text of several windows has each piece from the window in which it lies farthest from an edge (see
+`probes.extraction.windows`), and the token before all pieces from the first.
 """
 
 from __future__ import annotations
@@ -12,50 +10,52 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from probes.compute.memory import to_device
 from probes.extraction.alignment import Pieces
+from probes.extraction.chats import Rendered
 from probes.extraction.collectors import Collector, Storage, layer_states, to_store
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.vectors import layer_part
+from probes.extraction.views import Text
 from probes.records.header import ModelRecord
-from probes.tasks.task import TextPooling
+from probes.tasks.positions import Position
 
 
 class TextVectors(Collector):
-    """Collects a vector of each whole text for some layers and poolings.
+    """Collects a vector of each whole text for some layers and positions.
 
     Args:
-        kept: which layer is pooled in which way.
+        kept: which layer is read at which position.
         storage: the type in which vectors are stored.
     """
 
     name = "text vectors"
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
-    def __init__(
-        self, kept: Sequence[tuple[int, TextPooling]], storage: Storage = "float16"
-    ) -> None:
+    def __init__(self, kept: Sequence[tuple[int, Position]], storage: Storage = "float16") -> None:
         self.kept, self.storage = tuple(kept), storage
-        self._vectors: dict[tuple[int, TextPooling], Tensor] = {}
-        self._n_texts, self._n_pieces = 0, torch.empty(0, dtype=torch.int64)
+        self._vectors: dict[tuple[int, Position], Tensor] = {}
+        self._n_texts = 0
+        self._places: dict[Position, Tensor] = {}
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """Dtype of storage. Poolings are parts, so that one may be added to a store."""
+        """Dtype of storage. Positions are parts, so that one may be added to a store."""
         return {"storage": self.storage}
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """One part for each layer and pooling."""
+        """One part for each layer and position."""
         return tuple(layer_part(*each) for each in self.kept)
 
     def only(self, parts: Sequence[str]) -> TextVectors:
-        """A collector of some layers and poolings."""
+        """A collector of some layers and positions."""
         return TextVectors([x for x in self.kept if layer_part(*x) in parts], self.storage)
 
     def in_float32(self) -> TextVectors:
@@ -71,63 +71,84 @@ class TextVectors(Collector):
         """Begin a shard without vectors."""
         assert all(text.written for text in shard.texts)
         self._n_texts, self._vectors = len(shard.texts), {}
-        self._n_pieces = torch.tensor([len(each.ids) for each in pieces])
+        both = list(zip(shard.texts, pieces, strict=True))
+        for position in {position for _, position in self.kept}:
+            places = [place_of(position, text, own) for text, own in both]
+            self._places[position] = torch.tensor([-1 if x is None else x for x in places])
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Pool the pieces of each text; those of a long one may come in several passes.
+        """Take the vectors of each text; pieces of a long one may come in several passes.
 
         Each layer stays on the device that computed it.
         """
         states = layer_states(output)
-        for layer, pooling in self.kept:
+        for layer, position in self.kept:
             state = states[layer].float()
-            rows, found = _pooled(state, pooling, windows, self._n_pieces)
-            if (layer, pooling) not in self._vectors:
-                least = -math.inf if pooling == "max" else 0.0
-                self._vectors[layer, pooling] = state.new_full(
+            rows, found = _taken(state, position, windows, self._places[position])
+            if (layer, position) not in self._vectors:
+                least = -math.inf if position.kind == "max" else 0.0
+                self._vectors[layer, position] = state.new_full(
                     (self._n_texts, state.shape[-1]), least
                 )
-            vectors, rows = self._vectors[layer, pooling], to_device(rows, state.device)
+            vectors, rows = self._vectors[layer, position], to_device(rows, state.device)
             before = vectors.index_select(0, rows)
-            joined = torch.maximum(found, before) if pooling == "max" else found + before
+            joined = torch.maximum(found, before) if position.kind == "max" else found + before
             vectors.index_copy_(0, rows, joined)
 
     def finish(self) -> dict[str, Tensor]:
-        """The vectors of each layer and pooling in the storage type. Each (texts, hidden size).
+        """The vectors of each layer and position in the storage type. Each (texts, hidden size).
 
         Raises:
             NotFiniteError, OutOfRangeError: see `probes.extraction.collectors.to_store`.
         """
         found = {}
-        for (layer, pooling), vectors in self._vectors.items():
+        for (layer, position), vectors in self._vectors.items():
             peak = float(vectors.abs().max())
-            found[layer_part(layer, pooling)] = to_store(layer, vectors, peak, self.storage)
+            found[layer_part(layer, position)] = to_store(layer, vectors, peak, self.storage)
         return found
 
 
-def _pooled(
-    state: Tensor, pooling: TextPooling, windows: PaddedWindows, n_pieces: Tensor
+def place_of(position: Position, text: Text, pieces: Pieces) -> int | None:
+    """The piece at which a text is read; None if it is several, or the text has no such piece."""
+    if position.kind == "last":
+        place = len(pieces.ids) - position.from_end
+        return place if place >= 0 else None
+    rendered = pieces.rendered or Rendered(text.words[0])
+    letter = position.letter(rendered.text) if position.of else rendered.end_of(position.kind)
+    if letter is None:
+        return None
+    assert pieces.letters is not None
+    start, end = pieces.letters.T
+    if position.kind == "after":
+        return min(int(np.searchsorted(end, letter, side="right")), len(end) - 1)
+    return max(int(np.searchsorted(start, letter, side="right")) - 1, 0)
+
+
+def _taken(
+    state: Tensor, position: Position, windows: PaddedWindows, places: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Texts with something to pool in these windows (n,), and the pooled vectors (n, H).
+    """Texts with something to take in these windows (n,), and the vectors (n, H).
 
     Args:
         state: of one layer. Shape (windows, length, H).
-        n_pieces: of each text of the shard. Shape (texts,).
+        places: see `place_of`; -1 for none as well. Shape (texts,).
     """
-    if pooling in ("mean", "max"):
+    flat = state.flatten(0, 1)
+    if position.kind in ("mean", "max"):
         plan = (windows.position, windows.offset, windows.weight)
-        position, offset, weight = (to_device(part, state.device) for part in plan)
-        flat = state.flatten(0, 1)
-        if pooling == "max":
-            return windows.word, embedding_bag(position, flat, offset, mode="max")
+        used, offset, weight = (to_device(part, state.device) for part in plan)
+        if position.kind == "max":
+            return windows.word, embedding_bag(used, flat, offset, mode="max")
         return windows.word, embedding_bag(
-            position, flat, offset, mode="sum", per_sample_weights=weight
+            used, flat, offset, mode="sum", per_sample_weights=weight
         )
-    if pooling == "cls":
-        window, place = torch.nonzero(windows.first == 0)[:, 0], 0 * windows.first
+    first_token = torch.arange(len(windows.first)) * state.shape[1]
+    if position.kind == "first":
+        here, at = windows.first == 0, first_token
     else:
-        place = n_pieces[windows.text] - 1 - windows.first
-        window = torch.nonzero(place < windows.n_pieces)[:, 0]
-        place = place + windows.n_prefix
-    at = (to_device(each, state.device) for each in (window, place[window]))
-    return windows.text[window], state[tuple(at)]
+        place = places[windows.text] - windows.first
+        at = first_token + windows.n_prefix + place
+        here = (place >= 0) & (place < windows.n_pieces) & (places[windows.text] >= 0)
+        # A piece in several windows is used in one of them.
+        here &= torch.isin(at, windows.position)
+    return windows.text[here], flat[to_device(at[here], state.device)]

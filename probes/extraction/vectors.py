@@ -11,21 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
+from probes.common.files import folder_name
 from probes.extraction.shards import kept_words, row_of_each_text
 from probes.extraction.store import Store, StoreKey
 from probes.extraction.views import View
-from probes.tasks.task import Sublayer, TextPooling
+from probes.tasks.positions import Position
+from probes.tasks.task import Sublayer
 
 T = TypeVar("T")
 
 
-def layer_part(layer: int, which: TextPooling | Sublayer | None = None) -> str:
+def layer_part(layer: int, which: Position | Sublayer | None = None) -> str:
     """The name of one layer's array in a shard.
 
     Args:
-        which: how whole texts are pooled, or the site of words' vectors; None for words at layers.
+        which: where whole texts are read, or the site of words' vectors; None for words at layers.
     """
-    return f"layer-{layer:02d}" + (f"-{which}" if which else "")
+    name = folder_name(which.name) if isinstance(which, Position) else which
+    return f"layer-{layer:02d}" + (f"-{name}" if name else "")
 
 
 class Sharded:
@@ -83,15 +86,15 @@ class StoredVectors(Store):
         UserError: see `Store`.
     """
 
-    _which: TextPooling | Sublayer | None = None
+    _which: Position | Sublayer | None = None
 
     def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
         super().__init__(cache, key)
         self.starts = row_of_each_text(self.shards(view), kept_words(view.texts))
         self._derived: dict[str, Any] = {}
 
-    def of(self, which: TextPooling | Sublayer | None) -> StoredVectors:
-        """A copy with vectors of whole texts pooled in one way, or of words at one site."""
+    def of(self, which: Position | Sublayer | None) -> StoredVectors:
+        """A copy with vectors of whole texts at one position, or of words at one site."""
         found = copy(self)
         found._which = which
         return found

@@ -31,12 +31,20 @@ class Text:
         mask: the word that the mask token replaces.
         written: whether the words are stretches of a text as it was written, with the spaces in it,
             which is split into subwords as one.
+        chat, special: see `probes.data.sentence.Sentence`.
     """
 
     words: tuple[str, ...]
     keep: tuple[int, int]
     mask: int | None = None
     written: bool = False
+    chat: bool = False
+    special: bool = False
+
+    @property
+    def rendered(self) -> bool:
+        """Whether all special tokens that the model reads are in the text."""
+        return self.chat or self.special
 
     @property
     def size(self) -> int:
@@ -69,13 +77,16 @@ class View:
             content = (text.words, text.keep, text.mask)
             # Written texts are named only where there are any, since they came after the first
             # stores.
-            digest.update(repr((*content, "whole") if text.written else content).encode())
+            kinds = [x for x in ("chat", "special") if getattr(text, x)]
+            named = (*content, "whole", *kinds) if text.written else content
+            digest.update(repr(named).encode())
         return digest.hexdigest()
 
 
 def plain_text(sentence: Sentence) -> Text:
     """The whole sentence, every word kept."""
-    return Text(sentence.words, (0, len(sentence)), written=sentence.whole)
+    s = sentence
+    return Text(s.words, (0, len(s)), written=s.whole, chat=s.chat, special=s.special)
 
 
 def hiding_text(words: tuple[str, ...], hide: int, name: ViewName) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from probes.records.header import ModelRecord
 from probes.records.record import Record
 from probes.records.result import SCORES
 from probes.statistics.partition import FEWEST
+from probes.tasks.positions import Position
 
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
@@ -126,6 +128,13 @@ def announce_task(examples: Examples) -> None:
             "many labels",
             task=task.name,
         )
+
+
+def announce_token(position: Position, tokens: Sequence[str], place: int) -> None:
+    """Show the token at which a text is read, with three before and three after it."""
+    before, after = tokens[max(0, place - 3) : place], tokens[place + 1 : place + 4]
+    shown = " ".join([*before, f"[{tokens[place]}]", *after]).replace("\n", r"\n")
+    progress.say(f"        {position.name} reads, in the first text, {shown}", "token read")
 
 
 def announce_vectors(

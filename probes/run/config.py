@@ -17,7 +17,8 @@ from probes.data.splits import SplitBy
 from probes.measurements.measurement import EVIDENCE, LEVELS, TRANSFER, Level, get_measurement
 from probes.records.values import Frozen
 from probes.tasks.columns import text_task
-from probes.tasks.task import Sublayer, TextPooling
+from probes.tasks.positions import Position, positions_in
+from probes.tasks.task import Sublayer
 
 _Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Tag("numbers")]
 
@@ -66,11 +67,17 @@ class RunConfig(Frozen):
         "label columns of your own data; each becomes a task", (), "COLUMN,…"
     )
     text: str = setting("column of texts in your own data", "", "COLUMN")
+    messages: str = setting("column of chats: lists of {role, content}", "", "COLUMN")
+    special_tokens: bool = setting("special tokens that occur in texts are meant", False)
     label: tuple[str, ...] = setting(
         "label columns of these texts; each becomes a task", (), "COLUMN,…"
     )
-    sentence_pooling: tuple[TextPooling, ...] = setting(
-        "how to pool the pieces of a text: mean, cls, last or max", ("mean",), "P,…", min_length=1
+    positions: tuple[str, ...] = setting(
+        "where texts are read: mean, max, first, last, last:N, after:STRING, match:REGEX, "
+        "and of chats user and assistant",
+        ("mean",),
+        "P,…",
+        min_length=1,
     )
     group: str = setting(
         "column that names what rows share, such as an author; splits and resamples keep it whole",
@@ -182,7 +189,6 @@ class RunConfig(Frozen):
         "probes",
         "task_from",
         "label",
-        "sentence_pooling",
         "sites",
         "measurements",
         "evidence",
@@ -195,6 +201,16 @@ class RunConfig(Frozen):
         if not (found := names_in(given)):
             raise ValueError(NO_NAMES)
         return found
+
+    @field_validator("positions", mode="before")
+    @classmethod
+    def _named_positions(cls, given: object) -> object:
+        names = positions_in(given) if isinstance(given, str) else given
+        if not isinstance(names, (tuple, list)) or not all(isinstance(x, str) for x in names):
+            return names
+        if not names:
+            raise ValueError(NO_NAMES)
+        return tuple(dict.fromkeys(Position.parse(name).name for name in names))
 
     @field_validator("corpus")
     @classmethod
@@ -262,9 +278,14 @@ class RunConfig(Frozen):
         return hash(self.model_dump_json())
 
     @property
+    def texts(self) -> str:
+        """The column of texts or chats; empty if there is none."""
+        return self.text or self.messages
+
+    @property
     def own_tasks(self) -> tuple[str, ...]:
         """Names of the tasks made from label columns."""
-        of_texts = (text_task(x, pooling) for x in self.label for pooling in self.sentence_pooling)
+        of_texts = (text_task(x, position) for x in self.label for position in self.positions)
         return (*self.task_from, *of_texts)
 
     @property

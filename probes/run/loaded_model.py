@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from probes.common.errors import UserError
 from probes.compute.memory import default_budget, explain_out_of_memory
-from probes.examples.examples import Examples, NotServedError
+from probes.data.sentence import Sentence
+from probes.examples.examples import Examples, NotServedError, collect_examples
 from probes.examples.scoring import marked_by_pieces
 from probes.extraction.alignment import WordTokenizer
 from probes.extraction.collectors import Collector
@@ -33,15 +35,17 @@ from probes.extraction.encoding import (
 from probes.extraction.interventions import Intervention
 from probes.extraction.shards import Shard
 from probes.extraction.store import Store
+from probes.extraction.text_vectors import place_of
 from probes.extraction.vectors import StoredVectors
-from probes.extraction.views import View, ViewName, plain_view
+from probes.extraction.views import View, ViewName, plain_text, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plug_ins_of, source_of
 from probes.records.header import ModelRecord
-from probes.run.announcements import announce_vectors
+from probes.run.announcements import announce_token, announce_vectors
 from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError
-from probes.tasks.task import Sublayer, Task, TextPooling, plain_name
+from probes.tasks.positions import Position
+from probes.tasks.task import Example, Excluded, Rule, Sublayer, Task, plain_name
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
@@ -72,6 +76,7 @@ class LoadedModel:
     _collectors: dict[tuple[str, tuple[int, ...]], Collector | None] = field(default_factory=dict)
     layers: tuple[int, ...] = ()
     speed: float | None = None
+    _shown: set[Position] = field(default_factory=set)
 
     # What remains known of a model when its weights have been released.
 
@@ -168,13 +173,15 @@ class LoadedModel:
         except TaskError as error:
             raise LeftOutError("fail", name, task.name, str(error)) from error
         self.run.corpus.announce(examples)
+        if task.position:
+            self._announce_token(task.position, examples)
         place = self.place_of(examples)
         vectors = self.stored(place)
         assert isinstance(vectors, StoredVectors)
         return ProbingData(
             examples,
             self.view(place),
-            vectors.of(task.pooling or task.site),
+            vectors.of(task.position or task.site),
             self.device,
             project=config.project,
         )
@@ -192,12 +199,54 @@ class LoadedModel:
             raise NotServedError(
                 "it hides or changes words, but given vectors belong to whole sentences"
             )
-        if task.pooling == "cls" and self.info.causal:
+        position = task.position
+        if position and position.kind == "first" and self.info.causal:
             raise NotServedError(
                 f"Task {task.name!r}: {self.info.name} reads from left to right, so that its "
-                "first token knows nothing of the text; leave cls out of --sentence-pooling."
+                "first token knows nothing of the text; leave first out of --positions."
             )
+        if position and self.run.config.text and not self.run.config.special_tokens:
+            self._require_plain(examples)
+        if position and position.name not in ("mean", "max", "first", "last"):
+            rule = partial(self._having, task.rule, position)
+            corpus = self.run.corpus.value
+            return collect_examples(replace(task, rule=rule), corpus, self.hidden_view)
         return examples
+
+    def _require_plain(self, examples: Examples) -> None:
+        """Check that texts were not made with the model's chat template.
+
+        Raises:
+            UserError: one was.
+        """
+        if self.words is not None and self.words.chats.special:
+            for split, part in examples.splits.items():
+                for text, number in zip(part.texts, part.sentence, strict=True):
+                    what = f"--text {self.run.config.text}: text {number + 1} of {split}"
+                    self.words.chats.require_plain(text.words[0], what)
+
+    def _having(
+        self, rule: Rule, position: Position, text: Sentence
+    ) -> Iterator[Example | Excluded]:
+        """The examples of a rule in texts that have a piece at a position."""
+        assert self.words is not None
+        read = plain_text(text)
+        there = place_of(position, read, *self.words([read])) is not None
+        for found in rule(text):
+            shown = there or isinstance(found, Excluded)
+            yield found if shown else Excluded("text without this position")
+
+    def _announce_token(self, position: Position, examples: Examples) -> None:
+        """Show the token at which the first training text is read, once for each position."""
+        if position in self._shown or self.words is None or position.kind in ("mean", "max"):
+            return
+        self._shown.add(position)
+        text = examples.splits["train"].texts[0]
+        (pieces,) = self.words([text])
+        around = ([], []) if text.rendered else (self.words.prefix, self.words.suffix)
+        tokens = self.words.tokens(np.array([*around[0], *pieces.ids, *around[1]], dtype=np.int64))
+        place = place_of(position, text, pieces)
+        announce_token(position, tokens, 0 if place is None else len(around[0]) + place)
 
     def need(self, layers: Iterable[int]) -> None:
         """Read these layers too from now on; what was made with fewer is made again."""
@@ -222,14 +271,14 @@ class LoadedModel:
         Texts are read once for all tasks, under the name of the first of them; and so is what a
         task shows for all sites, under its plain name.
         """
-        if examples.task.pooling:
-            return next(task.name for task in self.run.tasks if task.pooling), ""
+        if examples.task.position:
+            return next(task.name for task in self.run.tasks if task.position), ""
         return "" if examples.view == "plain" else plain_name(examples.task.name), ""
 
-    def _poolings(self, name: str) -> list[TextPooling]:
-        """Poolings of texts in the run's tasks; none if the task called `name` reads words."""
-        pooled = {task.name: task.pooling for task in self.run.tasks if task.pooling}
-        return list(dict.fromkeys(pooled.values())) if name in pooled else []
+    def _positions(self, name: str) -> list[Position]:
+        """Positions in texts of the run's tasks; none if the task called `name` reads words."""
+        found = {task.name: task.position for task in self.run.tasks if task.position}
+        return list(dict.fromkeys(found.values())) if name in found else []
 
     def corpus_place(self, measurement: str) -> Place:
         """Text and collector that a measurement of the corpus needs."""
@@ -273,8 +322,8 @@ class LoadedModel:
             source = source_of(plug_ins_of(measurement=measurement))
             return Reading(cache, self.info, run.model.dtype, view, collector, name, source)
         about = self.info, run.model.dtype, view, self.layers
-        if poolings := self._poolings(place[0]):
-            return text_vectors(cache, *about, poolings, name)
+        if positions := self._positions(place[0]):
+            return text_vectors(cache, *about, positions, name)
         reading = word_vectors(cache, *about, run.config.pooling, name, self.sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
         return as_given(reading, self.content) if self.content else reading

@@ -104,24 +104,32 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
 
 def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     """Conflicts between settings: whether each occurs, and its message."""
-    text, label, task_from = config.text, ",".join(config.label), ",".join(config.task_from)
-    poolings, sites = ",".join(config.sentence_pooling), ",".join(config.sites)
+    text, label, task_from = config.texts, ",".join(config.label), ",".join(config.task_from)
+    positions, sites = ",".join(config.positions), ",".join(config.sites)
     measured = ",".join(config.measurements)
     other_sites, probed = config.task_sites != [None], "probes" in config.measurements
     on_ray = config.engine == "ray"
-    yield text and not label, f"--text {text}: name the column of its labels with --label."
+    flag = "--text" if config.text else "--messages"
+    yield config.text and config.messages, f"--messages {config.messages}: not with --text."
+    yield text and not label, f"{flag} {text}: name the column of its labels with --label."
+    yield config.special_tokens and not text, "--special-tokens: needs --text or --messages."
+    of_roles = {"user", "assistant"} & set(config.positions)
+    yield (
+        of_roles and not config.messages,
+        f"--positions {positions}: roles need chats; name their column with --messages.",
+    )
     yield (
         label and not text,
         f"--label {label} needs --text COLUMN. For labels of words, use --task-from {label}.",
     )
-    yield text and task_from, f"--task-from {task_from}: with --text, use --label."
+    yield text and task_from, f"--task-from {task_from}: with {flag}, use --label."
     yield (
         text and config.pooling != "mean",
-        f"--pooling {config.pooling} pools words. For texts, use --sentence-pooling.",
+        f"--pooling {config.pooling} pools words. For texts, use --positions.",
     )
     yield (
-        not text and poolings != "mean",
-        f"--sentence-pooling {poolings} pools texts; name their column with --text.",
+        not text and positions != "mean",
+        f"--positions {positions} applies to texts; name their column with --text.",
     )
     yield config.transfer and not TRANSFER, "--transfer: no measurement of transfer is installed."
     yield (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Literal
 
 from probes.common.errors import UserError
@@ -19,6 +20,7 @@ from probes.run.inputs import LazyCorpus
 from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of, tasks
 from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
+from probes.tasks.positions import Position
 from probes.tasks.task import Task, plain_name
 
 
@@ -93,12 +95,9 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             f"--corpus {corpus.source.name}: it consists of {KINDS[items]}, not of sentences that "
             f"probes read; {_for_items(items)}"
         )
-    poolings = config.sentence_pooling if config.text else (None,)
+    positions = map(Position.parse, config.positions) if config.texts else (None,)
     columns = corpus.source.columns.values()
-    own = {
-        task.name: task
-        for task in (task_of(column, pooling) for column in columns for pooling in poolings)
-    }
+    own = {task.name: task for task in (task_of(*of) for of in product(columns, positions))}
     usual = corpus.source.tasks or ("standard",)
     default = (*own, *usual, *included_tasks(config.include))
     made, lacking = _of_treebank(config, corpus, own)

@@ -2,6 +2,7 @@
 
 import csv
 import random
+import re
 
 import pandas as pd
 import pytest
@@ -47,11 +48,13 @@ def run(model, texts, folder, **settings):
 
 
 def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, short_schedule):
-    found = run(tiny_bert, texts, tmp_path, label="mood,kind,length", sentence_pooling="mean,cls",
+    found = run(tiny_bert, texts, tmp_path, label="mood,kind,length", positions="mean,first",
                 group="who")  # fmt: skip
     results = {result.task.name: result for result in found}
     assert set(results) == {
-        f"{label}@{pooling}" for label in ("mood", "kind", "length") for pooling in ("mean", "cls")
+        f"{label}@{pooling}"
+        for label in ("mood", "kind", "length")
+        for pooling in ("mean", "first")
     }
     said = capsys.readouterr()
     assert "128 / 16 / 16 texts" in said.err
@@ -66,7 +69,7 @@ def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, 
     assert mood.at("auroc", 1).value is not None
     assert length.at("auroc", 1) is None
     folder = tmp_path / "results" / "leaderboard.csv"
-    assert "mood@cls" in folder.read_text()
+    assert "mood@first" in folder.read_text()
 
 
 def test_a_data_frame_and_a_list_are_read_as_the_file_is(
@@ -95,10 +98,10 @@ def test_a_data_frame_and_a_list_are_read_as_the_file_is(
             run(tiny_bert, texts, tmp_path, corpus=corpus, **given)
 
 
-def test_cls_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
+def test_the_first_token_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
     save("gpt2", tmp_path / "tiny-gpt2")
     with pytest.raises(UserError, match="its first token knows nothing of the text"):
-        run(tmp_path / "tiny-gpt2", texts, tmp_path, sentence_pooling="cls")
+        run(tmp_path / "tiny-gpt2", texts, tmp_path, positions="first")
 
 
 def test_nothing_is_encoded_again(tiny_bert, texts, tmp_path, monkeypatch, capsys, short_schedule):
@@ -108,7 +111,64 @@ def test_nothing_is_encoded_again(tiny_bert, texts, tmp_path, monkeypatch, capsy
     assert "encoding" not in capsys.readouterr().err
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
     assert len(before) > 6
-    run(tiny_bert, texts, tmp_path, sentence_pooling="mean,max")
+    run(tiny_bert, texts, tmp_path, positions="mean,max")
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
     assert before.items() < after.items()
     assert all("max" in path.name for path in after.keys() - before.keys())
+
+
+def test_positions_are_shown_and_texts_without_them_excluded(
+    tiny_bert, texts, tmp_path, capsys, short_schedule
+):
+    asked = 'last:4,after:"a, b",match:(cat|house)'
+    rows = pd.read_csv(texts)
+    rows["text"] = ["dog a, b cat books near the sun", "she sees the old dog", *rows["text"][2:]]
+    found = run(tiny_bert, texts, tmp_path, corpus=rows, positions=f"{asked},after:dog")
+    results = {result.task.name: result for result in found}
+    assert 'mood@after:"a, b"' not in results  # one label is left
+    said = capsys.readouterr().err
+    with_cat = rows["text"].str.contains("cat|house")
+    excluded = results['mood@match:"(cat|house)"'].examples.excluded
+    assert sum(x["text without this position"] for x in excluded.values()) == sum(~with_cat)
+    assert 'after:"dog" reads, in the first text, [CLS] dog [a] [UNK] b cat' in said
+    n = [len(text.split()) for text in rows["text"]]
+    assert sum(results["mood@last:4"].examples.n.values()) <= sum(x > 1 for x in n)
+
+
+def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_schedule):
+    rows = pd.read_csv(texts)
+    rows["chat"] = [
+        [{"role": "user", "content": text}, *[{"role": "assistant", "content": "a"}] * (i % 5 > 0)]
+        for i, text in enumerate(rows.pop("text"))
+    ]
+    path = tmp_path / "chats.jsonl"
+    rows.to_json(path, orient="records", lines=True)
+    given = {"text": "", "messages": "chat", "positions": "last,user,assistant"}
+    found = {x.task.name: x for x in run(tiny_chat, path, tmp_path, **given)}
+    assert set(found) == {"mood@last", "mood@user", "mood@assistant"}
+    said = capsys.readouterr().err
+    assert re.search(r"last reads, in the first text, \S+ \S+ \S+ \[Ċ\]\n", said)
+    assert re.search(r"user reads, .*\] <\|endoftext\|> Ċ <\|im_start\|>\n", said)
+    assert [sum(x.examples.n.values()) for x in found.values()].count(160) == 2
+    assert sum(found["mood@assistant"].examples.n.values()) == 128
+    # The words are those of the texts, and of the answers.
+    assert found["mood@user"].baselines["word n-grams"]["accuracy"] == 1
+    rows["chat"] = ["<|im_start|>user\n a" for _ in rows["mood"]]
+    rows.to_json(path, orient="records", lines=True)
+    with pytest.raises(UserError, match=r"text 1 of train contains <\|im_start\|>.*--messages"):
+        run(tiny_chat, path, tmp_path, text="chat")
+    (meant,) = run(tiny_chat, path, tmp_path, text="chat", special_tokens=True)
+    assert meant.task.name == "mood@mean"
+    with pytest.raises(UserError, match="line 1: chat is not a list of messages: "):
+        run(tiny_chat, path, tmp_path, text="", messages="chat")
+
+
+@pytest.fixture(scope="module")
+def tiny_chat(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny-chat"
+    save("qwen3", folder)
+    (folder / "chat_template.jinja").write_text(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|endoftext|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    return folder

@@ -8,6 +8,9 @@ from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.data.sources import LabelColumn
 from probes.tasks.columns import task_of
+from probes.tasks.positions import Position
+
+FIRST = Position("first")
 
 ROWS = [
     {"text": f" She  said:\n{word}! ", "mood": mood, "score": i / 4, "who": f"w{i // 2}"}
@@ -78,10 +81,10 @@ def test_uneven_classes_are_scored_by_balanced_accuracy(tmp_path):
 
     even, uneven = column("xxxxxxxxxyyy"), column("xxxxxxxxxxyy")
     assert (even.uneven, uneven.uneven) == (False, True)
-    assert task_of(even, "cls").metric == "accuracy"
-    assert task_of(uneven, "cls").metric == "balanced_accuracy"
-    assert task_of(uneven, "cls").name == "mood@cls"
-    assert "uneven" in task_of(uneven, "cls").reading
+    assert task_of(even, FIRST).metric == "accuracy"
+    assert task_of(uneven, FIRST).metric == "balanced_accuracy"
+    assert task_of(uneven, FIRST).name == "mood@first"
+    assert "uneven" in task_of(uneven, FIRST).reading
 
 
 def changed(place, **values):

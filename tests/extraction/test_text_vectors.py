@@ -12,8 +12,10 @@ from probes.extraction.encoding import text_vectors, vectors_of
 from probes.extraction.text_vectors import TextVectors
 from probes.extraction.vectors import layer_part
 from probes.extraction.views import Text, View
+from probes.tasks.positions import Position
 
-POOLINGS = ("mean", "cls", "last", "max")
+NAMES = ("mean", "first", "last", "max", "last:3", "after:the", r"match:(\w+)[ ,]")
+POSITIONS = [Position.parse(name) for name in NAMES]
 
 SHORT = [
     "the old keeper of the light",
@@ -41,7 +43,7 @@ def whole(*texts):
 
 
 def ours(encoder, texts, batch_tokens=512):
-    kept = list(product(range(encoder.info.n_layers + 1), POOLINGS))
+    kept = list(product(range(encoder.info.n_layers + 1), POSITIONS))
     return collected(encoder, whole(*texts), TextVectors(kept, "float32"), batch_tokens)
 
 
@@ -51,6 +53,17 @@ def states(model, ids):
     return [state[0] for state in (*output.hidden_states[:-1], output.last_hidden_state)]
 
 
+def letters(text):
+    """The letters at the positions "after" and "match", by plain loops."""
+    found, at = {}, text.rfind("the") + 3
+    while 3 <= at < len(text) and text[at].isspace():
+        at += 1
+    if 3 <= at < len(text):
+        found["after:the"] = at
+    ends = [i for i in range(1, len(text)) if text[i] in " ," and text[i - 1].isalnum()]
+    return found | ({NAMES[-1]: ends[-1] - 1} if ends else {})
+
+
 def by_hand(model, tokenizer, text, window=32):
     """The vectors of a text by layer and pooling, by plain passes over its windows."""
     around = tokenizer("the").input_ids
@@ -58,6 +71,10 @@ def by_hand(model, tokenizer, text, window=32):
     (start,) = [i for i in range(len(around)) if around[i : i + len(bare)] == bare][:1]
     prefix, suffix = around[:start], around[start + len(bare) :]
     ids = tokenizer(text).input_ids[start : -len(suffix) or None]
+    by_letter = {}
+    for name, letter in letters(text).items():
+        # char_to_token gives the first of several pieces of one letter, here all are ASCII.
+        by_letter[name] = tokenizer(text).char_to_token(letter) - start
     room = window - len(prefix) - len(suffix)
     last = max(0, len(ids) - room)
     starts = [*range(0, last, room // 2), last]
@@ -79,7 +96,11 @@ def by_hand(model, tokenizer, text, window=32):
     for layer in range(len(read[0])):
         pieces = torch.stack([read[w][layer][start + p - starts[w]] for p, w in enumerate(best)])
         found[layer, "mean"], found[layer, "max"] = pieces.mean(0), pieces.max(0).values
-        found[layer, "cls"], found[layer, "last"] = read[0][layer][0], pieces[-1]
+        found[layer, "first"], found[layer, "last"] = read[0][layer][0], pieces[-1]
+        if len(ids) > 2:
+            found[layer, "last:3"] = pieces[-3]
+        for name, piece in by_letter.items():
+            found[layer, name] = pieces[piece]
     return found, len(starts)
 
 
@@ -93,9 +114,10 @@ def test_pooled_vectors_are_those_of_plain_passes(name, kind):
     for place, text in enumerate(texts):
         wanted, n_windows = by_hand(encoder.model, tokenizer, text, window)
         assert n_windows == 1 or text == LONG
-        for (layer, pooling), vector in wanted.items():
-            own = found[layer_part(layer, pooling)][place]
+        for (layer, name), vector in wanted.items():
+            own = found[layer_part(layer, Position.parse(name))][place]
             torch.testing.assert_close(own, vector, rtol=1e-4, atol=1e-5)
+    assert {name for _, name in wanted} == set(NAMES)
     assert n_windows > 2 or window > len(LONG)
 
 
@@ -108,26 +130,26 @@ def test_batches_do_not_matter(batch_tokens):
         torch.testing.assert_close(other[part], vectors, rtol=1e-5, atol=1e-6)
 
 
-def reading(encoder, cache, view, poolings):
-    return text_vectors(cache, encoder.info, "float32", view, range(3), poolings)
+def reading(encoder, cache, view, positions):
+    return text_vectors(cache, encoder.info, "float32", view, range(3), positions)
 
 
 def test_a_pooling_is_added_to_what_is_stored(tmp_path):
     encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")
     view = View("plain", tuple(whole(*SHORT, LONG)))
-    vectors_of(reading(encoder, tmp_path, view, ["mean"]), encoder)
-    both = reading(encoder, tmp_path, view, ["mean", "max"])
-    assert both.key == reading(encoder, tmp_path, view, ["mean"]).key
-    nothing_stored = reading(encoder, tmp_path / "empty", view, ["mean", "max"])
+    vectors_of(reading(encoder, tmp_path, view, [Position("mean")]), encoder)
+    both = reading(encoder, tmp_path, view, [Position("mean"), Position("max")])
+    assert both.key == reading(encoder, tmp_path, view, [Position("mean")]).key
+    nothing_stored = reading(encoder, tmp_path / "empty", view, [Position("mean"), Position("max")])
     assert 2 * both.bytes_missing() == nothing_stored.bytes_missing() > 0
     stored = vectors_of(both, encoder)
     assert stored.encoding.texts_in_several_windows == 1
     found = ours(encoder, [*SHORT, LONG])
     for pooling in ("mean", "max"):
-        layer = torch.from_numpy(stored.of(pooling).layer(2)[stored.starts]).float()
+        layer = torch.from_numpy(stored.of(Position(pooling)).layer(2)[stored.starts]).float()
         torch.testing.assert_close(layer, found[f"layer-02-{pooling}"], rtol=1e-3, atol=1e-3)
     made = (
         stored.derived("features", lambda: 1),
-        stored.of("max").derived("features", lambda: 2),
+        stored.of(Position("max")).derived("features", lambda: 2),
     )
     assert made == (1, 2)

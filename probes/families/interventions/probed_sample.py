@@ -104,7 +104,7 @@ class ProbedSample(SampledExamples):
             self.why_not = "given vectors cannot be read again"
         elif context.task.site:
             self.why_not = "it reads inside blocks"
-        elif context.task.pooling or self.view not in ("plain", "masked", "cut"):
+        elif context.task.position or self.view not in ("plain", "masked", "cut"):
             self.why_not = "it reads texts of its own"
         elif not len(self.kept):
             self.why_not = f"the sample of {split} has none of its examples"

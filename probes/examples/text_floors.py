@@ -1,0 +1,129 @@
+"""The floor of labelled texts: classifiers of n-grams, and of the length of the text.
+
+None sees a vector. A probe that is not above them has found nothing that the letters of the text do
+not tell: deception probes with an AUROC of .981 were published where a bag of words had .997.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from probes.common.arrays import Ints
+from probes.data.chats import contents_of
+from probes.examples.examples import Examples
+from probes.extraction.views import Text
+from probes.statistics.gold import Gold, Predictions
+from probes.statistics.metrics import metrics
+
+N_FEATURES = 100_000
+"""The most frequent n-grams are features: this bounds memory, whatever the size of the corpus."""
+
+GRID = (0.1, 1.0, 10.0, 100.0)
+"""Inverse L2 strengths (C), of which the best on dev is chosen; of equal ones the smallest."""
+
+FLOORS = ("word n-grams", "character n-grams", "length")
+
+
+class _Given(NamedTuple):
+    """The texts and labels of a task, equal at all positions, so that each floor is fitted once."""
+
+    texts: tuple[tuple[str, ...], ...]
+    train: tuple[float, ...]
+    dev: tuple[float, ...]
+    unseen_in_dev: tuple[str, ...]
+    classes: tuple[str, ...]
+    metric: str
+
+
+def text_floors(examples: Examples, chosen: Ints) -> dict[str, Predictions]:
+    """Test predictions (n,) of classifiers of texts that were fitted to some training texts.
+
+    - "word n-grams": TF-IDF of words and punctuation marks and of pairs of these, in lower case.
+    - "character n-grams": TF-IDF of 2 to 5 characters within words, in lower case.
+    - "length": the logarithm of the number of characters.
+
+    Each is a logistic regression, or a ridge regression for numbers. Class weights are balanced if
+    those of probes are, for balanced accuracy. The strength is the best on dev by the headline
+    metric, after a fit to the whole training split, which also gives the n-grams and their IDF.
+
+    Args:
+        chosen: indices of training examples.
+    """
+    splits = ("train", "dev", "test")
+    given = _Given(
+        tuple(tuple(map(_read, examples.splits[x].texts)) for x in splits),
+        tuple(examples.targets("train").tolist()),
+        tuple(examples.targets("dev").tolist()),
+        examples.unseen("dev"),
+        examples.classes,
+        examples.task.metric,
+    )
+    return {kind: _predicted(given, kind, tuple(chosen.tolist())) for kind in FLOORS}
+
+
+def _read(text: Text) -> str:
+    """A text as it was written, or the contents of a chat's messages."""
+    return contents_of(text.words[0]) if text.chat else text.words[0]
+
+
+@lru_cache(maxsize=64)
+def _predicted(given: _Given, kind: str, chosen: tuple[int, ...]) -> Predictions:
+    train, _, test = _features(given, kind)
+    model = _fitted(given, train, np.array(chosen), _strength(given, kind))
+    found: Predictions = model.predict(test)
+    return found
+
+
+@lru_cache(maxsize=len(FLOORS))
+def _features(given: _Given, kind: str) -> list[Any]:
+    """The features of train, dev and test. Each (n, features)."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.preprocessing import StandardScaler
+
+    if kind == "length":
+        lengths = [np.log1p([[len(text)] for text in part]) for part in given.texts]
+        scaler = StandardScaler().fit(lengths[0])
+        return [scaler.transform(part) for part in lengths]
+    if kind == "word n-grams":
+        # scikit-learn's default leaves out punctuation, and words of one letter.
+        form = {"ngram_range": (1, 2), "token_pattern": r"(?u)\w+|[^\w\s]"}
+    else:
+        form = {"ngram_range": (2, 5), "analyzer": "char_wb"}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=N_FEATURES, **form)
+    return [vectorizer.fit_transform(given.texts[0]), *map(vectorizer.transform, given.texts[1:])]
+
+
+@lru_cache(maxsize=64)
+def _strength(given: _Given, kind: str) -> float:
+    """The best of the `GRID` on dev."""
+    train, dev, _ = _features(given, kind)
+    n = len(given.dev)
+    gold = Gold(
+        labels=np.array(given.dev),
+        sentence=np.arange(n),
+        classes=given.classes,
+        punctuation=np.zeros(n, dtype=bool),
+        unseen=given.unseen_in_dev,
+    )
+    every = np.arange(len(given.train))
+    said = np.array([_fitted(given, train, every, c).predict(dev) for c in GRID])
+    scores = metrics.get(given.metric)(gold, said)
+    return GRID[int(np.nan_to_num(scores, nan=-np.inf).argmax())]
+
+
+def _fitted(given: _Given, features: Any, chosen: Ints, strength: float) -> Any:
+    """A regression of the labels of the chosen training texts on their features."""
+    from sklearn.dummy import DummyClassifier
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    labels = np.array(given.train)[chosen]
+    if not given.classes:
+        return Ridge(alpha=1 / strength).fit(features[chosen], labels)
+    if len(np.unique(labels)) == 1:
+        return DummyClassifier().fit(features[chosen], labels)
+    weights = "balanced" if given.metric == "balanced_accuracy" else None
+    model = LogisticRegression(C=strength, max_iter=1000, class_weight=weights)
+    return model.fit(features[chosen], labels)

@@ -1,0 +1,89 @@
+"""Positions: where the vector of a text is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Named = Literal["mean", "max", "first", "last", "user", "assistant"]
+"""Positions that need no number and no pattern."""
+
+_AT_COMMAS = re.compile(r'(?:[^,"]|"(?:\\.|[^"\\])*")+')
+REMEDY = (
+    'give mean, max, first, last, last:N, after:"string" or match:"regex"; for chats also user or '
+    "assistant"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the vector of a text is read.
+
+    Attributes:
+        kind: "mean" and "max" are over all pieces of the text, special tokens left aside; "first"
+            is the first token that the model reads, the special one if there is one; "last" is the
+            text's last piece, with a number the last but so many; "after" is the piece of the first
+            letter after the last occurrence of a string; "match" the piece of the last letter of
+            the last match of a regular expression, or of its first group; "user" and "assistant"
+            the last piece of the content of the last message of this role.
+        of: the number, the string or the regular expression; empty for others.
+    """
+
+    kind: str
+    of: str = ""
+
+    @classmethod
+    def parse(cls, given: str) -> Position:
+        """The position of a name, whose argument may stand in quotes.
+
+        Raises:
+            ValueError: there is no such position.
+        """
+        kind, _, of = given.strip().partition(":")
+        if len(of) > 1 and of[0] == of[-1] == '"':
+            of = of[1:-1]
+        if kind == "last" and re.fullmatch("[1-9][0-9]{0,5}", of):
+            return cls(kind, of if of != "1" else "")
+        if kind in ("after", "match") and of.strip():
+            if kind == "match":
+                try:
+                    re.compile(of)
+                except re.error as error:
+                    raise ValueError(f"{of} is no regular expression ({error})") from error
+            return cls(kind, of)
+        if kind in get_args(Named) and not of and ":" not in given:
+            return cls(kind)
+        raise ValueError(f"{given}: no such position; {REMEDY}")
+
+    @property
+    def name(self) -> str:
+        """The name in tables: ``last:2``, ``after:"Answer:"``."""
+        if self.kind in ("after", "match"):
+            return f'{self.kind}:"{self.of}"'
+        return f"{self.kind}:{self.of}" if self.of else self.kind
+
+    @property
+    def from_end(self) -> int:
+        """The number of pieces from this one to the end; 0 for other kinds."""
+        return int(self.of or 1) if self.kind == "last" else 0
+
+    def letter(self, text: str) -> int | None:
+        """The index of the letter at which "after" and "match" are; None if there is none."""
+        if self.kind == "after":
+            start = text.rfind(self.of)
+            rest = text[start + len(self.of) :]
+            there = start >= 0 and rest.strip()
+            return len(text) - len(rest.lstrip()) if there else None
+        ends = [
+            end
+            for match in re.finditer(self.of, text)
+            if (end := len(text[: match.end(bool(match.re.groups))].rstrip())) > 0
+            and match.group(bool(match.re.groups))
+        ]
+        return ends[-1] - 1 if ends else None
+
+
+def positions_in(text: str) -> tuple[str, ...]:
+    """The names in a list with commas; those in quotes divide nothing."""
+    return tuple(found for part in _AT_COMMAS.findall(text) if (found := part.strip()))

@@ -1,0 +1,45 @@
+"""Positions: names, what is refused, and letters by hand."""
+
+import pytest
+
+from probes.tasks.positions import Position, positions_in
+
+TABLE = [
+    # given, name, text, letter
+    ("last:1", "last", "", None),
+    ("last:12", "last:12", "", None),
+    ("after:Answer:", 'after:"Answer:"', "Answer: no. Answer:  yes", 21),
+    ('after:"a"', 'after:"a"', "a b a ", None),
+    ("after:x", 'after:"x"', "a b a ", None),
+    ("match:b+", 'match:"b+"', "abb bbb c", 6),
+    (r"match:(b+)\s*c", r'match:"(b+)\s*c"', "abb c bb cc", 7),
+    ("match:b(x)?", 'match:"b(x)?"', "abb", None),
+    ("match: +", 'match:" +"', "   ", None),
+    ("match:x", 'match:"x"', "abb", None),
+]
+
+
+@pytest.mark.parametrize(("given", "name", "text", "letter"), TABLE)
+def test_names_and_letters(given, name, text, letter):
+    position = Position.parse(given)
+    assert position.name == name
+    assert Position.parse(name) == position
+    if position.kind in ("after", "match"):
+        assert position.letter(text) == letter
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        *((x, "no such position; give mean, max, first") for x in ("cls", "last:0", "mean:", "x")),
+        ("after:", "no such position"),
+        ("match:(", "is no regular expression"),
+    ],
+)
+def test_others_are_refused(given, why):
+    with pytest.raises(ValueError, match=why):
+        Position.parse(given)
+
+
+def test_commas_in_quotes_divide_nothing():
+    assert positions_in('last, after:"a, b" ,match:x') == ("last", 'after:"a, b"', "match:x")
