@@ -129,7 +129,7 @@ def read_probe(
     Args:
         folder: results of a model and corpus, such as ``results/M/ewt``, or a file of scores in it
             (.json).
-        family: "linear" or "mlp".
+        family: "linear", "mlp", "mean-difference" or "sparse".
         model: name of the model, if the folder has several.
         cache_dir: the cache of the run; by default the one noted beside the results, or else the
             usual one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +113,9 @@ class Probing:
         data, spec = self.data, self.spec
         features = data.features(layers, room)
         other = {split: data.standardised(each) for split, each in (labels or {}).items()}
+        how = data.standardisation(layers)
         train = data.batches("train", features["train"], other, kept)
+        train = replace(train, scale=how.last_scale)
         dev = data.batches("dev", features["dev"], other)
         strengths = None
         if self.scores is not None:
@@ -133,7 +135,7 @@ class Probing:
             fitted.stopped.cpu().numpy(),
             fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
             sum(p[0, 0].numel() for p in fitted.parameters),
-            named(layers, data.standardisation(layers), fitted, unit),
+            named(layers, how, fitted, unit),
             margins(fitted, features["test"], spec).cpu().numpy() if data.ordered else None,
         )
 

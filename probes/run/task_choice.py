@@ -20,6 +20,7 @@ from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of, task
 from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
 from probes.tasks.task import Task, plain_name
+from probes.training.families import why_unfit
 
 
 class LeftOutError(Exception):
@@ -117,6 +118,10 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             continue
         if missing := task.missing(corpus.layers):
             lacking[name] = corpus.source.why_missing(missing)
+        elif all(whys := [why_unfit(family, task.kind) for family in config.probes]):
+            if name in config.tasks:
+                raise UserError(f"--tasks {name}: {whys[0]}; add linear to --probes.")
+            omissions.skip(name, whys[0])
         else:
             chosen += [task.on(corpus.layers).at(site) for site in config.task_sites]
     for name, why in lacking.items():
