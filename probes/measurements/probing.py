@@ -18,6 +18,7 @@ from probes.records.record_files import Arrays
 from probes.records.result import Result
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
+from probes.training.families import family_of
 from probes.training.fit import Draw, fit, margins, predict
 from probes.training.fitted import FittedProbes, named
 
@@ -134,7 +135,7 @@ class Probing:
             fitted.strength.cpu().numpy(),
             fitted.stopped.cpu().numpy(),
             fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
-            sum(p[0, 0].numel() for p in fitted.parameters),
+            family_of(spec).n_parameters([p[0, 0] for p in fitted.parameters]),
             named(layers, how, fitted, unit),
             margins(fitted, features["test"], spec).cpu().numpy() if data.ordered else None,
         )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.training.batches import Batches, blocks
-from probes.training.family import Linear
+from probes.training.family import Linear, Parameters
 from probes.training.features import Features, Held
 from probes.training.fit import Draw, fit
 from probes.training.fitted import FittedProbes, in_order, mean_loss
@@ -95,6 +95,10 @@ class Sparse(Linear):
             wide = weight.new_zeros(n_layers, 1, n_outputs, n_features).scatter_(3, index, weight)
             fitted.append(replace(found, parameters=[wide, bias]))
         return in_order(fitted, [[cell] for cell in range(len(fitted))])
+
+    def n_parameters(self, parameters: Parameters) -> int:
+        """Weights of the chosen features, and biases."""
+        return sum(int(p.count_nonzero()) for p in parameters)
 
 
 def ranked(train: Batches, n_outputs: int) -> Tensor:

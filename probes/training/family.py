@@ -91,6 +91,10 @@ class ProbeFamily(ABC):
         """The probes of all cells if they need no seed and no training; None if they do."""
         return None
 
+    def n_parameters(self, parameters: Parameters) -> int:
+        """Number of parameters of one probe, given those of one cell."""
+        return sum(p.numel() for p in parameters)
+
     def checked_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """`outputs`, with a check that the features stay unchanged.
 
