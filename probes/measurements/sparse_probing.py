@@ -95,7 +95,8 @@ def sparse_probing(context: TaskContext) -> Found:
     data, spec, name = context.data, context.spec, context.task.metric
     test, n_draws = context.scorers["test"], max(context.extent.values())
     groups, rows = list(context.groups(context.layers, 1)), []
-    n_fits = len(groups) * len(SIZES) * (1 + n_draws)
+    sizes = [k for k in SIZES if k <= data.width]
+    n_fits = len(groups) * len(sizes) * (1 + n_draws)
     with context.bar(n_fits * full_batch_steps(spec, converge=True)):
         for layers, room in groups:
             features = data.features(layers, room)
@@ -104,7 +105,7 @@ def sparse_probing(context: TaskContext) -> Found:
             for draw in range(n_draws):
                 drawn = torch.randperm(data.width, generator=torch.Generator().manual_seed(draw))
                 orders.append(drawn.expand_as(orders[0]))
-            predicted: dict[int, list[NDArray[Any]]] = {k: [] for k in SIZES}
+            predicted: dict[int, list[NDArray[Any]]] = {k: [] for k in sizes}
             for order in orders:
                 widest = {
                     split: columns(each, order[:, : SIZES[-1]]).values

@@ -29,6 +29,7 @@ NOT_SHOWN = {
     "localisation": {
         *("mix_score dev", "mix_strength train", "mix_weight train", "total_gain test"),
     },
+    "sparse_probing": {"HEADLINE test"},
     "malformed": {"malformed_score test", "intact_score test"},
     "structure": {
         *("uuas dev", "dspr dev", "root_accuracy dev", "nspr dev", "selectivity dev"),
@@ -126,6 +127,11 @@ HAND_MADE = {
         ),
         *by_layer("decodable_less_used"),
         *by_layer("error_consistency"),
+    ],
+    "sparse_probing": [
+        *(row for k in (1, 2) for row in by_layer("sparse_score", k=k)),
+        *by_layer("random_features", k=1),
+        *by_layer("accuracy", k=1, draw=1),
     ],
     "lens": [
         *by_layer("readable"),

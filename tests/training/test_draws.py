@@ -8,6 +8,7 @@ from planted_examples import N_CLASSES, planted, with_cells, with_controls
 
 from probes.records.probe_spec import PROBES
 from probes.training.batches import bootstrap_weights
+from probes.training.families import FOR_CLASSES
 from probes.training.family import Linear
 from probes.training.fit import Draw, fit
 from probes.training.fitted import mean_loss
@@ -54,6 +55,8 @@ def test_labels_given_once_are_those_of_every_cell(data, family):
 @pytest.mark.parametrize("n_outputs", [N_CLASSES, 0])
 def test_cells_are_returned_in_the_order_given(data, family, n_outputs):
     train, dev = data
+    if not n_outputs and family in FOR_CLASSES:
+        pytest.skip("has no probes for numbers")
     if not n_outputs:
         train, dev = (planted(len(b.sentences), i, True) for i, b in enumerate(data))
     train, dev = (with_controls(part, i) for i, part in enumerate((train, dev)))
