@@ -118,10 +118,10 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             continue
         if missing := task.missing(corpus.layers):
             lacking[name] = corpus.source.why_missing(missing)
-        elif all(whys := [why_unfit(family, task.kind) for family in config.probes]):
+        elif all(unfit := [why_unfit(family, task.kind) for family in config.probes]):
             if name in config.tasks:
-                raise UserError(f"--tasks {name}: {whys[0]}; add linear to --probes.")
-            omissions.skip(name, whys[0])
+                raise UserError(f"--tasks {name}: {unfit[0]}; add linear to --probes.")
+            omissions.skip(name, unfit[0])
         else:
             chosen += [task.on(corpus.layers).at(site) for site in config.task_sites]
     for name, why in lacking.items():

@@ -85,11 +85,11 @@ class Sparse(Linear):
         n_layers, _, n_features = train.features.shape
         fitted = []
         for cell, chosen in enumerate(ranked(train, n_outputs)[..., : SIZES[-1]].unbind(1)):
-            parts = (
+            of_cell = [
                 replace(data.of_cells([cell]), features=columns(data.features, chosen))
                 for data in (train, dev)
-            )
-            found = fit_narrow(*parts, n_outputs, spec)
+            ]
+            found = fit_narrow(of_cell[0], of_cell[1], n_outputs, spec)
             weight, bias = found.parameters
             index = chosen[:, None, None].expand(-1, 1, n_outputs, -1)
             wide = weight.new_zeros(n_layers, 1, n_outputs, n_features).scatter_(3, index, weight)
