@@ -70,7 +70,7 @@ def test_a_second_run_imports_no_torch_and_redraws_nothing(tiny_bert, tmp_path):
         assert set(done.stdout.split()) == imported
         pictures = sorted((tmp_path / "r").rglob("layers.png"))
         assert len(pictures) == 1
-        # Scores and evidence; regressions have no description length.
-        assert len(list((tmp_path / "r").rglob("depth-linear-*.json"))) == len(EVIDENCE)
+        # Scores and evidence; linear regressions have no description length and no sparse probes.
+        assert len(list((tmp_path / "r").rglob("depth-linear-*.json"))) == len(EVIDENCE) - 1
         drawn.append([picture.stat().st_mtime_ns for picture in pictures])
     assert drawn[0] == drawn[1]

@@ -91,6 +91,7 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
                 "conditional_probing",
                 "description_length",
                 "localisation",
+                "sparse_probing",
             )
 
 
