@@ -47,7 +47,7 @@ def class_means(train: Batches, n_outputs: int) -> tuple[Tensor, Tensor]:
 
 
 class MeanDifference(Linear):
-    """The class with the nearest mean (mass-mean probe, Marks & Tegmark 2023).
+    """The class with the nearest mean (mass-mean probe, Marks & Tegmark 2024).
 
     Distances are those of vectors before they are standardised. The output of class c is
     μ_c · x − |μ_c|² / 2. So the direction of two classes is μ₁ − μ₀, and the threshold on it is
