@@ -23,7 +23,7 @@ RUN = [
     ("--model m --measurements scores", "--measurements scores: probes stands for scores; use probes."),
     ("--model m --measurements EMPTY", "--measurements '': names nothing; give names separated by commas, such as a,b."),
     ("--model m --evidence selectivty", "--evidence selectivty: no such evidence. Did you mean 'selectivity'?"),
-    ("--model m --evidence scores", "--evidence scores: no such evidence. Known: none, standard, full, training_variance, selectivity, conditional_probing, description_length, localisation, malformed, cloze, lens, corpus_transfer."),
+    ("--model m --evidence scores", "--evidence scores: no such evidence. Known: none, standard, full, training_variance, selectivity, conditional_probing, description_length, localisation, sparse_probing, malformed, cloze, lens, corpus_transfer."),
     ("--model m --evidence none,selectivity", "--evidence none,selectivity: none goes alone."),
     ("--model m --evidence standard,full", "--evidence standard,full: give standard or full, not both."),
     ("--model m --evidence ,", "--evidence ,: names nothing; give names separated by commas, such as a,b."),
