@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from probes.cli.results import results_below
 from probes.common.arrays import Floats
 from probes.common.errors import UserError, listed
@@ -30,15 +32,31 @@ class FittedProbe(NamedTuple):
     """See `probes.records.parameters.folded`."""
 
     @property
+    def direction(self) -> tuple[Floats, float, float] | None:
+        """The unit vector (H,) from the first of two classes to the second, and two numbers.
+
+        These are the norm of the weights, and the threshold: an example is of the second class if
+        its projection on the vector is above it. None if a probe is not linear, or there are not
+        two classes.
+        """
+        (weight, bias), *others = self.folded
+        if others or self.result.task.kind != "classification" or len(weight) > 1:
+            return None
+        norm = float(np.linalg.norm(weight)) or 1.0
+        return weight[0] / norm, norm, float(-bias[0] / norm)
+
+    @property
     def card(self) -> dict[str, str]:
         """Facts about the probe as text; empty if unknown."""
         result, layer = self.result, self.layer
         task, model, corpus = result.task, result.model, result.corpus
         low, high = result.interval(layer) or (None, None)
+        _, norm, threshold = self.direction or (None, None, None)
         known = {
             "classes": json.dumps(result.examples.classes, ensure_ascii=False),
             "kind": task.kind,
-            "threshold": 0 if task.kind == "multi-label" else None,
+            "threshold": 0 if task.kind == "multi-label" else threshold,
+            "norm": norm,
             "family": result.probe.family,
             "model": model.name,
             "model_revision": model.revision,
@@ -128,7 +146,7 @@ def read_probe(
     Args:
         folder: results of a model and corpus, such as ``results/M/ewt``, or a file of scores in it
             (.json).
-        family: "linear" or "mlp".
+        family: "linear", "mlp", "mean-difference" or "sparse".
         model: name of the model, if the folder has several.
         cache_dir: the cache of the run; by default the one noted beside the results, or else the
             usual one.
@@ -137,8 +155,6 @@ def read_probe(
         UserError: there is no such result, there are several, or the parameters are not in the
             cache; the message has the command that fits them again.
     """
-    import numpy as np
-
     from probes.training.layer_probe import LayerProbe
 
     cache = None if cache_dir is None else Path(cache_dir)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
 
 from probes.cli.results import Results
 from probes.cli.run import run_models
@@ -38,7 +39,8 @@ class Vectors:
     """Examples as arrays: their vectors at one or more layers, and their labels.
 
     Args:
-        layers: vectors by layer. Each (examples, dimensions).
+        layers: vectors by layer. Each (examples, dimensions). Sparse matrices of scipy, such as
+            codes of a sparse autoencoder, become dense in blocks of examples only.
         labels: label of each example: a class (text, integer or truth value), a float for
             regression, or a set of classes.
         groups: group of each example, such as the document or person. Groups are not divided among
@@ -59,7 +61,7 @@ class Vectors:
 
     def __init__(
         self,
-        layers: Mapping[int, ArrayLike],
+        layers: Mapping[int, ArrayLike | csr_array],
         labels: Sequence[Any] | NDArray[Any],
         *,
         groups: Sequence[Hashable] | NDArray[Any] | None = None,
@@ -80,8 +82,10 @@ class Vectors:
         found = list(labels)
         n = len(found)
         for layer, array in self.layers.items():
-            if len(array) != n:
-                raise UserError(f"Vectors: {len(array):,} vectors at layer {layer}, {n:,} labels.")
+            if array.shape[0] != n:
+                raise UserError(
+                    f"Vectors: {array.shape[0]:,} vectors at layer {layer}, {n:,} labels."
+                )
         self.kind, self.labels = _labels(found)
         self.grouped = groups is not None
         every = range(n)
@@ -167,16 +171,16 @@ def _number(layer: object) -> int:
     raise UserError(f"Vectors: layer {layer!r}: give whole numbers from 0, the embeddings.")
 
 
-def _array(layer: object, given: ArrayLike) -> NDArray[Any]:
-    """The vectors of a layer.
+def _array(layer: object, given: Any) -> NDArray[Any] | csr_array:
+    """The vectors of a layer; a sparse matrix stays sparse, with sorted indices.
 
     Raises:
         UserError: it is not an array of finite numbers with two axes.
     """
     if str(getattr(given, "dtype", "")) == "torch.bfloat16":  # unknown to numpy
-        given = given.float()  # type: ignore[union-attr]
+        given = given.float()
     try:
-        array = np.asarray(given)
+        array = csr_array(given) if issparse(given) else np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         why = " ".join(str(error).split())[:100]
         raise UserError(f"Vectors: layer {layer} is not an array of numbers ({why}).") from error
@@ -185,11 +189,19 @@ def _array(layer: object, given: ArrayLike) -> NDArray[Any]:
             f"Vectors: layer {layer} is {array.dtype} of shape {array.shape}; give numbers of "
             "shape (examples, dimensions)."
         )
+    if isinstance(array, csr_array) and not array.has_canonical_format:
+        array = array.copy()
+        array.sum_duplicates()
+    values = array.data if isinstance(array, csr_array) else array
     with np.errstate(over="ignore"):
-        finite = np.isfinite(array.astype(np.float32)).all(axis=1)
+        finite = np.isfinite(values.astype(np.float32))
     if not finite.all():
+        if isinstance(array, csr_array):
+            example = array.indptr.searchsorted(finite.argmin(), "right") - 1
+        else:
+            example = finite.all(axis=1).argmin()
         raise UserError(
-            f"Vectors: layer {layer}, example {int(np.argmin(finite))} (from 0): a value is NaN or "
+            f"Vectors: layer {layer}, example {example} (from 0): a value is NaN or "
             "infinite, or too large for 32 bits; correct it, or leave the example out."
         )
     return array

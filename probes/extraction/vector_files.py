@@ -24,6 +24,7 @@ import torch
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from safetensors.torch import load_file
+from scipy.sparse import csr_array
 
 from probes.common.errors import UserError
 from probes.common.files import folder_name, sha256
@@ -257,7 +258,8 @@ class GivenVectors:
 
     Args:
         name: name of the model in tables.
-        layers: the vectors of each layer. Each (words, dimensions), text by text.
+        layers: the vectors of each layer. Each (words, dimensions), text by text. Those of sparse
+            arrays become dense when they are read.
         texts: the words of each text, all distinct.
         revision: see `ModelRecord`.
         digest: digest of the files; `content` if empty.
@@ -280,7 +282,7 @@ class GivenVectors:
     def __init__(
         self,
         name: str,
-        layers: Mapping[int, NDArray[Any]],
+        layers: Mapping[int, NDArray[Any] | csr_array],
         texts: Sequence[Words],
         *,
         revision: str = "",
@@ -355,7 +357,9 @@ class GivenVectors:
                 raise UserError(
                     f"{name}: no vectors of layer {layer}; give --layers {given.replace(' ', '')}."
                 )
-            vectors = torch.from_numpy(np.array(self._layers[layer][rows], dtype=np.float32))
+            own = self._layers[layer][rows]
+            own = own.toarray() if isinstance(own, csr_array) else own
+            vectors = torch.from_numpy(np.array(own, dtype=np.float32))
             peak = float(vectors.abs().max())
             found[layer_part(layer)] = to_store(layer, vectors, peak, collector.storage)
         return found
@@ -367,9 +371,14 @@ class GivenVectors:
         return np.arange(start + text.keep[0], start + text.keep[1])
 
 
-def _digest(layers: Mapping[int, NDArray[Any]]) -> str:
+def _digest(layers: Mapping[int, NDArray[Any] | csr_array]) -> str:
     digest = hashlib.sha256()
     for layer, vectors in layers.items():
         digest.update(f"{layer} {vectors.dtype.str} {vectors.shape}".encode())
-        digest.update(np.ascontiguousarray(vectors).tobytes())
+        parts = [vectors]
+        if isinstance(vectors, csr_array):
+            places = (each.astype(np.int64) for each in (vectors.indices, vectors.indptr))
+            parts = [vectors.data, *places]
+        for part in parts:
+            digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()

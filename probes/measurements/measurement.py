@@ -312,6 +312,7 @@ EVIDENCE = {
     "conditional_probing": f"{_HERE}.conditional_probing",
     "description_length": f"{_HERE}.description_length",
     LOCALISATION: f"{_HERE}.localisation",
+    "sparse_probing": f"{_HERE}.sparse_probing",
 }
 """The evidence behind scores, most valuable first, and the module of each."""
 

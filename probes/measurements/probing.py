@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from probes.records.record_files import Arrays
 from probes.records.result import Result
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
+from probes.training.families import family_of
 from probes.training.fit import Draw, fit, margins, predict
 from probes.training.fitted import FittedProbes, named
 
@@ -113,7 +114,9 @@ class Probing:
         data, spec = self.data, self.spec
         features = data.features(layers, room)
         other = {split: data.standardised(each) for split, each in (labels or {}).items()}
+        how = data.standardisation(layers)
         train = data.batches("train", features["train"], other, kept)
+        train = replace(train, scale=how.last_scale)
         dev = data.batches("dev", features["dev"], other)
         strengths = None
         if self.scores is not None:
@@ -132,8 +135,8 @@ class Probing:
             fitted.strength.cpu().numpy(),
             fitted.stopped.cpu().numpy(),
             fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
-            sum(p[0, 0].numel() for p in fitted.parameters),
-            named(layers, data.standardisation(layers), fitted, unit),
+            family_of(spec).n_parameters([p[0, 0] for p in fitted.parameters]),
+            named(layers, how, fitted, unit),
             margins(fitted, features["test"], spec).cpu().numpy() if data.ordered else None,
         )
 

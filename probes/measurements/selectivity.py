@@ -24,7 +24,7 @@ from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.metrics import Metric, metrics
 from probes.statistics.replicates import Spread, pooled, training_noise
-from probes.training.families import is_convex
+from probes.training.families import is_seeded
 
 if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
@@ -42,7 +42,7 @@ DRAWS, CONVEX_DRAWS = 3, 10
 
 def _n_draws(probe: ProbeSpec, level: Level) -> int:
     """The number of draws."""
-    return CONVEX_DRAWS if level == "full" and is_convex(probe) else DRAWS
+    return CONVEX_DRAWS if level == "full" and not is_seeded(probe) else DRAWS
 
 
 def _extent(request: Request) -> Extent:
@@ -50,7 +50,7 @@ def _extent(request: Request) -> Extent:
     scored = request.scores
     if not scored.typed:
         return {}
-    every = request.level == "full" or is_convex(scored.probe)
+    every = request.level == "full" or not is_seeded(scored.probe)
     layers = request.layers if every else scored.three_layers
     return dict.fromkeys(layers, _n_draws(scored.probe, request.level))
 

@@ -30,7 +30,7 @@ class Trained(NamedTuple):
 def why_not(probe: ProbeSpec) -> str:
     """The reason why probes of a family cannot be applied; empty if they can."""
     can = probe.family in FOLDABLE
-    return "" if can else f"only {' and '.join(FOLDABLE)} probes are applied to other text"
+    return "" if can else f"only {', '.join(FOLDABLE)} probes are applied to other text"
 
 
 class StoredProbes:

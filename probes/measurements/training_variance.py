@@ -25,7 +25,7 @@ from probes.records.row import Row
 from probes.statistics.bootstrap import cluster_sums, draws_of
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates, Spread, p_best_of, pooled
-from probes.training.families import is_convex
+from probes.training.families import is_seeded
 
 if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
@@ -42,7 +42,7 @@ SEEDS, SAMPLES = 1, 3
 
 def _extent(request: Request) -> Extent:
     """The number of further fits by layer."""
-    if is_convex(request.scores.probe):
+    if not is_seeded(request.scores.probe):
         return dict.fromkeys(request.layers, CONVEX_SAMPLES)
     layers = request.layers if request.level == "full" else request.scores.three_layers
     return dict.fromkeys(layers, SEEDS + SAMPLES)
@@ -82,12 +82,13 @@ def training_variance(context: TaskContext) -> Found:
     from probes.training.fit import Draw
 
     result, layers = context.result, context.layers
-    convex = is_convex(context.spec)
+    convex = not is_seeded(context.spec)
     seeds = [] if convex else [Draw(seed=i) for i in range(1, SEEDS + 1)]
     n_samples = CONVEX_SAMPLES if convex else SAMPLES
     samples = [Draw(0 if convex else i, sample=i) for i in range(1, n_samples + 1)]
     if convex:
-        shorter = context.spec.model_copy(update={"epochs": CONVEX_EPOCHS})
+        epochs = min(context.spec.epochs, CONVEX_EPOCHS)
+        shorter = context.spec.model_copy(update={"epochs": epochs})
         context = context.with_spec(shorter)
     predicted = context.fits(layers, [*seeds, *samples]).predicted["test"]
     metric = context.task.metric

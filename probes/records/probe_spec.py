@@ -68,5 +68,7 @@ PROBES: dict[str, ProbeSpec] = {
         min_steps=400,
         checks=4,
     ),
+    "mean-difference": ProbeSpec(family="mean-difference", learning_rate=0, epochs=0),
+    "sparse": ProbeSpec(family="sparse", learning_rate=0, epochs=5),
 }
 """Settings by name; `probes.training.families.probe_family` adds those of plug-ins."""

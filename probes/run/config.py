@@ -96,7 +96,12 @@ class RunConfig(Frozen):
     tasks: tuple[str, ...] = setting(
         "tasks from --list-tasks, or groups of them (default: the standard tasks)", (), "T,…"
     )
-    probes: tuple[str, ...] = setting("probe families", ("linear", "mlp"), "P,…", min_length=1)
+    probes: tuple[str, ...] = setting(
+        "probe families: linear, mlp, mean-difference, sparse, or a plug-in's",
+        ("linear", "mlp"),
+        "P,…",
+        min_length=1,
+    )
     layers: Layers = setting(
         "layers to measure (default: all); 0 is the embedding output", (), "all|every:N|N,…"
     )

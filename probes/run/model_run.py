@@ -38,6 +38,7 @@ from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omissions
 from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
+from probes.training.families import why_unfit
 
 
 @dataclass(eq=False)
@@ -295,6 +296,9 @@ class ModelRun:
         task = self.task(job.task)
         if task and task.site:
             layers = tuple(filter(None, layers))
+        if task and (why := why_unfit(job.family, task.kind)):
+            self.omissions.not_made(f"{task.name} · {job.family}", why)
+            return None
         if not job.definition.is_evidence:
             return Request(layers, n_layers, self.config.seeds, self.config.level)
         if (scores := self.results.get(job.of)) is None:

@@ -22,6 +22,7 @@ from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
 from probes.tasks.positions import Position
 from probes.tasks.task import Task, plain_name
+from probes.training.families import why_unfit
 
 
 class LeftOutError(Exception):
@@ -116,6 +117,10 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             continue
         if missing := task.missing(corpus.layers):
             lacking[name] = corpus.source.why_missing(missing)
+        elif all(unfit := [why_unfit(family, task.kind) for family in config.probes]):
+            if name in config.tasks:
+                raise UserError(f"--tasks {name}: {unfit[0]}; add linear to --probes.")
+            omissions.skip(name, unfit[0])
         else:
             chosen += [task.on(corpus.layers).at(site) for site in config.task_sites]
     for name, why in lacking.items():

@@ -147,6 +147,10 @@ types_seen | test examples with a type seen in train | % |  | share |
 control_types |  |  | 0 digits | positive |
 control_sd | SD over draws |  | of task, deviation | positive |
 
+# Sparse probing.
+sparse_score | score |  | of task |  | Gurnee et al. 2023
+random_features | random |  | of task |  |
+
 # Conditional probing.
 added_bits | bits per example |  |  |  | Hewitt et al. 2021
 added_points | added |  | of task |  |

@@ -35,6 +35,7 @@ class Batches:
         sets: for a multi-label task, 1 for each label that a set contains, float; `labels` are then
             indices of sets. Shape (S, C).
         partition: what bootstrap samples of the split are drawn from; None for the sentences here.
+        scale: factor by which features were multiplied (L, H); None if they are not standardised.
     """
 
     features: Features
@@ -44,6 +45,7 @@ class Batches:
     bounds: list[int]
     sets: Tensor | None = None
     partition: Partition | None = None
+    scale: Tensor | None = None
 
     def of_cells(self, cells: slice | list[int]) -> Batches:
         """A copy with the labels and weights of some cells."""
@@ -60,27 +62,25 @@ class Batches:
         if weighs.all():
             return self
         before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)]).cpu()
-        return Batches(
-            Chosen(self.features, weighs.nonzero().flatten()),
-            self.labels[:, weighs],
-            self.weights[:, weighs],
-            self.sentences[weighs],
-            before[self.bounds].tolist(),
-            self.sets,
-            self.partition,
+        return replace(
+            self,
+            features=Chosen(self.features, weighs.nonzero().flatten()),
+            labels=self.labels[:, weighs],
+            weights=self.weights[:, weighs],
+            sentences=self.sentences[weighs],
+            bounds=before[self.bounds].tolist(),
         )
 
     def part(self, part: slice) -> Batches:
         """Consecutive examples (whole sentences), cut into batches again."""
         sentences = self.sentences[part]
-        return Batches(
-            Part(self.features, part),
-            self.labels[:, part],
-            self.weights[:, part],
-            sentences,
-            batch_bounds(sentences),
-            self.sets,
-            self.partition,
+        return replace(
+            self,
+            features=Part(self.features, part),
+            labels=self.labels[:, part],
+            weights=self.weights[:, part],
+            sentences=sentences,
+            bounds=batch_bounds(sentences),
         )
 
     @property

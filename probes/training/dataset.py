@@ -20,7 +20,7 @@ from probes.extraction.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
 from probes.training.batches import Batches, batch_bounds
-from probes.training.families import family_of
+from probes.training.families import is_seeded
 from probes.training.features import Concatenated, Features, held
 from probes.training.kept import Kept, Memory
 from probes.training.memory_plan import Work, group_layers
@@ -278,7 +278,7 @@ def work_of(
         n_examples=sum(len(part.examples) for part in examples.splits.values()),
         n_outputs=len(examples.classes),
         n_cells=n_cells,
-        n_batches=1 if family_of(spec).convex else min(n_cells, fits_at_once(device)),
+        n_batches=min(n_cells, fits_at_once(device)) if is_seeded(spec) else 1,
     )
 
 

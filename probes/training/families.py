@@ -20,6 +20,9 @@ FamilyFactory = Callable[[ProbeSpec], "ProbeFamily"]
 """Function from a specification to a probe family, or a subclass of `ProbeFamily` whose constructor
 takes a specification."""
 
+FOR_CLASSES = ("mean-difference", "sparse")
+"""Families made from class means: they need classes, but neither training nor a seed."""
+
 families: Registry[FamilyFactory] = Registry("probe family")
 
 
@@ -32,10 +35,10 @@ def probe_family(spec: ProbeSpec) -> Callable[[FamilyFactory], FamilyFactory]:
     Raises:
         UserError: the name is taken or invalid in a file name, or an L2 strength is not positive.
     """
-    if not re.fullmatch(r"[a-z0-9_]{1,40}", spec.family):
+    if not re.fullmatch(r"[a-z0-9_][a-z0-9_-]{0,39}", spec.family):
         raise UserError(
             f"Probe family {spec.family!r}: the name becomes part of file names; use up to 40 of "
-            "a-z, 0-9 and _."
+            "a-z, 0-9, _ and -, and do not begin with -."
         )
     if len(spec.l2) != 1 or min((*spec.l2, *spec.ridge_l2)) <= 0:
         raise UserError(
@@ -66,9 +69,25 @@ def is_convex(spec: ProbeSpec) -> bool:
     Raises:
         UserError: no family of that name is registered.
     """
-    if spec.family in ("linear", "mlp"):
+    if spec.family in ("linear", "mlp", *FOR_CLASSES):
         return spec.family == "linear"
     return family_of(spec).convex
+
+
+def is_seeded(spec: ProbeSpec) -> bool:
+    """Whether fits depend on a seed.
+
+    Raises:
+        UserError: no family of that name is registered.
+    """
+    return spec.family not in FOR_CLASSES and not is_convex(spec)
+
+
+def why_unfit(family: str, kind: str) -> str:
+    """The reason why a family has no probes for tasks of a kind; empty if it has."""
+    if family in FOR_CLASSES and kind != "classification":
+        return f"{family} probes need examples of one class each, and the task is {kind}"
+    return ""
 
 
 def may_be_convex(spec: ProbeSpec) -> bool:
@@ -90,6 +109,22 @@ def mlp(spec: ProbeSpec) -> ProbeFamily:
     from probes.training.family import MLP
 
     return MLP(spec.hidden)
+
+
+@probe_family(PROBES["mean-difference"])
+def mean_difference(spec: ProbeSpec) -> ProbeFamily:
+    """The class with the nearest mean."""
+    from probes.training.class_means import MeanDifference
+
+    return MeanDifference()
+
+
+@probe_family(PROBES["sparse"])
+def sparse(spec: ProbeSpec) -> ProbeFamily:
+    """Logistic regression on the features by which class means differ most."""
+    from probes.training.class_means import Sparse
+
+    return Sparse()
 
 
 families.mark_as_shipped()

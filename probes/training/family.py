@@ -25,6 +25,8 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from probes.records.probe_spec import ProbeSpec
+    from probes.training.batches import Batches
+    from probes.training.fitted import FittedProbes
 
 Parameters = list[Tensor]
 """Alternating weights and biases, each with leading dimensions (L, K). Weights are penalised. The
@@ -82,6 +84,16 @@ class ProbeFamily(ABC):
         )
         # Autograd may return one tensor for several parameters, or expanded ones.
         return [g.clone(memory_format=torch.contiguous_format) for g in found]
+
+    def solved(
+        self, train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec
+    ) -> FittedProbes | None:
+        """The probes of all cells if they need no seed and no training; None if they do."""
+        return None
+
+    def n_parameters(self, parameters: Parameters) -> int:
+        """Number of parameters of one probe, given those of one cell."""
+        return sum(p.numel() for p in parameters)
 
     def checked_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """`outputs`, with a check that the features stay unchanged.

@@ -26,6 +26,7 @@ from probes.records.probe_spec import PROBES
 from probes.tasks.task import Kind
 from probes.training.batches import Batches, batch_bounds
 from probes.training.dataset import class_weights, training_order, unit_of
+from probes.training.families import why_unfit
 from probes.training.features import Held
 from probes.training.fit import Draw, fit
 from probes.training.fitted import named
@@ -51,7 +52,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (``C=2 / 30`` for two classes); a linear regression is `Ridge`, its strength chosen on dev.
 
     Args:
-        family: "linear" or "mlp".
+        family: "linear", "mlp", "mean-difference" or "sparse"; the last two are for classes.
         kind: "classification"; "multi-label" (labels are a matrix of 0 and 1, one column per
             label); "regression"; or "auto": regression if there are fractions, multi-label for
             such a matrix, otherwise classification.
@@ -132,6 +133,8 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         vectors, labels = self._checked(x, y, reset=True)
         if self.class_weight and (self.class_weight, self.kind_) != ("balanced", "classification"):
             raise ValueError(f"class_weight={self.class_weight!r}: only 'balanced', of classes.")
+        if why := why_unfit(self.family, self.kind_):
+            raise ValueError(f"family={self.family!r}: {why}.")
         every = np.arange(len(labels))
         sentences = every if groups is None else column_or_1d(_array(groups))
         check_consistent_length(vectors, sentences)
@@ -179,6 +182,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 numbers.to(device),
                 batch_bounds(numbers),
                 None if sets is None else sets.to(device),
+                scale=scale[None].to(device),
             )
 
         of_train, of_dev = batches(0, x, sentences), batches(1, dev_x, np.arange(len(dev_x)))

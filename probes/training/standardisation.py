@@ -44,6 +44,11 @@ class Standardisation(NamedTuple):
     projection: Tensor | None = None
     projected_scale: Tensor | None = None
 
+    @property
+    def last_scale(self) -> Tensor:
+        """The factor by which features were multiplied last. Shape (L, features)."""
+        return self.scale if self.projected_scale is None else self.projected_scale
+
 
 def standardise(
     vectors: StoredVectors,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import batch_bounds
-from probes.training.families import family_of
+from probes.training.families import family_of, is_convex, is_seeded
 from probes.training.fit import Draw, fits_full_batches, full_batch_steps
 from probes.training.online_code import PREFIX_STEPS, block_ends
 from probes.training.scalar_mix import MIX_BATCH
@@ -43,6 +43,8 @@ def fit_steps(
     if family.closed_form and n_outputs == 0:
         rows = [b""] * len(draws) if kept is None else [row.tobytes() for row in kept]
         return len({(draw.sample, row) for draw, row in zip(draws, rows, strict=True)})
+    if not (is_convex(spec) or is_seeded(spec)):  # solved
+        return len(draws) * full_batch_steps(spec, converge=True)
     if fits_full_batches(spec, len(sentences), n_outputs):
         usual = full_batch_steps(spec)
     else:

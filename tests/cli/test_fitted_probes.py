@@ -24,8 +24,10 @@ from probes.records.parameters import CACHE
 from probes.records.probe_spec import PROBES
 from probes.records.record_files import read_arrays
 from probes.tasks.builtin import tasks
+from probes.training.families import FOR_CLASSES
 
 TASKS = ("pos", "depth", "srl", "roles", "agreement")
+FAMILIES = ("linear", "mlp", *FOR_CLASSES)
 LAYER = 2
 
 
@@ -53,7 +55,9 @@ def made(request, tiny_bert, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         short = PROBES["mlp"].model_copy(update={"min_steps": 24, "hidden": 16})
         patch.setitem(PROBES, "mlp", short)
-        results = run(tiny_bert, folder, tasks=TASKS, seeds=2, project=request.param)
+        results = run(
+            tiny_bert, folder, tasks=TASKS, seeds=2, project=request.param, probes=FAMILIES
+        )
         (place,) = (folder / "results").glob("*/sample")
         stored = {}
         for result in results:
@@ -92,8 +96,13 @@ def assert_predicts(predicted, result, arrays):
         assert np.array_equal(as_stored(predicted, result), first)
 
 
-@pytest.mark.parametrize("family", ["linear", "mlp"])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    ("task", "family"),
+    [
+        *((task, family) for task in TASKS for family in ("linear", "mlp")),
+        *((task, family) for task in ("pos", "agreement") for family in FOR_CLASSES),
+    ],
+)
 def test_what_is_read_and_what_is_exported_predict_what_is_stored(
     made, tmp_path, monkeypatch, capsys, task, family
 ):
@@ -108,7 +117,7 @@ def test_what_is_read_and_what_is_exported_predict_what_is_stored(
     line = f"--task {task} --layer {LAYER} --probe {family} -o probe.safetensors --cache-dir"
     assert main(["export-probe", str(made.place), *line.split(), str(made.cache)]) == 0
     assert capsys.readouterr().out == "probe.safetensors\n"
-    linear, mlp, two, label_sets, number = Guide("fitted-probes.md").blocks("python")
+    linear, mlp, two, label_sets, number, _ = Guide("fitted-probes.md").blocks("python")
     *lines, last = linear.splitlines()
     assert len(list(filter(None, lines))) == 4
     names = {"x": x}
@@ -121,7 +130,11 @@ def test_what_is_read_and_what_is_exported_predict_what_is_stored(
         np.testing.assert_allclose(outputs, probe.decision_function(x), atol=1e-9)
     assert np.array_equal(names["predicted"], probe.predict(x))
     assert (task == "agreement") == binary
-    if family == "linear":
+    if binary and family != "mlp":
+        second = x @ names["p"]["direction"] > float(names["card"]["threshold"])
+        classes = json.loads(names["card"]["classes"])
+        assert np.array_equal(np.array(classes)[second.astype(int)], names["predicted"])
+    if family != "mlp":
         outputs = 1 if binary else max(1, len(result.examples.classes))
         assert names["p"]["weight"].shape == probe.coef_.shape == (outputs, x.shape[1])
 
@@ -157,6 +170,28 @@ def test_an_estimator_fitted_to_the_same_vectors_has_the_scores_of_the_run(made,
         np.testing.assert_allclose(found, first, atol=1e-5)
     else:
         assert (found == first).mean() > 0.995
+
+
+@PLAIN
+def test_the_direction_of_two_means_is_added_to_a_layer(made, tiny_bert, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = f"--task agreement --layer {LAYER} --probe mean-difference -o probe.safetensors"
+    place = [str(made.place), "--cache-dir", str(made.cache)]
+    assert main(["export-probe", *place, *line.split()]) == 0
+    data = made.data["agreement"]
+    x, y = features(data, "train"), data.examples.targets("train")
+    means = [x[y == label].mean(0) for label in (0, 1)]
+    model, tokenizer = (each.from_pretrained(tiny_bert) for each in (AutoModel, AutoTokenizer))
+    names = {"model": model, "inputs": tokenizer("a dog barks", return_tensors="pt")}
+    linear, *_, steered = Guide("fitted-probes.md").blocks("python")
+    exec(f"{linear.splitlines()[0]}\n{steered}", names)
+    step = torch.from_numpy(means[1] - means[0])
+    torch.testing.assert_close(names["step"], step, atol=1e-5, rtol=1e-4)
+    half_way = float(names["direction"].numpy() @ (means[0] + means[1]) / 2)
+    assert float(names["card"]["threshold"]) == pytest.approx(half_way, abs=1e-4)
+    plain = model(**names["inputs"]).last_hidden_state
+    moved = names["changed"].last_hidden_state - plain
+    torch.testing.assert_close(moved, step.expand_as(moved), atol=1e-5, rtol=1e-4)
 
 
 @PLAIN
@@ -199,6 +234,7 @@ def test_the_card_says_what_the_record_says(made, tmp_path):
     assert card == {
         "kind": "classification",
         "threshold": "",
+        "norm": "",
         "family": "linear",
         "model": result.model.name,
         "model_revision": result.model.revision,

@@ -79,8 +79,9 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
 def test_every_unit_resumes_alone(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("linear",), "evidence": tuple(EVIDENCE)}
     first = run(tiny_bert, tmp_path, **settings)
-    assert len(files_of(tmp_path)) == 1 + len(EVIDENCE)
-    for measurement in ("scores", "training_variance", "description_length"):
+    made = ["scores", *(name for name in EVIDENCE if name != "sparse_probing")]
+    assert len(files_of(tmp_path)) == 2 * len(made) - 1  # depth has no description length
+    for measurement in made:
         before = files_of(tmp_path)
         (lost,) = (path for path in before if path.name.startswith(f"pos-linear-{measurement}-"))
         lost.unlink()
@@ -190,6 +191,7 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
                 "conditional_probing",
                 "description_length",
                 "localisation",
+                "sparse_probing",
             )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from killing import ROOT
+from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 from sklearn.preprocessing import StandardScaler
@@ -230,6 +231,29 @@ def test_probe_says_what_to_write(given):
 def test_tensors_in_bfloat16_are_cast():
     given = torch.tensor(X).bfloat16()
     assert (probes.Vectors({0: given}, Y).layers[0] == given.float().numpy()).all()
+
+
+@pytest.mark.parametrize("make", [coo_array, csr_matrix, csc_array])
+def test_codes_in_a_sparse_matrix_have_the_scores_of_a_dense_one(make, tmp_path, monkeypatch):
+    codes = np.where(X > 0.5, X, 0)
+    shapes, dense, scores = [], csr_array.toarray, []
+    monkeypatch.setattr(csr_array, "toarray", lambda x: shapes.append(x.shape) or dense(x))
+    for given in (codes, make(codes)):
+        vectors = probes.Vectors({0: given}, Y)
+        places = {"output": tmp_path / f"{len(scores)}", "cache_dir": tmp_path / "cache"}
+        results = probes.probe(vectors, evidence="none", probes=("linear", "sparse"), **places)
+        scores.append([result.score(0) for result in results])
+    assert scores[0] == scores[1]
+    blocks = [n for n, width in shapes if width == codes.shape[1]]
+    assert sum(blocks) == len(codes)
+    assert max(blocks) < len(codes) / 2
+
+
+def test_a_value_in_a_sparse_matrix_that_is_not_finite_is_named():
+    codes = csr_array(np.where(X > 0, X, 0))
+    codes.data[codes.indptr[7]] = np.nan
+    with pytest.raises(probes.UserError, match="layer 0, example 7 "):
+        probes.Vectors({0: codes}, Y)
 
 
 def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):

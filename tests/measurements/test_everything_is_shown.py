@@ -26,6 +26,7 @@ NOT_SHOWN = {
     "localisation": {
         *("mix_score dev", "mix_strength train", "mix_weight train", "total_gain test"),
     },
+    "sparse_probing": {"HEADLINE test"},
     "malformed": {"malformed_score test", "intact_score test"},
     "structure": {
         *("uuas dev", "dspr dev", "root_accuracy dev", "nspr dev", "selectivity dev"),

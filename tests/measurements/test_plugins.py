@@ -163,7 +163,7 @@ def test_a_probe_family_is_added_and_taken_back(write):
 @pytest.mark.parametrize(
     ("update", "message"),
     [
-        ({"family": "a-b"}, "becomes part of file names"),
+        ({"family": "a.b"}, "becomes part of file names"),
         ({"family": "linear"}, "The probe family 'linear' is defined twice"),
         ({"family": "x", "l2": ()}, "give one value of l2"),
         ({"family": "x", "l2": (1.0, 30.0)}, "give one value of l2"),
@@ -173,7 +173,7 @@ def test_a_probe_family_is_added_and_taken_back(write):
 def test_a_family_that_cannot_be_fitted_is_refused(write, update, message):
     with pytest.raises(UserError, match=message):
         load_file(write(FAMILY.format(update=update)))
-    assert list(PROBES) == ["linear", "mlp"]
+    assert list(PROBES) == ["linear", "mlp", "mean-difference", "sparse"]
 
 
 def test_an_installed_metric_is_found_in_its_group(install):

@@ -10,6 +10,7 @@ from sklearn.linear_model import Ridge
 
 from probes.records.probe_spec import PROBES
 from probes.training.batches import bootstrap_weights
+from probes.training.families import FOR_CLASSES
 from probes.training.fit import Draw, fit, predict
 
 SPECS = {
@@ -44,6 +45,8 @@ def some_of(fitted, cells):
 @pytest.mark.parametrize("n_outputs", [N_CLASSES, 0])
 def test_cells_are_returned_in_the_order_given(data, family, n_outputs):
     train, dev = data
+    if not n_outputs and family in FOR_CLASSES:
+        pytest.skip("has no probes for numbers")
     if not n_outputs:
         train, dev = (planted(len(b.sentences), i, True) for i, b in enumerate(data))
     train, dev = (with_controls(part, i) for i, part in enumerate((train, dev)))

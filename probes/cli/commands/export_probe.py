@@ -46,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
         suffix = f"-{number}" if number > 1 else ""
         arrays["weight" + suffix] = np.ascontiguousarray(weight)
         arrays["bias" + suffix] = bias
+    if found.direction is not None:
+        arrays["direction"] = found.direction[0].astype(np.float32)
     with published(options.output) as temporary:
         temporary.write_bytes(save(arrays, found.card))
     print(options.output)

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="layer (the default), group, label, or evidence: "
         f"{', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
-    add("--probe", metavar="P", help="only this probe family: linear or mlp (default: all)")
+    add("--probe", metavar="P", help="only this probe family, such as linear or mlp (default: all)")
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
     add_older(parser)
     add_format(parser)
