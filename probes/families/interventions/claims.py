@@ -16,14 +16,14 @@ _CORE = Reads(
     chosen=...,
     head=...,
     direction=...,
-    measure=("relation", "role"),
-    feature=("nsubj", "obj", "ARG0", "ARG1"),
+    measure="relation",
+    feature=("nsubj", "obj"),
 )
-"""The heads that are best for core relations or roles."""
+"""The heads that are best for core relations."""
 
 
 def _is_core(model: ModelRows, row: Row) -> bool:
-    """Whether the disabled head is the best for a core relation or role."""
+    """Whether the disabled head is the best for a core relation."""
     best = {(each.layer, each.axes["head"]) for each in model.read(_CORE)}
     return (row.layer, row.axes["head"]) in best
 
@@ -33,7 +33,7 @@ CLAIMS = (
         "core-heads-unused",
         "Heads that track core relations need not contribute to tasks",
         "Primer 5.1; Kovaleva et al. 2019, 4.6",
-        "disabling the heads of nsubj, obj, ARG0, ARG1 costs frozen probes under a point (ours)",
+        "disabling the heads of nsubj and obj costs frozen probes under a point (ours)",
         partial(greater, (0.01, _drop(disabled="head", head=..., keep=_is_core))),
     ),
     Claim(
