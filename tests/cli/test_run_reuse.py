@@ -80,7 +80,7 @@ def test_every_unit_resumes_alone(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("linear",), "evidence": tuple(EVIDENCE)}
     first = run(tiny_bert, tmp_path, **settings)
     made = ["scores", *(name for name in EVIDENCE if name != "sparse_probing")]
-    assert len(files_of(tmp_path)) == 2 * len(made) - 1  # depth has no description length
+    assert len(files_of(tmp_path)) == len(made)
     for measurement in made:
         before = files_of(tmp_path)
         (lost,) = (path for path in before if path.name.startswith(f"pos-linear-{measurement}-"))
