@@ -220,13 +220,13 @@ class Encoder:
         """The states of every layer, each of shape (texts, length, hidden size)."""
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    @torch.inference_mode()
     def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
-        return self.model(
-            **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
-            **self._arguments,
-            **arguments,
-        )
+        with torch.inference_mode():
+            return self.model(
+                **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
+                **self._arguments,
+                **arguments,
+            )
 
     @property
     def has_head(self) -> bool:
