@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.data.chats import messages_of
-from probes.extraction.chats import ChatTemplate, Rendered
+from probes.extraction.chats import ChatTemplate, Rendered, splitting_alone
 from probes.extraction.views import Text
 
 _NONCHARACTER = "\uffff"
@@ -323,11 +323,8 @@ def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:
     Special tokens get names that no text contains. `encode_special_tokens` is not enough: a
     Unigram vocabulary has ``</s>`` among its pieces and still finds it in text.
     """
-    spec = json.loads(backend.to_str())
-    spec.update(truncation=None, padding=None, post_processor=None)
+    spec = splitting_alone(backend)
     model, added = spec["model"], spec["added_tokens"]
-    if model.get("dropout"):
-        model["dropout"] = None
     hidden = {
         token["content"]: _NONCHARACTER + token["content"] for token in added if token["special"]
     }

@@ -37,6 +37,15 @@ class Rendered:
         return end - 1 if end > start else None
 
 
+def splitting_alone(backend: Tokenizer) -> dict[str, Any]:
+    """A tokenizer as JSON, without truncation, padding, tokens around a text, and dropout."""
+    spec: dict[str, Any] = json.loads(backend.to_str())
+    spec.update(truncation=None, padding=None, post_processor=None)
+    if spec["model"].get("dropout"):
+        spec["model"]["dropout"] = None
+    return spec
+
+
 class ChatTemplate:
     """A tokenizer's chat template, and how the tokenizer splits what it writes.
 
@@ -50,11 +59,7 @@ class ChatTemplate:
     @cached_property
     def backend(self) -> Tokenizer:
         """The tokenizer, which finds special tokens and puts none around a text."""
-        spec = json.loads(self._tokenizer.backend_tokenizer.to_str())
-        spec.update(truncation=None, padding=None, post_processor=None)
-        if spec["model"].get("dropout"):
-            spec["model"]["dropout"] = None
-        return Tokenizer.from_str(json.dumps(spec))
+        return Tokenizer.from_str(json.dumps(splitting_alone(self._tokenizer.backend_tokenizer)))
 
     @cached_property
     def special(self) -> tuple[str, ...]:

@@ -119,8 +119,9 @@ def require_implemented(source: ModelSource, model: Any) -> None:
         for file in sorted(files)
         if file.startswith(("transformers.models.", "transformers_modules."))
     )
+    given = source.config
     for field, mention in _POSITIONS.items():
-        value = source.config.get(field)
+        value = given.get(field)
         if not value or value == "absolute":
             continue
         if mention is None:
