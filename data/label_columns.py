@@ -327,7 +327,7 @@ def require_shared_labels(
         if alone:
             ((split, ids),) = found[alone[0]].items()
             raise UserError(
-                f"{what}: labels of {column.name} that occur in one split alone: {len(alone)} of "
+                f"{what}: labels of {column.name} that occur in only one split: {len(alone)} of "
                 f"{len(found.keys() - {None})}, such as {_short(alone[0])} in {split} "
                 f"({counted(len(ids), 'text')}, first row {ids[0].rpartition('-')[2]}); merge or "
                 "remove rare labels, or shuffle rows that are sorted."

@@ -232,7 +232,7 @@ def _read(source: Source, table: LabelledRows) -> Corpus:
         known = {text.document for text in splits["train"]} - {""}
         for split in ("dev", "test"):
             if shared := sum(text.document in known for text in splits[split]):
-                cut[f"{split} texts of a group that occurs in train too"] = shared
+                cut[f"{split} texts of a group that also occurs in train"] = shared
     return source.corpus(splits, {**notes, **cut})
 
 
@@ -273,8 +273,8 @@ def _rows(
             name = document_of(ids[i]) if ids else ""
             if name and first.setdefault(name, where) != where:
                 raise ValueError(
-                    f"the id {name!r:.60} is that of {first[name]} too; remove one, or rename the "
-                    "column."
+                    f"the id {name!r:.60} is already used by {first[name]}; remove one, or "
+                    "rename the column."
                 )
             if request.messages:
                 tokens = [chat_as_text(words, cell)]

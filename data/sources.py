@@ -244,7 +244,9 @@ class Source:
             if without and layer in corpus.layers:
                 notes[f"sentences without complete {layer}"] = without
         if several := sum(sentence.heads.count(ROOT) > 1 for sentence in corpus):
-            notes["sentences with several roots, as if below one more word"] = several
+            notes["sentences with several roots, read as if one more word were above them"] = (
+                several
+            )
         return replace(corpus, notes=notes)
 
     def _limited_items(self, corpus: Corpus) -> Corpus:

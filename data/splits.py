@@ -159,7 +159,7 @@ def overlap(parts: Parts) -> dict[str, int]:
     """Number of dev and test sentences that occur verbatim in train, as notes."""
     train = {sentence.words for sentence in parts["train"]}
     return {
-        f"{split} sentences that stand in train too": count
+        f"{split} sentences that also occur in train": count
         for split in ("dev", "test")
         if (count := sum(sentence.words in train for sentence in parts[split]))
     }

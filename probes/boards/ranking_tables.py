@@ -146,7 +146,8 @@ def interval_of(candidate: Candidate) -> Interval:
 
 
 _RULE = (
-    "Best layer chosen on dev, score on test ± half a 95 % interval over test documents or "
+    "Best layer chosen on dev, score on test ± half the width of a 95 % interval "
+    "over test documents or "
     "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the variance "
     "of training, max-T over all pairs, .05). A score that is not above its floor (▽) has no rank."
 )

@@ -80,7 +80,8 @@ def _missing_of(result: Result) -> str:
             ("added_bits",),
             below=("examples_left_out",),
             note="Bits saved on test labels by a probe on layers 0 and k concatenated, compared "
-            "with one on layer 0 (Hewitt et al. 2021). ± half a 95 % interval over test documents "
+            "with one on layer 0 (Hewitt et al. 2021). ± half the width of a 95 % "
+            "interval over test documents "
             "or sentences, without training variation. A layer without information costs about "
             "d (K − 1) / (2 n ln 2) bits (d dimensions, K classes, n training examples).",
         ),

@@ -63,7 +63,8 @@ def _missing_of(result: Result) -> str:
             columns=("task",),
             where=_OF_TRAIN,
             note="Code of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
-            "half a 95 % interval for one order of the training sentences; other orders change "
+            "half the width of a 95 % interval for one order of the training sentences; other "
+            "orders change "
             "codelengths by 1 to 3 % (docs/evidence.md). 'Labels alone': the code without vectors.",
         ),
         Pivot(

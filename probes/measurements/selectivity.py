@@ -71,7 +71,8 @@ def _missing_of(result: Result) -> str:
             "score on the task minus score on its control task",
             ("selectivity",),
             below=("types_seen", "control_sd"),
-            note=f"{_NOTE} ± half a 95 % interval over test documents or sentences and over draws "
+            note=f"{_NOTE} ± half the width of a 95 % interval over test documents or "
+            "sentences and over draws "
             "of labels.",
         ),
         Lines("selectivity", "selectivity", "Selectivity by layer", _NOTE),

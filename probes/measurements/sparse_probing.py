@@ -66,7 +66,7 @@ _NOTE = (
             ("sparse_score", "random_features"),
             columns=("metric", "k"),
             apart="task",
-            note=f"{_NOTE} ± half a 95 % interval over test documents or sentences.",
+            note=f"{_NOTE} ± half the width of a 95 % interval over test documents or sentences.",
         ),
         Lines(
             "sparse_probing",

@@ -79,7 +79,8 @@ def interval_note(results: Sequence[Result]) -> str:
     if all(result.examples.clusters < FEWEST for result in results):
         return f"No intervals: fewer than {FEWEST} test {' or '.join(clusters)}."
     return (
-        f"± half a 95 % interval over test {' or '.join(clusters)}; training variation is not "
+        f"± half the width of a 95 % interval over test {' or '.join(clusters)}; training "
+        "variation is not "
         "included."
     )
 

@@ -148,7 +148,7 @@ def announce_vectors(
     """
     n_rows, about = vectors.manifest["rows"], vectors.encoding
     of = f"{model} · " if model else ""
-    what, unknown = "words", f"{about.unknown_words:,} of {n_rows:,} words hold [UNK]"
+    what, unknown = "words", f"{about.unknown_words:,} of {n_rows:,} words contain [UNK]"
     if view.texts[0].written:
         what, unknown = "texts", f"{about.unknown_words:,} of {n_rows:,} texts are mostly [UNK]"
         if long := about.texts_in_several_windows:

@@ -151,7 +151,7 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     )
     yield (
         other_sites and config.layers == (0,),
-        f"--layers 0 is no block; --sites {sites} needs layers from 1.",
+        f"--layers 0: not a block; --sites {sites} needs layers from 1.",
     )
     yield (
         config.address is not None and not on_ray,

@@ -24,7 +24,7 @@ MARKS = {
     "tied": ("☆", "not significantly worse than any other"),
     "beaten": ("†", "significantly worse than another"),
     "floored": ("▽", "not above the floor"),
-    "borderline": ("≈", "borderline: other resamples might decide otherwise whether ☆ is due"),
+    "borderline": ("≈", "borderline: with other resamples, ☆ might change"),
 }
 """Sign and meaning of each mark of a layer's score, by field of `Cell`."""
 

@@ -43,7 +43,7 @@ def test_a_log_that_cannot_be_written_is_one_line(tmp_path):
 def test_the_log_of_a_quiet_run_has_every_event(tiny_bert, tmp_path, capsys):
     assert main(flags(tiny_bert, tmp_path, "-q")) == 0
     (said,) = capsys.readouterr().err.splitlines()  # a warning
-    assert "words hold [UNK]" in said
+    assert "words contain [UNK]" in said
     found = events(tmp_path)
     names = [event["event"] for event in found]
     assert (names[0], names[-1], found[-1]["status"]) == ("start", "end", "done")

@@ -149,7 +149,7 @@ def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsy
         ({"sites": ""}, "--sites '': names nothing"),
         (
             {"sites": "mlp", "layers": "0"},
-            "--layers 0 is no block; --sites mlp needs layers from 1",
+            "--layers 0: not a block; --sites mlp needs layers from 1",
         ),
         (
             {"sites": "mlp", "measurements": "geometry"},

@@ -368,8 +368,8 @@ def test_the_whole_release_is_joined_or_counted(ewt: Corpus) -> None:
         **{JOINED: 16545, NO_DOCUMENT: 43, NO_SENTENCE: 1, OTHER_LENGTH: 28, OTHER_TAGS: 5},
         **{RATINGS_JOINED: 125_342, NO_RATED_SENTENCE: 0, RATED_ANEW: 225},
         "sentences without complete chunks": 77,
-        "dev sentences that stand in train too": 68,
-        "test sentences that stand in train too": 94,
+        "dev sentences that also occur in train": 68,
+        "test sentences that also occur in train": 94,
     }
     assert ewt.notes == counts
     assert counts[RATINGS_JOINED] + counts[RATED_ANEW] == 7_090 + 27_403 + 70_054 + 21_020

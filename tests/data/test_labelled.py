@@ -344,8 +344,8 @@ def test_chunk_tags_of_other_schemes_are_read_as_bio(tmp_path, tags, name):
     corpus = source.load()
     bio = [x if x == "O" else f"{x[0]}-chunk" for x in BIO] if "types)" in name else BIO
     assert labels(corpus, "ner") == [bio]
-    assert not corpus.notes.keys() - {"dev sentences that stand in train too",
-                                      "test sentences that stand in train too"}  # fmt: skip
+    assert not corpus.notes.keys() - {"dev sentences that also occur in train",
+                                      "test sentences that also occur in train"}  # fmt: skip
     task = task_of(source.columns["ner"])
     assert (task.metric, task.reading) == ("span_f1", name)
     assert [e.label for e in task.examples(corpus.splits["train"][0])] == bio
@@ -431,8 +431,8 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
     assert "        2 labels: fits" not in said
     (found,) = {r.encoding.unknown_words for r in results}
     assert found >= 3  # equal sentences are read once
-    assert f" · {found} of 10 words hold [UNK] · " in said
-    assert f"{found} of 10 words hold [UNK] ({found / 10:.0%}), and vectors say little" in said
+    assert f" · {found} of 10 words contain [UNK] · " in said
+    assert f"{found} of 10 words contain [UNK] ({found / 10:.0%}), and vectors say little" in said
     # A later run on one column of the same file computes nothing, and keeps the table whole.
     (table,) = (tmp_path / "r").rglob("layers.csv")
     whole = table.read_text()

@@ -107,7 +107,7 @@ def test_sentences_of_several_roots_are_counted(tmp_path):
     for split in ("dev", "test"):
         (tmp_path / f"t-{split}.conllu").write_text(f"{one}\n")
     notes = find_corpus(str(tmp_path)).load().notes
-    assert notes["sentences with several roots, as if below one more word"] == 2
+    assert notes["sentences with several roots, read as if one more word were above them"] == 2
 
 
 @pytest.mark.real_data

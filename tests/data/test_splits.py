@@ -96,8 +96,8 @@ def test_overlap_is_counted_and_dropped_from_train_only():
         "test": sentences("a b", "e", "a b"),
     }
     assert overlap(parts) == {
-        "dev sentences that stand in train too": 1,
-        "test sentences that stand in train too": 2,
+        "dev sentences that also occur in train": 1,
+        "test sentences that also occur in train": 2,
     }
     splits, notes = without_overlap(parts)
     assert [s.words for s in splits["train"]] == [("d",)]

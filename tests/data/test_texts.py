@@ -59,7 +59,7 @@ def test_groups_are_kept_whole(tmp_path):
 def test_groups_of_test_that_occur_in_train_are_counted(tmp_path):
     rows = [{**r, "split": ("train", "dev", "test")[i // 4]} for i, r in enumerate(ROWS)]
     corpus = found(jsonl(tmp_path / "a.jsonl", [{**r, "who": "one"} for r in rows]), group="who")
-    assert corpus.load().notes["test texts of a group that occurs in train too"] == 4
+    assert corpus.load().notes["test texts of a group that also occurs in train"] == 4
 
 
 def test_text_group_and_field_are_part_of_the_identity(tmp_path):
@@ -109,13 +109,13 @@ REFUSED = [
     (
         changed(11, mood="z"),
         {},
-        "--corpus a: labels of mood that occur in one split alone: 1 of 3, such as 'z' in test (1 "
+        "--corpus a: labels of mood that occur in only one split: 1 of 3, such as 'z' in test (1 "
         "text, first row 12); merge or remove rare labels, or shuffle rows that are sorted.",
     ),
     (
         [{**row, "id": i % 7} for i, row in enumerate(ROWS)],
         {},
-        "line 8: the id '0' is that of line 1 too; remove one, or rename the column.",
+        "line 8: the id '0' is already used by line 1; remove one, or rename the column.",
     ),
     (ROWS, {"text": "txt"}, "no column for --text txt; the columns are text, mood, score, who."),
     (ROWS, {"label": ("x",)}, "no column for --label x; the columns are text, mood, score, who."),

@@ -1,4 +1,4 @@
-"""Every command of README and of the manual is one that the parsers take."""
+"""README and manual: every command is one that the parsers take, and lists are complete."""
 
 import re
 import shlex
@@ -9,7 +9,11 @@ from killing import ROOT
 
 import probes.__main__
 from probes.__main__ import main as probes_main
+from probes.cli.chart_files import FIGURES
 from probes.cli.main import build_parser
+from probes.measurements.measurement import EVIDENCE
+from probes.statistics.metrics import metrics
+from probes.tasks.builtin import tasks
 
 RUN = {"adding-a-task.md", "adding-a-measurement.md"}
 """Guides with plug-ins that bring flags; tests of their own run what they show."""
@@ -55,6 +59,21 @@ def test_every_command_is_one(page, parsed, capsys):
             build_parser().parse_args(given[1:])
         else:
             assert probes_main(given[2:]) == 0, (words, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("tasks.md", [f"`{name}`" for name in tasks]),
+        ("task-definitions.md", [f"**{name}**" for name in tasks]),
+        ("method.md", [f"`{name}`" for name in metrics]),
+        ("report.md", [f"`{name}`" for name in FIGURES]),
+        ("evidence.md", [name.replace("_", " ") for name in EVIDENCE]),
+    ],
+)
+def test_a_page_has_an_entry_for_everything_that_it_lists(page, names):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert [name for name in names if name.lower() not in text.lower()] == [], f"add to {page}"
 
 
 def test_commands_are_found():

@@ -68,6 +68,7 @@ class PlantedContext:
     extent: dict
     predict: Callable
     spec: ProbeSpec = PROBES["linear"]
+    corpus: Corpus | None = None
     asked: list = field(default_factory=list)
 
     def __post_init__(self):

@@ -153,9 +153,7 @@ def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
     uuas, dspr = ([row.cells[place] for row in table.rows] for place in (1, 2))
     assert [cell.text + cell.marks for cell in uuas] == ["55.0", "65.0★†≈", "75.0☆"]
     assert not any(cell.marks for cell in dspr)
-    assert table.notes == (
-        "≈ borderline: other resamples might decide otherwise whether ☆ is due.",
-    )
+    assert table.notes == ("≈ borderline: with other resamples, ☆ might change.",)
 
 
 def test_sections_are_faint_lines_below_in_the_columns_of_others():
@@ -303,7 +301,7 @@ def test_models_without_a_measurement_are_named_in_the_order_given():
 def test_the_note_says_what_intervals_are_over_or_that_there_are_none():
     few, enough = make_result(clusters=19), make_result(clusters=20)
     assert interval_note([few]) == "No intervals: fewer than 20 test sentences."
-    said = "± half a 95 % interval over test sentences; training variation is not included."
+    said = "± half the width of a 95 % interval over test sentences; training variation is not included."
     assert interval_note([enough]) == interval_note([few, enough]) == said
     documents = changed(enough, "examples", resampled="documents")
     assert "over test documents or sentences;" in interval_note([documents, enough])

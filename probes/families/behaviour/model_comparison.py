@@ -139,7 +139,8 @@ _PAIRED = (
 )
 
 _RANKED = (
-    "± half a 95 % interval over items, or groups of them, drawn within paradigms. Ranks: best and "
+    "± half the width of a 95 % interval over items, or groups of them, drawn within "
+    "paradigms. Ranks: best and "
     "worst rank that the data allow, by paired tests of {} on the same items (max-T over all "
     "pairs, .05); random twins have none: they are the floor."
 )

@@ -75,8 +75,9 @@ TEST_AND_ALL = {"split": ("test", "all")}
             columns=("labels", "metric"),
             where=TEST_AND_ALL,
             note="k-means with as many clusters as classes, mean over several starts. AMI is "
-            "adjusted for chance; NMI is not, and is high for few items. ± half a 95 % interval "
-            "over starts and documents or sentences, with clusters fixed; for senses, over lemmas.",
+            "adjusted for chance; NMI is not, and is high for few items. ± half the width "
+            "of a 95 % interval over starts and documents or sentences, with clusters fixed; for "
+            "senses, over lemmas.",
         ),
         Pivot(
             metrics=("cka",),
@@ -215,8 +216,9 @@ def _notes(
     """Notes on the measured words and clusters."""
     yield (
         f"{facts['words']:,} test words in {facts['sentences']:,} sentences; "
-        f"{counted(facts['types'], 'word type')} in at least {least} sentences. ± half a 95 % "
-        f"interval over {facts['resampled']}, or over word types or lemmas for means over these."
+        f"{counted(facts['types'], 'word type')} in at least {least} sentences. ± half the width "
+        f"of a 95 % interval over {facts['resampled']}, or over word types or lemmas for means "
+        "over these."
     )
     if n := facts["in_several_windows"]:
         yield (f"{n:,} sentences longer than the model's window are measured like the others.")

@@ -282,7 +282,8 @@ def notes(
         low, high = (shown_sd(of(sds, default=0.0), "uuas") for of in (min, max))
         over_draws = f" (standard deviation: {low} to {high})" if sds else ""
         yield (
-            f"± half a 95 % interval over test {resampled}. Tests between layers also include "
+            f"± half the width of a 95 % interval over test {resampled}. Tests between layers "
+            "also include "
             f"the variance of training (standard deviation: {over_samples}), and intervals of "
             f"control trees and selectivity that of draws{over_draws}."
         )

@@ -87,7 +87,8 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
             ("transfer_difference",),
             columns=("task", "train", "vectors"),
             apart="task",
-            note="± half a 95 % interval over this corpus's test documents or sentences. Intervals "
+            note="± half the width of a 95 % interval over this corpus's test documents or "
+            "sentences. Intervals "
             "and p do not include the variance of training.",
         ),
         Pivot(
