@@ -1,8 +1,9 @@
-"""Linear centred kernel alignment of layers, of one model or of two (Kornblith et al. 2019).
+"""Linear centred kernel alignment of layers, of one model or of two.
 
-For centred X (n, d₁) and Y (n, d₂), CKA is ‖YᵀX‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F); this equals eq. 1 and 2
-of the paper without computing the n × n Gram matrices. Rotation and scaling do not change it;
-other linear maps do. With few words, CKA is biased upward: see `bias_note`.
+CKA (Kornblith et al. 2019, eq. 1 and 2) is HSIC(X, Y) / √(HSIC(X, X) HSIC(Y, Y)). Rotation and
+scaling do not change it; other linear maps do. Two estimates of HSIC are made. The biased one of
+the paper is too high if there are few words. The unbiased one (Song et al. 2012, eq. 5; Nguyen et
+al. 2021) is 0 on average if layers are independent, so it may be below 0.
 """
 
 from __future__ import annotations
@@ -17,49 +18,43 @@ from probes.statistics.sums import Rows, centred, cross_gram
 ReadLayer = Callable[[int], Rows]
 """Returns the vectors (words, H) of a layer. All layers and models have the same words."""
 
-ENOUGH = 10
-"""Words per dimension at which the bias becomes small."""
+ESTIMATES = "cka", "unbiased_cka"
+"""Names of the two estimates, biased and unbiased."""
 
 
-def bias_note(n_words: int, n_dimensions: int) -> tuple[str, ...]:
-    """A warning if there are too few words for CKA to be compared with other data."""
-    if n_words >= ENOUGH * n_dimensions:
-        return ()
-    return (
-        f"CKA is too high: {n_words:,} words are fewer than {ENOUGH} times the {n_dimensions:,} "
-        "dimensions, which makes all layers look similar.",
-    )
-
-
-def linear_cka(x: Rows, y: Rows) -> float:
-    """The similarity of two sets of vectors of the same words; NaN if one does not vary.
+def linear_cka(x: Rows, y: Rows) -> Floats:
+    """Similarity of two sets of vectors of the same words.
 
     Args:
         x, y: shapes (n, d₁) and (n, d₂); need not be centred.
+
+    Returns:
+        both estimates, shape (2,). NaN if one set does not vary; the unbiased estimate is also NaN
+        for fewer than four words.
     """
     x, y = centred(x), centred(y)
-    return _similarity(x, y, _norm(x), _norm(y))
+    return _normalised(_hsic(x, y), _hsic(x, x), _hsic(y, y))
 
 
 def cka_within(read: ReadLayer, layers: Sequence[int], step: Callable[[], object]) -> Floats:
-    """The similarity of every two layers of a model, two of them in memory at a time.
+    """Similarity of every two layers of a model, two of them in memory at a time.
 
     Args:
         step: called after each layer and each pair of different layers.
 
     Returns:
-        shape (layers, layers); NaN where a layer does not vary.
+        shape (2, layers, layers), like `linear_cka`.
     """
-    norms: list[float] = []
-    found = np.full((len(layers), len(layers)), np.nan)
+    own: list[Floats] = []
+    found = np.full((2, len(layers), len(layers)), np.nan)
     for i, layer in enumerate(layers):
         x = centred(read(layer))
-        norms.append(_norm(x))
-        found[i, i] = 1.0 if norms[i] > 0 else np.nan
+        own.append(_hsic(x, x))
+        found[:, i, i] = _normalised(own[i], own[i], own[i])
         step()
         for j, other in enumerate(layers[:i]):
-            y = centred(read(other))
-            found[i, j] = found[j, i] = _similarity(x, y, norms[i], norms[j])
+            found[:, i, j] = _normalised(_hsic(x, centred(read(other))), own[i], own[j])
+            found[:, j, i] = found[:, i, j]
             step()
     return found
 
@@ -71,33 +66,43 @@ def cka_between(
     others: Sequence[int],
     step: Callable[[], object],
 ) -> Floats:
-    """The similarity of each layer of one model with each layer of another.
+    """Similarity of each layer of one model with each layer of another.
 
     Args:
         other, others: `read` and `layers` of the other model, which may have another width.
         step: called after each pair.
 
     Returns:
-        shape (layers, others); NaN where a layer does not vary.
+        shape (2, layers, others), like `linear_cka`.
     """
-    norms = [_norm(centred(rows)) for rows in map(other, others)]
-    found = np.full((len(layers), len(others)), np.nan)
+    own = [_hsic(y, y) for y in map(centred, map(other, others))]
+    found = np.full((2, len(layers), len(others)), np.nan)
     for i, layer in enumerate(layers):
         x = centred(read(layer))
-        norm = _norm(x)
+        own_x = _hsic(x, x)
         for j, second in enumerate(others):
-            found[i, j] = _similarity(x, centred(other(second)), norm, norms[j])
+            found[:, i, j] = _normalised(_hsic(x, centred(other(second))), own_x, own[j])
             step()
     return found
 
 
-def _norm(x: Rows) -> float:
-    """The Frobenius norm of XᵀX."""
-    return float(np.linalg.norm(cross_gram(x, x)))
+def _hsic(x: Rows, y: Rows) -> Floats:
+    """HSIC of centred vectors, biased and unbiased, each up to a factor that depends on n alone.
+
+    For centred vectors the sums of Song et al. need no n × n matrix: the kernel matrix without
+    its diagonal has row sums −‖xᵢ‖².
+    """
+    n = len(x)
+    biased = (cross_gram(x, y) ** 2).sum()
+    if n < 4:
+        return np.array([biased, np.nan])
+    k, m = (np.einsum("ij,ij->i", z, z, dtype=np.float64) for z in (x, y))
+    diagonal = n / (n - 2) * (k @ m) - k.sum() * m.sum() / ((n - 1) * (n - 2))
+    return np.array([biased, biased - diagonal])
 
 
-def _similarity(x: Rows, y: Rows, norm_x: float, norm_y: float) -> float:
-    """CKA of centred vectors, given the norms of their Gram matrices."""
-    if not norm_x * norm_y > 0:
-        return float("nan")
-    return float((cross_gram(x, y) ** 2).sum() / (norm_x * norm_y))
+def _normalised(between: Floats, one: Floats, other: Floats) -> Floats:
+    """HSIC over the geometric mean of the sets with themselves; NaN if either is not above 0."""
+    valid = (one > 0) & (other > 0)
+    found: Floats = between / np.sqrt(np.where(valid, one * other, np.nan))
+    return found

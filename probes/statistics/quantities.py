@@ -92,7 +92,8 @@ norm_sd | sd of norm |  | 2 digits | positive |
 zero_vectors |  |  | 0 digits | positive |
 nmi | NMI |  |  | share | Vinh et al. 2010
 ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
-cka | CKA |  | 2 digits | share | Kornblith et al. 2019
+cka | biased CKA |  | 2 digits | share | Kornblith et al. 2019
+unbiased_cka | CKA |  | 2 digits | | Song et al. 2012; Nguyen et al. 2021
 
 # Attention. `feature`: the most attention to a word of a kind. `offset`: attention to the token at
 # a distance (0: itself). `pattern`: attention along the diagonal, or in the two strongest columns.

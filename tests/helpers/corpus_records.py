@@ -72,7 +72,9 @@ def geometry(
             axes = {"labels": labels}
             rows.append(Row.estimated("ami", estimate(ami, half), layer, split=split, axes=axes))
     rows += [
-        Row("cka", 1 - (i - j) / 10, i, axes={"other_layer": j}) for i in range(n) for j in range(i)
+        Row("unbiased_cka", 1 - (i - j) / 10, i, axes={"other_layer": j})
+        for i in range(n)
+        for j in range(i)
     ]
     return corpus_record("geometry", rows, n - 1, **more)
 

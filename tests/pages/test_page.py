@@ -221,7 +221,7 @@ def test_a_defect_of_the_suites_own_is_not_hidden(monkeypatch):
 
 def test_sources_name_corpora_models_and_records():
     said = texts(page(scores(), "x", both()).partition('id="sources"')[2])
-    for part in ("licence", "fingerprint", "Records: 5", "geometry v2, mean pooling, float32"):
+    for part in ("licence", "fingerprint", "Records: 5", "geometry v3, mean pooling, float32"):
         assert part in said
 
 

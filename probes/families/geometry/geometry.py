@@ -19,7 +19,7 @@ from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
-from probes.statistics.cka import bias_note, cka_between, cka_within
+from probes.statistics.cka import ESTIMATES, cka_between, cka_within
 
 if TYPE_CHECKING:
     from probes.families.geometry.labelled_words import LabelSet
@@ -38,7 +38,7 @@ TEST_AND_ALL = {"split": ("test", "all")}
 
 @measurement(
     "geometry",
-    version=2,
+    version=3,
     options=GeometryOptions,
     views=(
         Pivot(
@@ -80,10 +80,10 @@ TEST_AND_ALL = {"split": ("test", "all")}
             "senses, over lemmas.",
         ),
         Pivot(
-            metrics=("cka",),
+            metrics=("unbiased_cka",),
             columns=("other_layer",),
-            note="Linear CKA over test words, once per pair of layers; 1 for layers that are equal "
-            "up to rotation and scale.",
+            note="Linear CKA over test words (unbiased), once per pair of layers; 1 for layers "
+            "that are equal up to rotation and scale, 0 on average for independent ones.",
         ),
         Lines(
             "isotropy",
@@ -113,10 +113,10 @@ TEST_AND_ALL = {"split": ("test", "all")}
         ),
         Cells(
             "cka",
-            "cka",
+            "unbiased_cka",
             across="other_layer",
             title="Similarity of layers",
-            note="Linear CKA over test words.",
+            note="Linear CKA over test words (unbiased).",
             low=0.0,
             high=1.0,
         ),
@@ -144,8 +144,9 @@ def geometry(context: ModelContext) -> Found:
                 bar.update(1)
         cka = cka_within(lambda layer: context.words("test", layer), layers, lambda: bar.update(1))
     for place, layer in enumerate(layers):
-        for value, other in zip(cka[place], layers[:place], strict=False):
-            rows.append(Row("cka", value, layer, axes={"other_layer": other}))
+        for metric, values in zip(ESTIMATES, cka, strict=True):
+            for value, other in zip(values[place], layers[:place], strict=False):
+                rows.append(Row(metric, value, layer, axes={"other_layer": other}))
     facts: dict[str, Any] = {
         "words": len(words),
         "sentences": words.n_sentences,
@@ -159,22 +160,24 @@ def geometry(context: ModelContext) -> Found:
         name: np.stack([getattr(each, name) for each in means]).astype(np.float32)
         for name in ("intra_sentence", "self_similarity", "explainable")
     }
-    notes = [*_notes(facts, words.least, rows, labels), *bias_note(*vectors.shape)]
+    notes = list(_notes(facts, words.least, rows, labels))
     return Found(rows, arrays, facts=facts, notes=notes)
 
 
 @measurement(
     "model_similarity",
     of="pair",
+    version=2,
     after="geometry",
     views=(
-        Pivot(columns=("base_layer",)),
+        Pivot(metrics=("unbiased_cka",), columns=("base_layer",)),
         Cells(
             "cka_of_models",
-            "cka",
+            "unbiased_cka",
             across="base_layer",
             title="Similarity of two models",
-            note="Linear CKA over test words; rows: layers of the model, columns: of the base.",
+            note="Linear CKA over test words (unbiased); rows: layers of the model, columns: of "
+            "the base.",
             low=0.0,
             high=1.0,
             apart="base",
@@ -197,17 +200,16 @@ def model_similarity(context: PairContext) -> Found:
             lambda: bar.update(1),
         )
     rows = [
-        Row("cka", value, layer, axes={"base": base.model.name, "base_layer": other})
-        for layer, values in zip(context.layers, cka, strict=True)
+        Row(metric, value, layer, axes={"base": base.model.name, "base_layer": other})
+        for metric, by_layer in zip(ESTIMATES, cka, strict=True)
+        for layer, values in zip(context.layers, by_layer, strict=True)
         for other, value in zip(base.layers, values, strict=True)
     ]
-    n_words = len(context.rows("test"))
-    size = max(context.model.hidden_size, base.model.hidden_size)
     note = (
-        f"Linear CKA over test words; rows: layers of {context.model.name}, columns: layers "
-        f"of {base.model.name}."
+        f"Linear CKA over test words (unbiased); rows: layers of {context.model.name}, columns: "
+        f"layers of {base.model.name}."
     )
-    return Found(rows, facts={"words": n_words}, notes=(note, *bias_note(n_words, size)))
+    return Found(rows, facts={"words": len(context.rows("test"))}, notes=(note,))
 
 
 def _notes(

@@ -80,7 +80,7 @@ def variants_of(
     "ablation",
     of="model",
     after="scores",
-    version=3,
+    version=4,
     options=AblationOptions,
     head="used",
     extent=lambda request: dict.fromkeys(range(1, request.n_layers + 1), 1),
@@ -91,14 +91,14 @@ def variants_of(
             "a layer without its attention: drop at the last layer",
             (DROP,),
             columns=("predicts",),
-            where={"disabled": ATTENTION, "at": PlacesOf("cka")},
+            where={"disabled": ATTENTION, "at": PlacesOf("unbiased_cka")},
             note="Drop of the task's metric, as a share of 1. Probes are not fitted again.",
         ),
         Pivot(
             "a block skipped: drop at the last layer",
             (DROP,),
             columns=("predicts",),
-            where={"disabled": BLOCK, "at": PlacesOf("cka")},
+            where={"disabled": BLOCK, "at": PlacesOf("unbiased_cka")},
         ),
         Pivot(
             "the model's own answers, a layer without its attention",
@@ -111,7 +111,7 @@ def variants_of(
             DROP,
             across="head",
             apart="predicts",
-            where={"disabled": HEAD, "at": PlacesOf("cka")},
+            where={"disabled": HEAD, "at": PlacesOf("unbiased_cka")},
             digits=3,
         ),
     ),
@@ -123,7 +123,7 @@ def ablation(context: ModelContext) -> Found:
     the layer, or the ``block``. ``ablation_drop`` is the loss of headline score of the probe of
     layer ``at`` on a task (``predicts``), on the same examples, with an interval; at the last layer
     also p, corrected over all heads (or layers) of the task. ``cosine`` is the mean similarity of
-    words' vectors to the untouched ones, ``cka`` the similarity of the last layer. With a
+    words' vectors to the untouched ones, ``unbiased_cka`` the similarity of the last layer. With a
     language-model head: ``loss_increase``, in nats per piece of words with a letter;
     ``cloze_drop``, in accuracy of cloze agreement on all verbs of test; ``smallest_drop``, the
     drop that would be detected four times in five; ``log_odds_drop``, in the log odds of right

@@ -59,7 +59,7 @@ DRAWS = 5
 _ROWS = 1 << 13
 """Number of examples whose moments are summed at a time."""
 
-_FROM_LAST = {"at": PlacesOf("cka"), "probes": "own"}
+_FROM_LAST = {"at": PlacesOf("unbiased_cka"), "probes": "own"}
 
 _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
 
@@ -68,7 +68,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
     "erasure",
     of="model",
     after="scores",
-    version=3,
+    version=4,
     options=ErasureOptions,
     head="used",
     csv_lines=csv_lines_by_task,
@@ -110,7 +110,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
                 "less": (CONTROL, None),
                 "fit": ("frozen", None),
                 "probes": ("own", None),
-                "at": PlacesOf("cka", or_none=True),
+                "at": PlacesOf("unbiased_cka", or_none=True),
             },
             apart="erased",
         ),

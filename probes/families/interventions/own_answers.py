@@ -224,7 +224,7 @@ def own_answers(
         yield from rows(LOSS, losses, questions.of_text, pieces)
     texts = [text for each in questions.verbs for text in each]
     scores = _scores(context, variants, texts, TokenScores()) if texts else ()
-    answers = [answered(found, questions.verbs) for found in scores]
+    answers = [answered(found.with_word_ends(), questions.verbs) for found in scores]
     if answers and (alike := answers[0].comparable).any():
         of_verb, ones = questions.of_verb[alike], np.ones(alike.sum())
         right = [each.right[alike] for each in answers]

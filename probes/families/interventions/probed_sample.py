@@ -365,8 +365,8 @@ def vectors_compared(
         cosines = torch.nn.functional.cosine_similarity(found, before[layer])
         yield Row("cosine", float(cosines.mean()), changed.layer, n=len(found), axes=axes)
         if layer == max(before):
-            cka = linear_cka(found.cpu().numpy(), before[layer].cpu().numpy())
-            yield Row("cka", cka, changed.layer, n=len(found), axes=axes)
+            _, cka = linear_cka(found.cpu().numpy(), before[layer].cpu().numpy())
+            yield Row("unbiased_cka", cka, changed.layer, n=len(found), axes=axes)
 
 
 def csv_lines_by_task(record: Record) -> Iterator[Mapping[str, Place]]:
