@@ -166,14 +166,13 @@ class TokenScores(Collector):
             own = logits.gather(1, targets[rows, None].to(logits.device))
             total, place = logits.logsumexp(1), windows.word[rows]
             self._log_p[place] = (own.squeeze(1) - total).cpu()
-            ties = (logits == own).sum(1) - 1
-            self._rank[place] = ((logits > own).sum(1) + ties / 2).float().cpu()
+            # Logits above its own, plus half of those equal to it: one step over the vocabulary.
+            above = (logits - own).sign_().sum(1)
+            self._rank[place] = ((above + logits.shape[1] - 1) / 2).cpu()
             if self._starts.any():
-                starts = np.zeros(logits.shape[1], dtype=bool)
-                starts[: len(self._starts)] = self._starts[: len(starts)]
-                others = torch.from_numpy(~starts).to(logits.device)
-                begins = logits.masked_fill(others, -torch.inf).logsumexp(1)
-                self._begins[place] = (begins - total).cpu()
+                starts = np.flatnonzero(self._starts[: logits.shape[1]])
+                begins = logits.index_select(1, torch.from_numpy(starts).to(logits.device))
+                self._begins[place] = (begins.logsumexp(1) - total).cpu()
 
     def finish(self) -> dict[str, torch.Tensor]:
         """Collected scores of the shard, by part.
@@ -182,7 +181,7 @@ class TokenScores(Collector):
             UserError: a log-probability is not finite.
         """
         n = len(self._ids)
-        if not self._log_p[self._rank > -1].isfinite().all():
+        if not self._log_p[self._rank != -1].isfinite().all():
             raise UserError(
                 "The language-model head gave a probability that is not a number. The model is "
                 "broken, or --dtype is too narrow (try --dtype float32)."
