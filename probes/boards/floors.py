@@ -1,8 +1,9 @@
 """The floor of a result, and a test of which layers are above it.
 
-The floor is the highest score that is reached without a trained layer: that of a rule without
-vectors, of layer 0, or of a random twin at its best layer on test. It varies with the test text and
-with training, as every score does, so that layers are compared with it on the same resamples.
+The floor is the highest score that is reached without a trained layer of the model: that of a rule
+or of n-grams of a text, of layer 0, or of a random twin at its best layer on test. It varies with
+the test text and with training, as every score does. So layers are compared with it on the same
+resamples.
 """
 
 from __future__ import annotations
