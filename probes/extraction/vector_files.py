@@ -333,8 +333,9 @@ class GivenVectors:
         return [Pieces(none, np.zeros(len(text.words) + 1, dtype=np.int64), 0) for text in texts]
 
     def batches(self, pieces: Sequence[Pieces], batch_tokens: int) -> list[list[int]]:
-        """Each text by itself, since none is read."""
-        return [[i] for i in range(len(pieces))]
+        """Groups of 64 texts, so that a shard has up to 1,024. None is read."""
+        numbers = range(len(pieces))
+        return [list(numbers[first : first + 64]) for first in range(0, len(pieces), 64)]
 
     def encode(
         self, shard: Shard, pieces: Sequence[Pieces], batch_tokens: int, collector: Collector

@@ -235,11 +235,11 @@ def test_tensors_in_bfloat16_are_cast():
 
 @pytest.mark.parametrize("make", [coo_array, csr_matrix, csc_array])
 def test_codes_in_a_sparse_matrix_have_the_scores_of_a_dense_one(make, tmp_path, monkeypatch):
-    codes = np.where(X > 0.5, X, 0)
+    codes = np.tile(np.where(X > 0.5, X, 0), (8, 1))
     shapes, dense, scores = [], csr_array.toarray, []
     monkeypatch.setattr(csr_array, "toarray", lambda x: shapes.append(x.shape) or dense(x))
     for given in (codes, make(codes)):
-        vectors = probes.Vectors({0: given}, Y)
+        vectors = probes.Vectors({0: given}, np.tile(Y, 8))
         places = {"output": tmp_path / f"{len(scores)}", "cache_dir": tmp_path / "cache"}
         results = probes.probe(vectors, evidence="none", probes=("linear", "sparse"), **places)
         scores.append([result.score(0) for result in results])
