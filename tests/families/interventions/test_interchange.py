@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from probes.cli.main import main
-from probes.data.items import Item, minimal_pair
+from probes.data.items import minimal_pair
 from probes.families.interventions import InterchangeOptions
 from probes.families.interventions.erasers import Moments, leace
 from probes.families.interventions.interchange import (
@@ -35,11 +35,11 @@ from probes.families.interventions.interchange import (
     OWN,
     RATIO,
     _aligned,
-    _candidates,
+    _chosen,
     _columns,
     ranges,
 )
-from probes.families.interventions.interchange_pairs import choices, contrasts, with_sides
+from probes.families.interventions.interchange_pairs import choice, contrasts, with_sides
 
 NUMBERS = "Sing", "Plur"
 AUX = [forms for *_, forms, _ in AUXILIARIES]
@@ -84,18 +84,6 @@ def sentences(*pairs, paradigm="p"):
     return [minimal_pair(f"{paradigm}-{i}", paradigm, *pair) for i, pair in enumerate(pairs)]
 
 
-SUITE = Item(
-    "s-1",
-    "pairs",
-    "s",
-    {
-        "match": ("The", " author", " near it", " is", " good"),
-        "mismatch": ("The", " author", " near it", " are", " good"),
-        "match_plural": ("The", " authors", " near it", " are", " good"),
-        "mismatch_plural": ("The", " authors", " near it", " is", " good"),
-    },
-    predictions=("[(4;%match%) < (4;%mismatch%)] & [(4;%mismatch_plural%) > (4;%match_plural%)]",),
-)
 AGREE = [("the author laughs", "the author laugh"), ("the authors laugh", "the authors laughs")]
 
 
@@ -109,8 +97,6 @@ AGREE = [("the author laughs", "the author laugh"), ("the authors laugh", "the a
             True,
             [("the author", "the authors", "laughs/laugh")],
         ),
-        ([SUITE], True, [("The author near it", "The authors near it", "is/are")]),
-        ([SUITE], False, [("The author near it", "The authors near it", "is/are")]),
         # Prefixes differ in two places; continuations are the same; texts do not share a prefix.
         (sentences(AGREE[0], ("some authors laugh", "some authors laughs")), True, []),
         (sentences(AGREE[0], ("the actor laughs", "the actor laugh")), True, []),
@@ -125,8 +111,8 @@ AGREE = [("the author laughs", "the author laugh"), ("the authors laugh", "the a
     ],
 )
 def test_prefixes_that_differ_in_one_word_and_in_what_is_right_after_them(items, causal, expected):
-    found = contrasts(choice for item in items for choice in choices(item, causal))
-    plain = [(*map(" ".join, x.prefixes), *map("/".join, x.answers)) for x in found]
+    found = contrasts(filter(None, (choice(item, causal) for item in items)))
+    plain = [(*map(" ".join, x[:2]), *map("/".join, x.answers)) for x in found]
     assert plain == expected
 
 
@@ -143,10 +129,13 @@ def test_sides_follow_from_words_in_common():
     ]
     pairs += [("a cat sat", "a cat sit"), ("a dog sit", "a dog sat")]  # shares no word with them
     items = sentences(*pairs)
-    found = with_sides(contrasts(x for item in items for x in choices(item, True)))
-    of_first = {x.prefixes[0][1]: (side, x.prefixes[1][1]) for x, side in found}
-    assert of_first.keys() == {"author", "pilot"}
-    assert of_first["author"] == (of_first["pilot"][0], "authors")
+    found = with_sides(contrasts(choice(item, True) for item in items))
+    assert {x.changed: x.side for x in found} == {
+        ("author", "authors"): found[0].side,
+        ("pilot", "pilots"): found[0].side,
+    }
+    assert found[0].exchanged().changed == ("authors", "author")
+    assert found[0].exchanged().side == 1 - found[0].side
 
 
 def test_runs_of_layers():
@@ -187,13 +176,17 @@ def pairs_of(corpus, tokenizer, causal, n_test, n_train=10):
             for i, row in enumerate(csv.DictReader(file))
         ]
     options = InterchangeOptions(pairs=n_test, training=n_train)
-    for paradigm, parts in _candidates(items, causal, options).items():
-        texts = [text for part in parts for x in part for text in x.texts()]
+    found, every = [], {}
+    for paradigm, parts in _chosen(items, causal, options).items():
+        texts = [text for part in parts for x in part for three in x.texts() for text in three]
         pieces = {}
         for text in texts:
             given = tokenizer(text.words[0], add_special_tokens=False, return_offsets_mapping=True)
             pieces[text] = Tokens(np.array(given["input_ids"]), np.array(given["offset_mapping"]))
-        yield paradigm, *_aligned(parts, pieces, causal, options)
+        every |= pieces
+        found.append((paradigm, *_aligned(parts, pieces, causal, options)))
+    for seed, (paradigm, train, test) in enumerate(found):
+        yield paradigm, train, test, _columns(test, every.values(), seed)[:, :2]
 
 
 class Tokens:
@@ -254,9 +247,8 @@ def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_pat
     model = AutoModelForCausalLM.from_pretrained(random_model).eval()
     start = [tokenizer.bos_token_id]
     checked = 0
-    for paradigm, train, test in pairs_of(corpus, tokenizer, True, 10):
+    for paradigm, train, test, two_arbitrary in pairs_of(corpus, tokenizer, True, 10):
         assert (len(train), len(test)) == (10, 10)
-        two_arbitrary = _columns(test)[:, :2]
         for layer, place in product((0, 2, 3), range(test[0].place, test[0].end)):
             at = 1 + place  # behind the start token
 
@@ -345,7 +337,7 @@ def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
     tokenizer.save_pretrained(tmp_path / "model")
     _, found = measured(tmp_path / "model", tmp_path, corpus, 10)
     follows, changed = [], []
-    for _, _, test in pairs_of(corpus, tokenizer, False, 10):
+    for _, _, test, _ in pairs_of(corpus, tokenizer, False, 10):
         for pair in test:
             base, source = ([x if x >= 0 else tokenizer.mask_token_id for x in tokens]
                             for tokens in pair.tokens)  # fmt: skip
