@@ -21,6 +21,7 @@ from probes.families.interventions.interchange_pairs import (
     DIRECTIONS,
     MEAN,
     WHOLE_VECTOR,
+    Choice,
     Contrast,
     Pair,
     aligned,
@@ -175,7 +176,7 @@ def _chosen(
     items: Sequence[Item], causal: bool, options: InterchangeOptions
 ) -> dict[str, list[list[Contrast]]]:
     """Contrasts for train and for test, by paradigm; twice as many as are wanted."""
-    given = defaultdict(list)
+    given: dict[str, list[Choice | None]] = defaultdict(list)
     for item in items:
         given[item.paradigm].append(choice(item, causal))
     found = {}
@@ -281,7 +282,8 @@ class _Measured(NamedTuple):
             metric, answers, values, group = scale
             cells = values[:, :, i].reshape(-1, len(every)).T  # (n, layers × places)
             tested = enough and (metric, answers) == (RATIO, OWN)
-            p = strata.p_values(cells, [every])[0].tolist() if tested else [None] * cells.shape[1]
+            untested: list[float | None] = [None] * cells.shape[1]
+            p = strata.p_values(cells, [every])[0].tolist() if tested else untested
             where = {"direction": direction, "answers": answers}
             if not len(group):
                 why = "no pair was answered right"
@@ -297,8 +299,8 @@ class _Measured(NamedTuple):
                 why = "" if between else f"fewer than {FEWEST} pairs of prompts"
                 if between and not (between := informative(between)):
                     why = "nearly all pairs have the same value"
-                given = {"n": len(group), "p": of_value, "why": why, "axes": {**at, **where}}
-                yield Row(metric, value, layer, *ends(between), **given)
+                row = Row(metric, value, layer, *ends(between), n=len(group), p=of_value, why=why)
+                yield row._replace(axes={**at, **where})
 
     @property
     def words(self) -> list[str]:
@@ -316,7 +318,7 @@ class _Measured(NamedTuple):
             return f"{self.paradigm}: the whole vector flips no more than half of the answers."
         found = [
             f"{self.words[place]!r} (position {place + 1}) at "
-            + ranges([layers[k] for k in np.flatnonzero(often[:, i])], layers)
+            + ranges([layers[k] for k in np.flatnonzero(often[:, i]).tolist()], layers)
             for i, place in enumerate(self.places)
             if often[:, i].any()
         ]
@@ -334,16 +336,19 @@ def _rows(measured: Sequence[_Measured], layers: Sequence[int], causal: bool) ->
         prompt = f"{each.paradigm}: {' '.join(each.words)}"
         shared = {"paradigm": each.paradigm, "prompt": prompt}
         yield from each.rows(layers, [{**shared, "position": x + 1} for x in each.places])
-    parts = []
+    parts: list[list[Floats]] = []
     for each in measured:
         pair = each.pairs[0]
         at = [each.places.index(pair.place), each.places.index(pair.end - causal)]
         parts.append([x[:, at] for x in (each.ratio, each.arbitrary, each.follows)])
+    ratio, moved, follows = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
     everything = _Measured(
         "",
         [pair for each in measured for pair in each.pairs],
         [],
-        *(np.concatenate(x, axis=-1) for x in zip(*parts, strict=True)),
+        ratio,
+        moved,
+        follows,
         np.concatenate([each.right for each in measured]),
         [name for each in measured for name in each.names],
     )

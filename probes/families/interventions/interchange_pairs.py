@@ -67,13 +67,14 @@ class Contrast(NamedTuple):
 
     def texts(self) -> list[tuple[Text, Text, Text]]:
         """For each pair of answers, the base with either and the source with its own."""
+
+        def text(before: Words, word: str) -> Text:
+            return Text((" ".join((*before, word, *self.after)),), (0, 1), written=True)
+
         return [
-            tuple(
-                Text((" ".join((*before, word, *self.after)),), (0, 1), written=True)
-                for before, word in ((self.base, own), (self.base, other), (self.source, other))
-            )
+            (text(self.base, own), text(self.base, other), text(self.source, other))
             for own, other in self.answers
-        ]  # type: ignore[misc]
+        ]
 
 
 def choice(item: Item, causal: bool) -> Choice | None:

@@ -121,7 +121,7 @@ class Prompts(Collector):
         at = reader.n_prefix + self._end
         for window in windows:
             ids = window.ids[:at] if reader.causal else window.ids.copy()
-            if not reader.causal:
+            if reader.mask_id is not None and not reader.causal:
                 ids[at] = reader.mask_id
             place, owner = np.array([at - reader.causal]), np.array([window.text])
             found.append(replace(window, ids=ids, place=place, owner=owner, share=np.ones(1)))
@@ -158,7 +158,7 @@ class Prompts(Collector):
         head = lens.model.get_output_embeddings()
         with torch.inference_mode():
             if self._head_is_linear:
-                found = (head.weight[columns] @ states[:, :, None]).squeeze(-1)
+                found: torch.Tensor = (head.weight[columns] @ states[:, :, None]).squeeze(-1)
                 return found if head.bias is None else found + head.bias[columns]
             whole = torch.cat([lens.logits(part).float() for part in states.split(64)])
             if self._head_is_linear is None:
@@ -213,7 +213,7 @@ def directions(states: Floats, side: Ints) -> dict[str, Direction]:
     *_, (component, *_) = np.linalg.svd(states[:, 1] - states[:, 0], full_matrices=False)
     # LEACE removes (h · read) write: of two classes, its rank is 1 (Belrose et al. 2023, eq. 1).
     covariance = moments.wide[:, 0]
-    read = np.linalg.solve(moments.shrunk, covariance)
+    read: Floats = np.linalg.solve(moments.shrunk, covariance).astype(np.float64)
     return {
         MEAN: along(mean),
         PROBE: along(probe.coef_[0] / scale),
