@@ -175,14 +175,14 @@ def interchange(context: ModelContext) -> Found:
 def _chosen(
     items: Sequence[Item], causal: bool, options: InterchangeOptions
 ) -> dict[str, list[list[Contrast]]]:
-    """Contrasts for train and for test, by paradigm; twice as many as are wanted."""
+    """Contrasts for train and for test, by paradigm; more than are wanted, since some have other shapes."""
     given: dict[str, list[Choice | None]] = defaultdict(list)
     for item in items:
         given[item.paradigm].append(choice(item, causal))
     found = {}
     for paradigm, own in given.items():
         train, test = drawn(with_sides(contrasts(filter(None, own))))
-        found[paradigm] = [train[: 2 * options.training], test[: 2 * options.pairs]]
+        found[paradigm] = [train[: 8 * options.training], test[: 8 * options.pairs]]
     return found
 
 
