@@ -175,7 +175,7 @@ def interchange(context: ModelContext) -> Found:
 def _chosen(
     items: Sequence[Item], causal: bool, options: InterchangeOptions
 ) -> dict[str, list[list[Contrast]]]:
-    """Contrasts for train and for test, by paradigm; more than are wanted, since some have other shapes."""
+    """Contrasts for train and for test, by paradigm; more than are wanted, as shapes differ."""
     given: dict[str, list[Choice | None]] = defaultdict(list)
     for item in items:
         given[item.paradigm].append(choice(item, causal))
