@@ -124,9 +124,11 @@ def save_masked(folder: Path, steps: int = 1600) -> None:
     _save(_trained(lambda: BertForMaskedLM(config), tokenizer, hide, steps), tokenizer, folder)
 
 
-def save_causal(folder: Path, steps: int = 600) -> None:
-    """Train a GPT-2 and write it with its tokenizer."""
-    tokenizer = byte_level()
+def save_causal(
+    folder: Path, steps: int = 600, tokenizer: PreTrainedTokenizerFast | None = None
+) -> None:
+    """Train a GPT-2 and write it with its tokenizer, by default that of bytes."""
+    tokenizer = tokenizer or byte_level()
     config = GPT2Config(
         vocab_size=len(tokenizer),
         n_embd=64,
@@ -194,6 +196,22 @@ def byte_level() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(
         tokenizer_object=backend, model_max_length=WINDOW, bos_token=END, eos_token=END
     )
+
+
+def word_level(*, masked: bool = False) -> PreTrainedTokenizerFast:
+    """One token for each word, whether singular or plural, in small letters."""
+    found = {word for line in training_text() for word in WORD.findall(line.lower())}
+    names = {"bos_token": END, "eos_token": END, "unk_token": "[UNK]"}
+    names = BERT_NAMES if masked else names
+    listed = dict.fromkeys([*names.values(), *sorted(found)])
+    vocabulary = {word: i for i, word in enumerate(listed)}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    backend.normalizer = normalizers.Lowercase()
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    if masked:
+        around = [(token, vocabulary[token]) for token in ("[SEP]", "[CLS]")]
+        backend.post_processor = processors.BertProcessing(*around)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=WINDOW, **names)
 
 
 def is_inflected(word: str, known: Container[str]) -> bool:

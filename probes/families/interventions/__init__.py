@@ -2,6 +2,7 @@
 
 - Which heads and blocks does it need for its own answers, and for stored probes?
 - What is lost if the labels of a task are erased from a layer?
+- Does the answer follow if a layer's state is replaced by that of another prompt?
 """
 
 from __future__ import annotations
@@ -37,8 +38,23 @@ class ErasureOptions(Frozen):
     )
 
 
+class InterchangeOptions(Frozen):
+    """Options of `interchange`."""
+
+    pairs: PositiveInt = Field(
+        default=20, description="pairs of prompts of each paradigm to change, each with all answers"
+    )
+    training: PositiveInt = Field(
+        default=100, description="other pairs of prompts of each paradigm, to fit directions to"
+    )
+
+
 FAMILY = Family(
-    measurements={"ablation": "ablation", "erasure": "erasure"},
-    options={"ablation": AblationOptions, "erasure": ErasureOptions},
+    measurements={"ablation": "ablation", "erasure": "erasure", "interchange": "interchange"},
+    options={
+        "ablation": AblationOptions,
+        "erasure": ErasureOptions,
+        "interchange": InterchangeOptions,
+    },
     claims="claims",
 )

@@ -1,0 +1,365 @@
+"""Interchange interventions: a part of one prompt's state in place of another's.
+
+The prompts of a pair differ in one token, and so does the continuation that is right. If the answer
+follows the exchanged part, the model uses it (Geiger et al. 2021; CausalGym, Arora et al. 2024).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from probes.common.errors import listed
+from probes.examples.examples import NotServedError
+from probes.extraction.views import View
+from probes.families.interventions import InterchangeOptions
+from probes.families.interventions.interchange_pairs import (
+    DIRECTIONS,
+    MEAN,
+    WHOLE_VECTOR,
+    Choice,
+    Contrast,
+    Pair,
+    aligned,
+    choice,
+    contrasts,
+    drawn,
+    with_sides,
+)
+from probes.measurements.chart_views import Cells, Lines
+from probes.measurements.measurement import Found, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.row import Place, Row
+from probes.records.values import ends
+from probes.statistics.bootstrap import bounds, informative, interval
+from probes.statistics.partition import FEWEST
+from probes.statistics.strata import Strata
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from probes.common.arrays import Floats, Ints
+    from probes.data.items import Item
+    from probes.data.sentence import Corpus
+    from probes.extraction.alignment import Pieces
+    from probes.extraction.collectors import Collector
+    from probes.extraction.views import Text
+    from probes.measurements.context import ModelContext
+
+RATIO, FLIPPED, ACCURACY = "log_odds_ratio", "flipped", "interchange_accuracy"
+
+OWN, ARBITRARY = "own", "arbitrary"
+"""Values of ``answers``: the continuations of the pair, or two arbitrary tokens."""
+
+CHANGED, LAST, MASKED = "the changed token", "the last token", "the masked token"
+"""Values of ``at``, the places that all paradigms have."""
+
+_FEWEST = 5
+"""Number of training and of test pairs that a paradigm must have."""
+
+_POOLED = {"paradigm": None, "answers": OWN}
+
+
+def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOptions) -> Collector:
+    from probes.families.interventions.interchange_passes import Tokens
+
+    return Tokens()
+
+
+@measurement(
+    "interchange",
+    needs=("pairs",),
+    options=InterchangeOptions,
+    head="needed",
+    view=lambda corpus, options: View("written", ()),  # prompts depend on tokens
+    collector=_no_collector,
+    shares_arrays=True,
+    views=(
+        Pivot(
+            "flipped by the whole vector, %",
+            (FLIPPED,),
+            columns=("at",),
+            where={**_POOLED, "direction": WHOLE_VECTOR},
+            note="Share of pairs whose answer becomes the source's, if the state at this layer and "
+            "token is the source's. Only of pairs whose base and source were answered right.",
+        ),
+        Pivot(
+            "log-odds ratio in nats",
+            (RATIO,),
+            columns=("direction",),
+            where=_POOLED,
+            apart="at",
+            note="How far the odds move from the base's answer to the source's, if only the part "
+            "of the state along a direction is the source's; whole: all of it.",
+        ),
+        Pivot("flipped, %", (FLIPPED,), columns=("direction",), where=_POOLED, apart="at"),
+        Pivot(
+            "log-odds ratio of two arbitrary tokens in nats",
+            (RATIO,),
+            columns=("direction",),
+            where={**_POOLED, "answers": ARBITRARY},
+            apart="at",
+            note="How far the odds of two unrelated tokens move, in either direction.",
+        ),
+        Cells(
+            "interchange",
+            FLIPPED,
+            across="position",
+            apart="prompt",
+            where={"direction": WHOLE_VECTOR, "paradigm": ..., "answers": OWN},
+            low=0.0,
+            high=1.0,
+            title="flipped by the whole vector",
+            note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
+            "title of the panel.",
+        ),
+        Lines("interchanged", RATIO, line="direction", apart="at", where=_POOLED),
+    ),
+)
+def interchange(context: ModelContext) -> Found:
+    """Answers that follow a source's state, exchanged by layer, position and direction.
+
+    Rows: ``log_odds_ratio``, the mean over pairs of log p(answer of the base) − log p(answer of the
+    source) in the untouched pass minus that in the changed one; ``flipped``, the share of pairs
+    that then prefer the source's answer, among those whose base and source were answered right;
+    ``interchange_accuracy``, the same among all pairs. Axes: ``paradigm``, ``position`` (of the
+    token, from 1) and ``prompt`` (paradigm and tokens); or, over all paradigms, ``at``. Further
+    ``direction`` and ``answers``. p-values of log-odds ratios are corrected over layers and
+    positions.
+
+    Raises:
+        NotServedError: no pairs fit.
+    """
+    from probes.families.interventions.interchange_passes import interchanged, tokens_of
+
+    options, causal = context.options, context.model.causal
+    chosen = _chosen(context.corpus.items, causal, options)
+    texts = (text for parts in chosen.values() for part in parts for x in part for y in x.texts()
+             for text in y)  # fmt: skip
+    pieces = tokens_of(context, texts)
+    measured: list[_Measured] = []
+    unfit: list[str] = []
+    for paradigm, parts in chosen.items():
+        train, test = _aligned(parts, pieces, causal, options)
+        if min(len(train), len(test)) < _FEWEST:
+            unfit.append(paradigm)
+            continue
+        end, place, n = test[0].shape
+        places = range(place, end) if causal else range(n)
+        logits = interchanged(
+            context, train, test, places, _columns(test, pieces.values(), len(measured))
+        )
+        measured.append(_Measured.of(paradigm, test, places, *logits))
+    if not measured:
+        raise NotServedError(
+            f"none of its {len(unfit)} paradigms has {2 * _FEWEST} pairs of prompts that differ in "
+            "one token and want different continuations, with equally many tokens before"
+        )
+    n_pairs = sum(len(x.pairs) for x in measured)
+    n_answers = sum(len(x.right) for x in measured)
+    notes = [
+        f"{len(measured)} of {len(chosen)} paradigms have pairs that fit: {n_pairs:,} in test, "
+        f"with {n_answers:,} continuations.",
+        *(x.sentence(context.layers) for x in measured),
+    ]
+    if unfit:
+        notes.append(f"Fewer than {_FEWEST} pairs for training or test: {', '.join(unfit)}.")
+    facts = {"paradigms": len(measured), "pairs": n_pairs, "continuations": n_answers}
+    return Found(_rows(measured, context.layers, causal), facts=facts, notes=notes)
+
+
+def _chosen(
+    items: Sequence[Item], causal: bool, options: InterchangeOptions
+) -> dict[str, list[list[Contrast]]]:
+    """Contrasts for train and for test, by paradigm; more than are wanted, as shapes differ."""
+    given: dict[str, list[Choice | None]] = defaultdict(list)
+    for item in items:
+        given[item.paradigm].append(choice(item, causal))
+    found = {}
+    for paradigm, own in given.items():
+        train, test = drawn(with_sides(contrasts(filter(None, own))))
+        found[paradigm] = [train[: 8 * options.training], test[: 8 * options.pairs]]
+    return found
+
+
+def _aligned(
+    parts: Sequence[Sequence[Contrast]],
+    pieces: Mapping[Text, Pieces],
+    causal: bool,
+    options: InterchangeOptions,
+) -> list[list[Pair]]:
+    """Pairs for train and for test, all of the commonest shape."""
+    found = [[x for x in (aligned(y, pieces, causal) for y in part) if x] for part in parts]
+    shapes = Counter(pair.shape for part in found for pair in part)
+    shape = max(shapes, key=lambda x: (shapes[x], x), default=None)
+    return [
+        [pair for pair in part if pair.shape == shape][:size]
+        for part, size in zip(found, (options.training, options.pairs), strict=True)
+    ]
+
+
+def _columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -> Ints:
+    """Tokens whose logits are wanted: two arbitrary ones, then the answers. Shape (pairs, k).
+
+    Arbitrary tokens are drawn from those of all texts. The first belongs to bases of class 0 and
+    sources of class 1, the second to the others. Columns that a pair lacks are 0.
+    """
+    answers = {token for pair in pairs for two in pair.answers for token in two}
+    others = sorted({token for x in pieces for token in x.ids.tolist()} - answers)
+    one, other = np.random.default_rng(seed).choice(others, 2, replace=False).tolist()
+    width = max(len(pair.answers) for pair in pairs)
+    columns = np.zeros((len(pairs), 2 + 2 * width), dtype=np.int64)
+    for row, pair in zip(columns, pairs, strict=True):
+        row[:2] = (other, one) if pair.side else (one, other)
+        flat = [token for two in pair.answers for token in two]
+        row[2 : 2 + len(flat)] = flat
+    return columns
+
+
+class _Measured(NamedTuple):
+    """Test pairs of a paradigm, or of all, and values of their continuations.
+
+    Attributes:
+        paradigm, pairs: of one paradigm, or all.
+        places: number of tokens before each token that was changed.
+        ratio, arbitrary: log-odds ratio of the answers, and of two arbitrary tokens. Shape (layers,
+            places, directions, n).
+        follows: 1 if the source's answer is then likelier, ½ for a tie, else 0. Same shape.
+        right: True if base and source were answered right. Shape (n,).
+        names: name and paradigm of the pair of each continuation. Length n.
+    """
+
+    paradigm: str
+    pairs: Sequence[Pair]
+    places: Sequence[int]
+    ratio: Floats
+    arbitrary: Floats
+    follows: Floats
+    right: NDArray[np.bool_]
+    names: Sequence[tuple[str, str]]
+
+    @classmethod
+    def of(
+        cls, paradigm: str, pairs: Sequence[Pair], places: Sequence[int], *logits: Floats
+    ) -> _Measured:
+        """The values of a paradigm, given the results of `interchanged`."""
+        base, source, changed = logits
+        own = [(i, 2 + 2 * j) for i, pair in enumerate(pairs) for j in range(len(pair.answers))]
+        rows, columns = np.array(own).T
+
+        def odds(logits: Floats, first: Ints | int) -> Floats:
+            """Log-odds of the base's answer to the source's."""
+            found: Floats = logits[..., rows, first] - logits[..., rows, first + 1]
+            return found
+
+        before, after = odds(base, columns), odds(changed, columns)
+        moved = np.abs(odds(base, 0) - odds(changed, 0))
+        right = (before > 0) & (odds(source, columns) < 0)
+        names = [(f"{paradigm} {i}", paradigm) for i in rows]
+        follows = (1 - np.sign(after)) / 2
+        return cls(paradigm, pairs, places, before - after, moved, follows, right, names)
+
+    def rows(self, layers: Sequence[int], axes: Sequence[Mapping[str, Place]]) -> Iterator[Row]:
+        """Means over all continuations.
+
+        Args:
+            axes: of each place.
+        """
+        names, paradigms = zip(*self.names, strict=True)
+        strata, every = Strata.of(names, paradigms), np.arange(len(self.right))
+        right, enough = np.flatnonzero(self.right), strata.n_clusters(every) >= FEWEST
+        scales = (
+            (RATIO, OWN, self.ratio, every),
+            (RATIO, ARBITRARY, self.arbitrary, every),
+            (FLIPPED, OWN, self.follows, right),
+            (ACCURACY, OWN, self.follows, every),
+        )
+        for (i, direction), scale in product(enumerate(DIRECTIONS), scales):
+            metric, answers, values, group = scale
+            cells = values[:, :, i].reshape(-1, len(every)).T  # (n, layers × places)
+            tested = enough and (metric, answers) == (RATIO, OWN)
+            untested: list[float | None] = [None] * cells.shape[1]
+            p = strata.p_values(cells, [every])[0].tolist() if tested else untested
+            where = {"direction": direction, "answers": answers}
+            if not len(group):
+                why = "no pair was answered right"
+                for layer, at in product(layers, axes):
+                    yield Row(metric, None, layer, n=0, why=why, axes={**at, **where})
+                continue
+            ((means, drawn),) = strata.means(cells, [group])
+            numbers = zip(means.tolist(), interval(drawn.T), p, strict=True)
+            for (layer, at), (value, pair, of_value) in zip(
+                product(layers, axes), numbers, strict=True
+            ):
+                between = bounds(pair)
+                why = "" if between else f"fewer than {FEWEST} pairs of prompts"
+                if between and not (between := informative(between)):
+                    why = "nearly all pairs have the same value"
+                row = Row(metric, value, layer, *ends(between), n=len(group), p=of_value, why=why)
+                yield row._replace(axes={**at, **where})
+
+    @property
+    def words(self) -> list[str]:
+        """The commonest token at each position, as it is written."""
+        of_places = zip(*(pair.words for pair in self.pairs), strict=True)
+        return [Counter(words).most_common(1)[0][0] for words in of_places]
+
+    def sentence(self, layers: Sequence[int]) -> str:
+        """A sentence on where the whole vector flips most answers."""
+        if not self.right.any():
+            return f"{self.paradigm}: no pair was answered right."
+        whole, mean = (DIRECTIONS.index(x) for x in (WHOLE_VECTOR, MEAN))
+        often = self.follows[:, :, whole, self.right].mean(-1) > 0.5  # (layers, places)
+        if not often.any():
+            return f"{self.paradigm}: the whole vector flips no more than half of the answers."
+        found = [
+            f"{self.words[place]!r} (position {place + 1}) at "
+            + ranges([layers[k] for k in np.flatnonzero(often[:, i]).tolist()], layers)
+            for i, place in enumerate(self.places)
+            if often[:, i].any()
+        ]
+        ratio = self.ratio.mean(-1)
+        share = ratio[:, :, mean][often].sum() / ratio[:, :, whole][often].sum()
+        return (
+            f"{self.paradigm}: the whole vector flips most answers if taken from {listed(found)}. "
+            f"Along the mean difference, {share:.0%} of the log-odds ratio of the whole vector."
+        )
+
+
+def _rows(measured: Sequence[_Measured], layers: Sequence[int], causal: bool) -> Iterator[Row]:
+    """Rows of each paradigm at all positions, and of all at the places that they share."""
+    for each in measured:
+        prompt = f"{each.paradigm}: {' '.join(each.words)}"
+        shared = {"paradigm": each.paradigm, "prompt": prompt}
+        yield from each.rows(layers, [{**shared, "position": x + 1} for x in each.places])
+    parts: list[list[Floats]] = []
+    for each in measured:
+        pair = each.pairs[0]
+        at = [each.places.index(pair.place), each.places.index(pair.end - causal)]
+        parts.append([x[:, at] for x in (each.ratio, each.arbitrary, each.follows)])
+    ratio, moved, follows = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+    everything = _Measured(
+        "",
+        [pair for each in measured for pair in each.pairs],
+        [],
+        ratio,
+        moved,
+        follows,
+        np.concatenate([each.right for each in measured]),
+        [name for each in measured for name in each.names],
+    )
+    yield from everything.rows(layers, [{"at": CHANGED}, {"at": LAST if causal else MASKED}])
+
+
+def ranges(found: Sequence[int], layers: Sequence[int]) -> str:
+    """Layers as runs of neighbours among those measured, such as ``layers 0–3, 5``."""
+    runs: list[list[int]] = []
+    for layer in found:
+        follows = runs and layers.index(layer) == layers.index(runs[-1][-1]) + 1
+        runs = [*runs[:-1], [*runs[-1], layer]] if follows else [*runs, [layer]]
+    texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
+    return f"layer{'s' * (len(found) > 1)} {', '.join(texts)}"

@@ -1,0 +1,249 @@
+"""Pairs of prefixes that differ in one word and in the continuation that is right after them.
+
+They are made from minimal pairs. *The author that the guards like* is followed by *laughs* rather
+than *laugh*, and *the authors that the guards like* by *laugh* rather than *laughs*.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from probes.data.items import WHOLE, Item
+from probes.extraction.views import Text
+
+if TYPE_CHECKING:
+    from probes.extraction.alignment import Pieces
+
+DIRECTIONS = WHOLE_VECTOR, MEAN, PROBE, LEACE, COMPONENT, RANDOM = (
+    "whole",
+    "mean difference",
+    "probe",
+    "LEACE",
+    "first component",
+    "random",
+)
+"""The whole vector, and directions along which it is exchanged."""
+
+Words = tuple[str, ...]
+
+
+Choice = tuple[Words, str, str, Words]
+"""Words before a continuation, the right one, the wrong one, and the words after it. For a model
+that reads from left to right, nothing is after it."""
+
+
+class Contrast(NamedTuple):
+    """Two prefixes that differ in one word, and their continuations.
+
+    Attributes:
+        base, source: words of the prefixes.
+        answers: pairs of words; one is right after the base, the other after the source.
+        after: words after the continuation; empty for models that read from left to right.
+        side: class of the base, such as 0 for singular; that of the source is the other.
+    """
+
+    base: Words
+    source: Words
+    answers: tuple[tuple[str, str], ...]
+    after: Words
+    side: int = 0
+
+    @property
+    def changed(self) -> tuple[str, str]:
+        """The word in which they differ."""
+        (differ,) = (x for x in zip(self.base, self.source, strict=True) if x[0] != x[1])
+        return differ
+
+    def exchanged(self) -> Contrast:
+        """The source as the base."""
+        answers = tuple((source, base) for base, source in self.answers)
+        return Contrast(self.source, self.base, answers, self.after, 1 - self.side)
+
+    def texts(self) -> list[tuple[Text, Text, Text]]:
+        """For each pair of answers, the base with either and the source with its own."""
+
+        def text(before: Words, word: str) -> Text:
+            return Text((" ".join((*before, word, *self.after)),), (0, 1), written=True)
+
+        return [
+            (text(self.base, own), text(self.base, other), text(self.source, other))
+            for own, other in self.answers
+        ]
+
+
+def choice(item: Item, causal: bool) -> Choice | None:
+    """The choice that a minimal pair makes; None if it does not begin with words in common.
+
+    For a masked model, the words after the continuation must be the same.
+    """
+    if item.predictions != (WHOLE,):
+        return None
+    right, wrong = ("".join(item.texts[x]).split() for x in ("good", "bad"))
+    n = _first_difference(right, wrong)
+    if not n or not (causal or right[n + 1 :] == wrong[n + 1 :]):
+        return None
+    return tuple(right[:n]), right[n], wrong[n], () if causal else tuple(right[n + 1 :])
+
+
+def _first_difference(one: Sequence[object], other: Sequence[object]) -> int | None:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), None)
+
+
+def contrasts(given: Iterable[Choice]) -> list[Contrast]:
+    """Prefixes of one paradigm that differ in one word and want different continuations.
+
+    A word is paired with the one that shares the most letters at the beginning, such as *author*
+    with *authors*.
+    """
+    alike: dict[tuple[Any, ...], tuple[dict[str, None], dict[str, None]]]
+    alike = defaultdict(lambda: ({}, {}))
+    for before, good, bad, after in given:
+        low, high = sorted((good, bad))
+        for i, word in enumerate(before):
+            key = low, high, after, before[:i], before[i + 1 :]
+            alike[key][good == high][word] = None
+    found: dict[tuple[Words, Words, Words], dict[tuple[str, str], None]] = defaultdict(dict)
+    for (low, high, after, head, tail), (wants_low, wants_high) in alike.items():
+        others = sorted(wants_high.keys() - wants_low.keys())
+        for word in sorted(wants_low.keys() - wants_high.keys()) if others else ():
+            other = max(others, key=lambda x: len(os.path.commonprefix([x, word])))  # noqa: RUF071
+            two = sorted([((*head, word, *tail), low), ((*head, other, *tail), high)])
+            (base, own), (source, its_own) = two
+            found[base, source, after][own, its_own] = None
+    return [Contrast(*key[:2], tuple(answers), key[2]) for key, answers in sorted(found.items())]
+
+
+def with_sides(given: Sequence[Contrast]) -> list[Contrast]:
+    """Contrasts with the class of their base.
+
+    Classes follow from the words: *author* wants *laughs*, as *pilot* does, which wants *is*. Only
+    the largest set of contrasts whose words are so connected is kept, and of these the ones that
+    contradict no earlier one.
+    """
+
+    def links_of(contrast: Contrast) -> Iterator[tuple[Any, Any, int]]:
+        one, other = contrast.changed
+        yield one, other, 1
+        for answers in contrast.answers:
+            for word, answer in zip((one, other), answers, strict=True):
+                yield word, ("answer", answer), 0
+
+    links: dict[Any, list[tuple[Any, int]]] = defaultdict(list)
+    for contrast in given:
+        for one, other, differ in links_of(contrast):
+            links[one].append((other, differ))
+            links[other].append((one, differ))
+    side: dict[Any, tuple[int, int]] = {}  # the set, and the class in it
+    for number, start in enumerate(links):
+        waiting = [] if start in side else [start]
+        side.setdefault(start, (number, 0))
+        for node in waiting:  # grows
+            for other, differ in links[node]:
+                if other not in side:
+                    side[other] = number, side[node][1] ^ differ
+                    waiting.append(other)
+    sets = Counter(side[x.changed[0]][0] for x in given)
+    return [
+        x._replace(side=side[x.changed[0]][1])
+        for x in given
+        if side[x.changed[0]][0] == max(sets, key=sets.__getitem__)
+        and all(side[one][1] ^ side[other][1] == differ for one, other, differ in links_of(x))
+    ]
+
+
+def drawn(given: Sequence[Contrast], seed: int = 0) -> tuple[list[Contrast], list[Contrast]]:
+    """Contrasts for train and for test, in random order; each prefix occurs once.
+
+    Words in which prefixes differ are either in train or in test, unless there is one pair of them.
+    Either prefix may be the base.
+    """
+    rng = np.random.default_rng(seed)
+    words = sorted({x.changed for x in given})
+    for_test = {words[i] for i in rng.permutation(len(words))[: (len(words) + 1) // 2]}
+    parts: tuple[list[Contrast], list[Contrast]] = [], []
+    used: set[Words] = set()
+    for i in rng.permutation(len(given)).tolist():
+        exchange = rng.integers(2)
+        if used.isdisjoint(given[i][:2]):
+            used.update(given[i][:2])
+            part = given[i].changed in for_test if len(words) > 1 else len(used) // 2 % 2
+            parts[part].append(given[i].exchanged() if exchange else given[i])
+    return parts
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A base and a source: two prompts for a language model.
+
+    Attributes:
+        base, source: texts that begin with the prompts.
+        side: see `Contrast`.
+        end: number of tokens before the continuation.
+        place: number of tokens before the one that differs.
+        answers: tokens that are right after the base and after the source, in pairs.
+        tokens: tokens of base and source, for a causal model those before the continuation; -1 for
+            the continuation in others.
+        words: the tokens as they are written; the one that differs in both ways.
+    """
+
+    base: Text
+    source: Text
+    side: int
+    end: int
+    place: int
+    answers: tuple[tuple[int, int], ...]
+    tokens: tuple[tuple[int, ...], ...]
+    words: Words
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers that aligned pairs have in common: end, place and number of tokens."""
+        return self.end, self.place, len(self.words)
+
+
+def aligned(contrast: Contrast, pieces: Mapping[Text, Pieces], causal: bool) -> Pair | None:
+    """The pair with its tokens; None unless prompts differ in one token.
+
+    Continuations that do not differ in the token right after the prompt of the first are left out.
+
+    Args:
+        pieces: tokens of the texts; those that are too long for the model are missing.
+    """
+    found: Pair | None = None
+    for texts in contrast.texts():
+        if not all(text in pieces for text in texts):
+            continue
+        right, wrong, source = (pieces[text].ids.tolist() for text in texts)
+        end, place = _first_difference(right, wrong), _first_difference(right, source)
+        if end is None or place is None or place >= end:
+            continue
+        same = slice(place + 1, end if causal else None)
+        rest = [[*x[:end], -1, *x[end + 1 :]] for x in (right, wrong, source)]
+        alike = rest[0][same] == rest[2][same] and (causal or rest[0] == rest[1])
+        if not alike or source[end : end + 1] != wrong[end : end + 1]:
+            continue
+        tokens = tuple(tuple(x[:end] if causal else x) for x in (rest[0], rest[2]))
+        answers = ((right[end], wrong[end]),)
+        if found is None:
+            ways = [_as_written(text, pieces[text], len(tokens[0])) for text in texts[::2]]
+            ways[0][place] = "/".join(sorted({way[place] for way in ways}))
+            if not causal:
+                ways[0][end] = "[…]"
+            one, other, words = texts[0], texts[2], tuple(ways[0])
+            found = Pair(one, other, contrast.side, end, place, answers, tokens, words)
+        elif found.tokens == tokens and answers[0] not in found.answers:
+            found = replace(found, answers=found.answers + answers)
+    return found
+
+
+def _as_written(text: Text, pieces: Pieces, n: int) -> list[str]:
+    """The first tokens of a text as they are written."""
+    assert pieces.letters is not None
+    return [text.words[0][slice(*part)].strip() for part in pieces.letters[:n].tolist()]

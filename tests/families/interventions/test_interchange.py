@@ -1,0 +1,368 @@
+"""Interchange interventions, by hand, with hooks on plain models, and where grammar is known."""
+
+import csv
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from grammar_models import save_causal, word_level
+from sklearn.decomposition import TruncatedSVD
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from tiny_runs import run
+from toy_grammar import AUXILIARIES, PERSONS
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+)
+
+from probes.cli.main import main
+from probes.data.items import minimal_pair
+from probes.families.interventions import InterchangeOptions
+from probes.families.interventions.erasers import Moments, leace
+from probes.families.interventions.interchange import (
+    ACCURACY,
+    ARBITRARY,
+    CHANGED,
+    FLIPPED,
+    LAST,
+    MASKED,
+    OWN,
+    RATIO,
+    _aligned,
+    _chosen,
+    _columns,
+    ranges,
+)
+from probes.families.interventions.interchange_pairs import choice, contrasts, with_sides
+
+NUMBERS = "Sing", "Plur"
+AUX = [forms for *_, forms, _ in AUXILIARIES]
+
+
+def agreement_rows(uid="near", between="near the nurse", of=lambda noun: NUMBERS):
+    """Minimal pairs of all nouns and auxiliaries."""
+    for noun, forms in product(PERSONS, AUX):
+        for number, wanted in zip(NUMBERS, of(noun), strict=True):
+            form = noun + ("s" if number == "Plur" else "")
+            good, bad = (forms[x] for x in (wanted, NUMBERS[wanted == "Sing"]))
+            before = f"the {form} {between}".split()
+            sentences = (" ".join([*before, x, "."]) for x in (good, bad))
+            yield dict(zip(("sentence_good", "sentence_bad"), sentences, strict=True), UID=uid)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "agreement.csv"
+    with path.open("w") as file:
+        writer = csv.DictWriter(file, ["sentence_good", "sentence_bad", "UID"])
+        writer.writeheader()
+        writer.writerows([*agreement_rows(), *agreement_rows("alone", "")])
+    return path
+
+
+def measured(model, folder, corpus, pairs, training=10):
+    """The record and its rows by metric, direction, layer and place."""
+    options = {"interchange": {"pairs": pairs, "training": training}}
+    settings = {"limit": None, "twins": 0, "measurements": "interchange", "options": options}
+    results = run(model, folder, corpus=str(corpus), **settings)
+    (record,) = results.measured.values()
+    found = {}
+    for row in record.rows:
+        where = row.axes.get("at") or (row.axes["paradigm"], row.axes["position"])
+        metric = row.metric if row.axes["answers"] == OWN else ARBITRARY
+        found[metric, row.axes["direction"], row.layer, where] = row
+    return record, found
+
+
+def sentences(*pairs, paradigm="p"):
+    return [minimal_pair(f"{paradigm}-{i}", paradigm, *pair) for i, pair in enumerate(pairs)]
+
+
+AGREE = [("the author laughs", "the author laugh"), ("the authors laugh", "the authors laughs")]
+
+
+@pytest.mark.parametrize(
+    ("items", "causal", "expected"),
+    [
+        (sentences(*AGREE), True, [("the author", "the authors", "laughs/laugh")]),
+        # Another noun is no partner while there is one with more letters in common.
+        (
+            sentences(*AGREE, ("the pilot laughs", "the pilot laugh")),
+            True,
+            [("the author", "the authors", "laughs/laugh")],
+        ),
+        # Prefixes differ in two places; continuations are the same; texts do not share a prefix.
+        (sentences(AGREE[0], ("some authors laugh", "some authors laughs")), True, []),
+        (sentences(AGREE[0], ("the actor laughs", "the actor laugh")), True, []),
+        (sentences(("no author ever laughs", "the author ever laughs")), True, []),
+        # What follows matters to a masked model alone.
+        (sentences(AGREE[0], ("the authors laugh now", "the authors laughs now")), False, []),
+        (
+            sentences(AGREE[0], ("the authors laugh now", "the authors laughs now")),
+            True,
+            [("the author", "the authors", "laughs/laugh")],
+        ),
+    ],
+)
+def test_prefixes_that_differ_in_one_word_and_in_what_is_right_after_them(items, causal, expected):
+    found = contrasts(filter(None, (choice(item, causal) for item in items)))
+    plain = [(*map(" ".join, x[:2]), *map("/".join, x.answers)) for x in found]
+    assert plain == expected
+
+
+def test_sides_follow_from_words_in_common():
+    verbs = {"laughs": "laugh", "is": "are", "were": "was"}
+    pairs = [
+        pair
+        for noun in ("author", "pilot")
+        for one, other in verbs.items()
+        for pair in (
+            (f"the {noun} {one}", f"the {noun} {other}"),
+            (f"the {noun}s {other}", f"the {noun}s {one}"),
+        )
+    ]
+    pairs += [("a cat sat", "a cat sit"), ("a dog sit", "a dog sat")]  # shares no word with them
+    items = sentences(*pairs)
+    found = with_sides(contrasts(choice(item, True) for item in items))
+    assert {x.changed: x.side for x in found} == {
+        ("author", "authors"): found[0].side,
+        ("pilot", "pilots"): found[0].side,
+    }
+    assert found[0].exchanged().changed == ("authors", "author")
+    assert found[0].exchanged().side == 1 - found[0].side
+
+
+def test_runs_of_layers():
+    assert ranges([0, 4, 12], [0, 4, 8, 12]) == "layers 0–4, 12"
+    assert ranges([8], [0, 4, 8, 12]) == "layer 8"
+
+
+@pytest.fixture(scope="module")
+def random_model(tmp_path_factory):
+    """Gemma 3 with random weights; its embeddings are scaled, and its norms have weights."""
+    folder, tokenizer = tmp_path_factory.mktemp("gemma"), word_level()
+    config = Gemma3TextConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=12,
+        intermediate_size=32,
+        initializer_range=0.3,
+        max_position_embeddings=64,
+        sliding_window=8,
+        pad_token_id=0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    torch.manual_seed(0)
+    Gemma3ForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def pairs_of(corpus, tokenizer, causal, n_test, n_train=10):
+    """The same pairs as in the run, with tokens from transformers."""
+    with corpus.open() as file:
+        items = [
+            minimal_pair(str(i), row["UID"], row["sentence_good"], row["sentence_bad"])
+            for i, row in enumerate(csv.DictReader(file))
+        ]
+    options = InterchangeOptions(pairs=n_test, training=n_train)
+    found, every = [], {}
+    for paradigm, parts in _chosen(items, causal, options).items():
+        texts = [text for part in parts for x in part for three in x.texts() for text in three]
+        pieces = {}
+        for text in texts:
+            given = tokenizer(text.words[0], add_special_tokens=False, return_offsets_mapping=True)
+            pieces[text] = Tokens(np.array(given["input_ids"]), np.array(given["offset_mapping"]))
+        every |= pieces
+        found.append((paradigm, *_aligned(parts, pieces, causal, options)))
+    for seed, (paradigm, train, test) in enumerate(found):
+        yield paradigm, train, test, _columns(test, every.values(), seed)[:, :2]
+
+
+class Tokens:
+    def __init__(self, ids, letters):
+        self.ids, self.letters = ids, letters
+
+
+def plain_pass(model, ids, layer=None, place=None, change=None):
+    """Log-probabilities after a prompt, and states; with another state at a layer and place."""
+    body = model.model
+
+    def hook(_module, args, output):
+        changed = (output if isinstance(output, torch.Tensor) else output[0]).clone()
+        changed[0, place] = change(changed[0, place])
+        return changed if isinstance(output, torch.Tensor) else (changed, *output[1:])
+
+    def pre_hook(_module, args):
+        changed = args[0].clone()
+        changed[0, place] = change(changed[0, place])
+        return (changed, *args[1:])
+
+    handle = None
+    if layer == 0:
+        handle = body.layers[0].register_forward_pre_hook(pre_hook)
+    elif layer is not None:
+        last = layer == len(body.layers)
+        handle = (body.norm if last else body.layers[layer - 1]).register_forward_hook(hook)
+    with torch.no_grad():
+        out = model(input_ids=torch.tensor([ids]), output_hidden_states=True)
+    if handle:
+        handle.remove()
+    states = [x[0] for x in out.hidden_states]
+    return out.logits[0, -1].log_softmax(-1), states
+
+
+def fitted_by_libraries(x, z, differences):
+    """Read and write vectors of each direction, from scikit-learn; for LEACE from its eraser."""
+
+    def unit(v):
+        return v / np.linalg.norm(v), v / np.linalg.norm(v)
+
+    scaler = StandardScaler().fit(x)
+    probe = LogisticRegression(max_iter=500).fit(scaler.transform(x), z).coef_[0] / scaler.scale_
+    eraser = leace(Moments.of([(x[:, None], z[:, None])]))
+    svd = TruncatedSVD(1, algorithm="arpack").fit(differences)
+    return {
+        "mean difference": unit(x[z == 1].mean(0) - x[z == 0].mean(0)),
+        "probe": unit(probe),
+        "LEACE": (eraser.left[:, 0], eraser.right[0]),
+        "first component": unit(svd.components_[0]),
+    }
+
+
+def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_path):
+    """CausalGym's formula on ten pairs, at every direction but the random one."""
+    _, found = measured(random_model, tmp_path, corpus, 10)
+    tokenizer = AutoTokenizer.from_pretrained(random_model)
+    model = AutoModelForCausalLM.from_pretrained(random_model).eval()
+    start = [tokenizer.bos_token_id]
+    checked = 0
+    for paradigm, train, test, two_arbitrary in pairs_of(corpus, tokenizer, True, 10):
+        assert (len(train), len(test)) == (10, 10)
+        for layer, place in product((0, 2, 3), range(test[0].place, test[0].end)):
+            at = 1 + place  # behind the start token
+
+            def state(tokens, layer=layer, at=at):
+                return plain_pass(model, [*start, *tokens])[1][layer][at].double().numpy()
+
+            sides = np.array([(pair.side, 1 - pair.side) for pair in train]).ravel()
+            x = np.array([state(tokens) for pair in train for tokens in pair.tokens])
+            if np.allclose(x[::2], x[1::2]):
+                continue  # causal: at layer 0, later tokens are the same
+            every = fitted_by_libraries(x, sides, x[::2] - x[1::2])
+            for name in ("whole", *every):
+                ratios, flips, moved = [], [], []
+                for pair, arbitrary in zip(test, two_arbitrary, strict=True):
+                    source = torch.from_numpy(state(pair.tokens[1])).float()
+
+                    def change(h, source=source, name=name, every=every):
+                        if name == "whole":
+                            return source
+                        read, write = (torch.from_numpy(v).float() for v in every[name])
+                        return h + ((source - h) @ read) * write
+
+                    before, _ = plain_pass(model, [*start, *pair.tokens[0]])
+                    of_source, _ = plain_pass(model, [*start, *pair.tokens[1]])
+                    after, _ = plain_pass(model, [*start, *pair.tokens[0]], layer, at, change)
+                    for b, s in pair.answers:
+                        ratios.append(float(before[b] - before[s] + after[s] - after[b]))
+                        if before[b] > before[s] and of_source[s] > of_source[b]:
+                            flips.append(float(after[s] > after[b]))
+                        one, other = arbitrary.tolist()
+                        odds = [float(x[one] - x[other]) for x in (before, after)]
+                        moved.append(abs(odds[0] - odds[1]))
+                where = name, layer, (paradigm, place + 1)
+                assert found[RATIO, *where].value == pytest.approx(np.mean(ratios), abs=2e-3)
+                assert found[ARBITRARY, *where].value == pytest.approx(np.mean(moved), abs=2e-3)
+                if flips:
+                    assert found[FLIPPED, *where].value == pytest.approx(np.mean(flips))
+                    assert found[FLIPPED, *where].n == len(flips)
+                checked += 1
+    assert checked > 30
+
+
+@pytest.fixture(scope="module")
+def knows_grammar(tmp_path_factory, corpus):
+    """The record and rows of a causal model that was trained on the toy grammar, one token per word."""
+    folder = tmp_path_factory.mktemp("words")
+    save_causal(folder / "model", tokenizer=word_level())
+    return measured(folder / "model", folder, corpus, 14, 14)
+
+
+@pytest.mark.slow
+def test_number_is_where_the_grammar_has_it_and_nowhere_else(knows_grammar):
+    """Erasure finds it at the last layer of the verb's place; here, too."""
+    record, found = knows_grammar
+    for place, layer in ((CHANGED, 0), (LAST, 2)):
+        assert found[FLIPPED, "whole", layer, place].value == 1  # exactly the source's answer
+    assert found[FLIPPED, "whole", 0, CHANGED].n > 0.9 * found[RATIO, "whole", 0, CHANGED].n
+    assert found[ACCURACY, "whole", 0, CHANGED].value > 0.9
+    assert found[RATIO, "whole", 0, CHANGED].p < 0.05
+    near = [key for key in found if key[0] == FLIPPED and key[3] == ("near", 4)]
+    assert near
+    for _, direction, layer, place in near:  # "near the": the number is carried over, not there
+        assert found[FLIPPED, direction, layer, place].value < 0.1
+    for direction in ("mean difference", "LEACE"):
+        assert found[FLIPPED, direction, 2, LAST].value > 0.9
+    for (metric, direction, *_), row in found.items():
+        if metric == FLIPPED and direction == "random":
+            assert row.value < 0.1
+    ratio, moved = (found[metric, "LEACE", 2, LAST].value for metric in (RATIO, ARBITRARY))
+    assert moved < 0.5 * ratio
+    assert next(note for note in record.notes if note.startswith("near:")) == (
+        "near: the whole vector flips most answers if taken from 'queen/queens' (position 2) at "
+        "layer 0 or 'nurse' (position 5) at layers 1–2. Along the mean difference, 96% of the "
+        "log-odds ratio of the whole vector."
+    )
+
+
+def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
+    """The source's vector there gives its answer at the last layer, whatever else is different."""
+    tokenizer = word_level(masked=True)
+    sizes = {"hidden_size": 24, "intermediate_size": 32, "max_position_embeddings": 64}
+    layers = {"num_hidden_layers": 2, "num_attention_heads": 2, "initializer_range": 0.3}
+    torch.manual_seed(0)
+    plain = BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **sizes, **layers)).eval()
+    plain.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    _, found = measured(tmp_path / "model", tmp_path, corpus, 10)
+    follows, changed = [], []
+    for _, _, test, _ in pairs_of(corpus, tokenizer, False, 10):
+        for pair in test:
+            base, source = ([x if x >= 0 else tokenizer.mask_token_id for x in tokens]
+                            for tokens in pair.tokens)  # fmt: skip
+            ids = torch.tensor([[tokenizer.cls_token_id, *x, tokenizer.sep_token_id]
+                                for x in (base, source)])  # fmt: skip
+            with torch.no_grad():
+                logits = plain(input_ids=ids).logits
+                embedded = plain.bert.embeddings.word_embeddings(ids)
+                embedded[0, 1 + pair.place] = embedded[1, 1 + pair.place]
+                exchanged = plain(inputs_embeds=embedded).logits
+            assert torch.allclose(exchanged[0], logits[1], atol=1e-4)
+            before, after = logits[:, 1 + pair.end]
+            for b, s in pair.answers:
+                follows.append(float(after[s] > after[b]))
+                changed.append(float(before[b] - before[s] + after[s] - after[b]))
+    for layer, at in ((0, CHANGED), (2, MASKED)):
+        assert found[ACCURACY, "whole", layer, at].value == pytest.approx(np.mean(follows))
+        assert found[RATIO, "whole", layer, at].value == pytest.approx(np.mean(changed), abs=1e-3)
+
+
+def test_a_corpus_without_such_pairs_is_left_out_with_the_reason(tmp_path, random_model, capsys):
+    path = tmp_path / "pairs.csv"
+    path.write_text("sentence_good,sentence_bad\nthe cook laughs,the laughs cook\n")
+    places = ["--cache-dir", str(tmp_path / "cache"), "--output", str(tmp_path / "results")]
+    given = ["--model", str(random_model), "--corpus", str(path), "--twins", "0", *places]
+    assert main([*given, "--measurements", "interchange"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "none of its 1 paradigms has 10 pairs of prompts that differ in one token" in said
