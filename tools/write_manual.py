@@ -38,6 +38,7 @@ PAGES = (
     "docs/img/*",
     "data/cards/*.md",
     "examples/*.ipynb",
+    "examples/*.py",
     "results/README.md",
     "sweeps/*.toml",
 )

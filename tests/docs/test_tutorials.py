@@ -1,10 +1,12 @@
 """The tutorials: their commands run, one after the other, and write what they promise."""
 
+import re
 import shutil
 
 import pytest
 import torch
-from guides import Guide
+from guides import DOCS, Guide
+from tiny_models import save
 from transformers import AutoModel
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "short_schedule")]
@@ -27,7 +29,8 @@ def follow(tmp_path, tiny_bert, monkeypatch, capsys):
                 for word in command.split()
             ]
             assert guide.run(" ".join(words), tiny_bert) == 0, (command, capsys.readouterr().err)
-        return capsys.readouterr().out
+        said = capsys.readouterr()
+        return said.out + said.err
 
     return do
 
@@ -63,3 +66,16 @@ def test_two_checkpoints(follow, tmp_path, tiny_bert):
     text = follow("two-checkpoints.md")
     assert "checkpoint-9000" in text
     assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.slow
+def test_language_models(follow, tmp_path):
+    save("gemma3", tmp_path / "gemma-3-270m", num_hidden_layers=18, max_position_embeddings=256)
+    shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
+    text = follow("language-models.md")
+    printed = {" ".join(line.split()) for line in text.splitlines()}
+    for command, lines in Guide("language-models.md").commands:
+        for line in lines:
+            # Numbers are those of another model: what comes before the first one is promised.
+            start = re.match(r"\d+ |.* reads|\D+", line)[0]
+            assert any(each.startswith(start) for each in printed), (command, line)

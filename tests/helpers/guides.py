@@ -57,4 +57,12 @@ class Guide:
         if words[:3] == ["python", "-m", "probes"]:
             return probes_main(words[3:])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        return subprocess.run([sys.executable, *words[1:]], check=False, env=environment).returncode
+        done = subprocess.run(
+            [sys.executable, *words[1:]],
+            check=False,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        print(done.stdout)
+        return done.returncode
