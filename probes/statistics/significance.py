@@ -22,6 +22,9 @@ _AT_ONCE = 128
 _CLEAR = 3
 """No more resamples are drawn once p is this many Monte Carlo errors away from `ALPHA`."""
 
+_NO_ERROR = 1e-6
+"""Standard errors below this share of the sample's are rounding errors of 0."""
+
 Pair = tuple[int, int]
 """Indices of two cells."""
 
@@ -120,7 +123,8 @@ def max_t(
     """Two-sided p-values of differences, corrected for testing all of them.
 
     Step-down max-T (Westfall & Young 1993, algorithm 2.8; Romano & Wolf 2005). Let d be a
-    difference with standard error s, and d* and s* the same in a resample. Then p is the share of
+    difference with standard error s, and d* and s* the same in a resample; s* is s if it would be
+    0. Then p is the share of
     resamples in which the greatest |d* − d| / s*, over this difference and all smaller ones, is at
     least this |d| / s. One resample is added, so that p is never 0. All differences share the
     resamples, so the correction accounts for their dependence.
@@ -153,7 +157,10 @@ def max_t(
             first, second = one[block], other[block]
             difference = (scores[first] - scores[second])[:, None]
             moved = np.abs(replicates[first] - replicates[second] - difference)
-            reached = _ratio(moved, (errors or whole).of_resamples(first, second))
+            own = (errors or whole).of_sample(first, second)[:, None]
+            error = (errors or whole).of_resamples(first, second)
+            # Without the few clusters that differ from the others, the error of a resample is 0.
+            reached = _ratio(moved, np.where(error > _NO_ERROR * own, error, own))
             # Running maximum over this difference and all smaller ones, in earlier blocks too.
             reached = np.fmax.accumulate(np.concatenate([greatest, reached]))[1:]
             greatest = reached[-1:]

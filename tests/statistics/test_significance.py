@@ -106,6 +106,35 @@ def test_studentised_p_values_are_those_of_the_definition():
     assert np.abs(found - plain).max() > 0.02
 
 
+def rarely_wrong(rng, cells, n):
+    """Scores of 0 or 1, of which 3 % are 0; half of the mistakes are made by all cells."""
+    wrong = np.where(
+        rng.random((cells, n)) < 0.5, rng.random(n) < 0.03, rng.random((cells, n)) < 0.03
+    )
+    return 1.0 - wrong
+
+
+def test_cells_that_make_one_mistake_are_clearly_above_a_bad_one():
+    """A resample without that mistake has error 0, which must not count as an infinite size."""
+    items = np.ones((4, 80))
+    items[0, 3] = items[1, 9] = 0
+    items[3] = 0.5
+    scores, replicates, errors = of_means(items, resample(80, 1000), np.zeros(4))
+    found = max_t(scores, replicates, [(0, 3), (1, 3), (2, 3)], errors)
+    assert (found < 0.002).all()
+
+
+def test_equal_cells_with_few_mistakes_are_rarely_told_apart():
+    rng, draws = np.random.default_rng(4), resample(40, 500)
+    found = [
+        (max_t(scores, replicates, all_pairs(5), errors) < 0.05).any()
+        for scores, replicates, errors in (
+            of_means(rarely_wrong(rng, 5, 40), draws, np.zeros(5)) for _ in range(300)
+        )
+    ]
+    assert np.mean(found) < 0.05
+
+
 def test_a_studentised_test_of_few_normal_means_is_the_paired_t_test():
     n, found = 20, []
     for seed in range(40):
