@@ -6,8 +6,9 @@ import argparse
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_of
 from probes.boards.layer_tables import model_tables
-from probes.cli.arguments import add_format, add_older, place
-from probes.cli.results import results_below
+from probes.boards.recipes import recipe_tables
+from probes.cli.arguments import add_format, add_older, add_recipes, place
+from probes.cli.results import find_recipes, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--probe", metavar="P", help="only this probe family, such as linear or mlp (default: all)")
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
+    add_recipes(parser, "means over seeds, and what varies")
     add_older(parser)
     add_format(parser)
 
@@ -61,7 +63,11 @@ def run(options: argparse.Namespace) -> int:
                 f"--probe {options.probe}: no results. {did_you_mean(options.probe, families)}"
             )
         found = {path: r for path, r in found.items() if r.probe.family == options.probe}
-    if options.by == "layer":
+    if options.recipes is not None:
+        if options.by != "layer":
+            raise UserError(f"--recipes: not with --by {options.by}; leave one out.")
+        printer.show(recipe_tables(find_recipes(found, options)))
+    elif options.by == "layer":
         printer.show(model_tables(found))
     elif options.by in ("group", "label"):
         for result in found.values():
