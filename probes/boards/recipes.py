@@ -22,7 +22,7 @@ import numpy as np
 from probes.boards.comparable import SAME_FLOOR, SAME_PAIR, why_apart
 from probes.boards.paired import Difference
 from probes.common.arrays import Floats
-from probes.common.errors import UserError, listed
+from probes.common.errors import UserError, counted, listed
 from probes.common.files import read_text
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
@@ -232,7 +232,8 @@ def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[st
             if (other := members.setdefault(model, (recipe, seed))[0]) != recipe:
                 raise UserError(f"{model} belongs to the recipes {other} and {recipe}.")
     if others := [model for model in known if model not in members]:
-        progress.say(f"left out {listed(others, 'and')}: in no recipe")
+        more = f" and {counted(len(others) - 1, 'other')}" * (len(others) > 1)
+        progress.say(f"left out {others[0]}{more}: in no recipe")
     return members
 
 

@@ -246,17 +246,18 @@ def steps(group: Group, look: Look) -> Drawn:
         )
     if not known:
         return Drawn(None, missing)
-    kept = _shown(scores[scores["model"].isin(known)])
-    kept["step"] = [known[label].step for label in kept["model"]]
-    means = kept.groupby(["task", "layer", "step"], sort=False)["value"].mean().reset_index()
+    kept = scores[scores["model"].isin(known)].astype({"value": float})
+    kept = kept.assign(step=[known[label].step for label in kept["model"]])
+    cells = ["task", "metric", "layer", "step"]
+    means = kept.groupby(cells, sort=False)["value"].mean().reset_index()
     frame = pd.DataFrame(
         {
             "panel": means["task"],
             "model": ", ".join(recipes),
             "row": means["layer"],
             "column": means["step"],
-            "value": means["value"],
-            "text": means["value"].map("{:.1f}".format),
+            "value": 100 * means["value"],
+            "text": [*map(shown, means["value"], means["metric"])],
         }
     )
     seeds = f"mean of {len(models)} seeds" * (len(models) > 1)
@@ -267,7 +268,7 @@ def steps(group: Group, look: Look) -> Drawn:
             look,
             down="layer",
             across="training step",
-            legend_title="score on test",
+            legend_title="score on test, times 100",
             title=title,
         ),
         missing,

@@ -18,6 +18,7 @@ from probes.records.result import Result
 from probes.statistics.bootstrap import LEVEL
 from probes.statistics.seeds import mean_over_seeds
 from probes.tables.table import NOTHING, Cell, Table, TableRow
+from probes.tasks.builtin import table_order
 
 _NOTE = (
     "Scores of the layer that is best on dev at the last step; means, if there are several seeds. "
@@ -39,7 +40,7 @@ def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
             about = recipe, corpus_title(result), result.probe.family
             groups[about][result.task.name][at.step][seed] = with_floor(result, found.values())
     for (recipe, corpus, family), tasks in groups.items():
-        rows = [row for steps in tasks.values() for row in _row(recipe, steps)]
+        rows = [row for task in sorted(tasks, key=table_order) for row in _row(recipe, tasks[task])]
         if rows:
             yield Table(
                 f"{recipe or 'checkpoints'} · {corpus} · {family} probe · training steps".lstrip(),
