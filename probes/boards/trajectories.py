@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from probes.boards.comparable import SAME_CHART
 from probes.boards.floors import with_floor
 from probes.boards.recipes import RecipeResult, recipe_and_seed
 from probes.boards.score_charts import revision_of
 from probes.common.arrays import Floats
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.measurements.header_columns import values
 from probes.measurements.table_cells import counted_head, score_cell
 from probes.records.record import corpus_title
 from probes.records.result import Result
@@ -29,8 +33,12 @@ _NOTE = (
 
 
 def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
-    """For each model or recipe with three steps or more, corpus and probe family: a row by task."""
-    groups: dict[tuple[str, ...], dict[str, dict[int, dict[str, Result]]]] = defaultdict(
+    """For each model or recipe with three steps or more, corpus and probe family: a row by task.
+
+    Raises:
+        UserError: two results are of the same seed and step.
+    """
+    groups: dict[tuple[Hashable, ...], dict[str, dict[int, dict[str, Result]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(dict))
     )
     for result in found.values():
@@ -38,12 +46,18 @@ def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
         if at:
             recipe, seed = recipe_and_seed(at.model) or (at.model, "")
             about = recipe, corpus_title(result), result.probe.family
-            groups[about][result.task.name][at.step][seed] = with_floor(result, found.values())
-    for (recipe, corpus, family), tasks in groups.items():
-        rows = [row for task in sorted(tasks, key=table_order) for row in _row(recipe, tasks[task])]
+            own = groups[*about, values(result, SAME_CHART)][result.task.name][at.step]
+            other = own.setdefault(seed, with_floor(result, found.values()))
+            if other.key != result.key:
+                raise UserError(
+                    f"{other.path} and {result.path} are of one step; name one of them."
+                )
+    for (model, corpus, family, _), tasks in groups.items():
+        name, order = f"{model or 'checkpoints'}", sorted(tasks, key=table_order)
+        rows = [row for task in order for row in _row(name, tasks[task])]
         if rows:
             yield Table(
-                f"{recipe or 'checkpoints'} · {corpus} · {family} probe · training steps".lstrip(),
+                f"{name} · {corpus} · {family} probe · training steps",
                 ("task", "seeds", "layer", "first above the floor", "half-way", "last", "score"),
                 tuple(rows),
                 notes=(_NOTE,),
@@ -56,7 +70,11 @@ def _row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[T
     last = results[-1]
     layer = last.best_layer
     seeds = {*last.seeds}
-    if len(steps) < 3 or any({*x.seeds} != seeds or not x.replicates for x in results):
+    if len(steps) < 3 or any({*x.seeds} != seeds or layer not in x.replicates for x in results):
+        progress.say(
+            f"left out {last.first.task.name} of {recipe}: fewer than three steps, or a seed, the "
+            "layer or its predictions are missing at a step"
+        )
         return
     found = [(x.replicates[layer], x.key) for x in results]
     means = [mean_over_seeds(own, key) if len(own) > 1 else own[0] for own, key in found]
