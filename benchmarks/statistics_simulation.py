@@ -10,7 +10,7 @@ and from the test sample. The deviation over trainings is estimated from as many
 suite makes.
 
 Losses: disabling a head changes the loss of each piece. Heads: no head matters, and the costliest
-one is chosen.
+one is chosen. Recipes: scores of models vary over seeds and documents.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import by_sentence
 from probes.statistics.ratios import RatioParts, intervals
-from probes.statistics.replicates import pooled, training_noise
+from probes.statistics.replicates import Replicates, pooled, training_noise
+from probes.statistics.seeds import interval_of, mean_over_seeds
 from probes.statistics.significance import ALPHA, Errors, above_all, all_pairs, max_t
+from probes.statistics.sums import sparse
 
 METRICS = {
     "accuracy": (0.93, 0.97),
@@ -296,6 +298,39 @@ def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tupl
     return same, others
 
 
+def seeds_covered(
+    n_seeds: int, seeds: float, documents: float, n_sets: int, n: int = 60
+) -> tuple[float, float]:
+    """Share of intervals of a recipe's mean that cover the truth.
+
+    Args:
+        seeds, documents: standard deviations of a seed's score, as `VarianceParts` has them; that
+            of seeds × documents is half that of documents.
+
+    Returns:
+        shares for percentiles of resampled seeds and documents (the multi-bootstrap), and for
+        `mean_over_seeds`.
+    """
+    draws, covered = resample(n).astype(np.float64), np.zeros(2)
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        table = rng.normal(0, seeds, (n_seeds, 1)) + np.sqrt(n) * (
+            rng.normal(0, documents, (1, n)) + rng.normal(0, documents / 2, (n_seeds, n))
+        )
+        metric = metrics.get("accuracy")
+        sums = [sparse(np.stack([row, np.ones(n)], axis=1)) for row in table]
+        each = [
+            Replicates(np.array([row.mean()]), metric, [x], [0], "")
+            for row, x in zip(table, sums, strict=True)
+        ]
+        chosen = rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), len(draws)) / n_seeds
+        both = ((draws @ table.T / n) * chosen).sum(1)
+        ends = interval(both).tolist(), interval_of(mean_over_seeds(each, f"{number}"))
+        covered += [bool(pair and pair[0] <= 0 <= pair[1]) for pair in ends]
+    of_percentiles, of_t = covered / n_sets
+    return of_percentiles, of_t
+
+
 def main() -> None:
     """Print the tables of docs/statistics.md."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -323,6 +358,12 @@ def main() -> None:
     for n_draws in (1, 5):
         found = (false_effects(n_draws, x, options.simulations) for x in ratios)
         print(f"| {n_draws} |", *(f"{x:.1%} |" for x in found), flush=True)
+    spreads = {"seeds alone": (1, 0.1), "both alike": (1, 1), "documents alone": (0.1, 1)}
+    print("\n| recipes: resampled seeds, t |", *(f"{x} |" for x in spreads))
+    print("| --- |" + " ---: |" * len(spreads))
+    for n_seeds in (2, 3, 5, 10, 25):
+        pairs = [seeds_covered(n_seeds, *x, options.sets) for x in spreads.values()]
+        print(f"| {n_seeds} seeds |", *(f"{a:.1%}, {b:.1%} |" for a, b in pairs), flush=True)
     print("\n| increase of loss, in nats |", *(f"{x:g} |" for x in (0, 0.02, 0.046)))
     print("| --- |" + " ---: |" * 3)
     for name in LOSSES:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from probes.boards.groups import Group
 from probes.boards.overview import layer_lines
+from probes.boards.recipes import recipe_and_seed
 from probes.common.errors import UserError
 from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.measurements.table_cells import metric_name
@@ -219,10 +220,10 @@ def revision_of(name: str) -> Revision | None:
 
 
 def steps(group: Group, look: Look) -> Drawn:
-    """Scores by layer and training step, a panel for each task.
+    """Scores by layer and training step, a panel for each task; of a recipe, means over seeds.
 
     Raises:
-        UserError: the revisions are of several models, or two of one step.
+        UserError: the revisions are of several recipes, or two of one model and step.
     """
     scores = scores_frame(scored(group))
     found = {
@@ -233,32 +234,41 @@ def steps(group: Group, look: Look) -> Drawn:
     }
     known = {label: each for label, each in found.items() if each}
     missing = {x: "its name has no training step" for x in group.models if x not in known}
-    first: dict[int, str] = {}
+    first: dict[Revision, str] = {}
     for label, each in known.items():
-        if (other := first.setdefault(each.step, label)) != label:
+        if (other := first.setdefault(each, label)) != label:
             raise UserError(f"{other} and {label} are both of step {each.step}; name one of them.")
     models = sorted({each.model for each in known.values()})
-    if len(models) > 1:
+    recipes = {(recipe_and_seed(model) or (model, ""))[0] for model in models}
+    if len(recipes) > 1:
         raise UserError(
             f"These are steps of several models ({', '.join(models)}); name the folders of one."
         )
     if not known:
         return Drawn(None, missing)
-    kept = _shown(scores[scores["model"].isin(known)])
-    frame = kept.assign(
-        panel=kept["task"],
-        row=kept["layer"],
-        column=[known[label].step for label in kept["model"]],
-        text=kept["value"].map("{:.1f}".format),
+    kept = scores[scores["model"].isin(known)].astype({"value": float})
+    kept = kept.assign(step=[known[label].step for label in kept["model"]])
+    cells = ["task", "metric", "layer", "step"]
+    means = kept.groupby(cells, sort=False)["value"].mean().reset_index()
+    frame = pd.DataFrame(
+        {
+            "panel": means["task"],
+            "model": ", ".join(recipes),
+            "row": means["layer"],
+            "column": means["step"],
+            "value": 100 * means["value"],
+            "text": [*map(shown, means["value"], means["metric"])],
+        }
     )
-    title = " · ".join(filter(None, (*models, group.corpus, f"{group.probe} probe")))
+    seeds = f"mean of {len(models)} seeds" * (len(models) > 1)
+    title = " · ".join(filter(None, (*recipes, seeds, group.corpus, f"{group.probe} probe")))
     return Drawn(
         charts.heat_map(
-            frame[["panel", "model", "row", "column", "value", "text"]],
+            frame,
             look,
             down="layer",
             across="training step",
-            legend_title="score on test",
+            legend_title="score on test, times 100",
             title=title,
         ),
         missing,

@@ -242,6 +242,19 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_recipes(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add `--recipes`, whose value is an empty path if no file is named."""
+    parser.add_argument(
+        "--recipes",
+        type=place,
+        nargs="?",
+        const=Path(),
+        metavar="FILE",
+        help=f"{purpose}: models that differ by seed alone, as FILE (TOML) says, or by default "
+        "those whose names differ only in seed-N, and random twins",
+    )
+
+
 def add_older(parser: argparse.ArgumentParser) -> None:
     """Add `--older`."""
     parser.add_argument(

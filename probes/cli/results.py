@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from probes.boards.floors import with_floor
 from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
+from probes.boards.recipes import RecipeResult, read_recipes, recipe_results
 from probes.cli.chart_files import figure
 from probes.common.errors import UserError, counted, listed
 from probes.common.registry import did_you_mean
@@ -305,6 +307,16 @@ def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path,
     if not found:
         raise no_results(folders)
     return found
+
+
+def find_recipes(found: Mapping[Path, Result], options: argparse.Namespace) -> list[RecipeResult]:
+    """The results of the recipes that `--recipes` names.
+
+    Raises:
+        UserError: see `recipe_results`, or the file cannot be read.
+    """
+    globs = read_recipes(options.recipes) if options.recipes != Path() else None
+    return recipe_results(found, globs)
 
 
 def records_below(

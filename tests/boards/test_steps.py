@@ -7,6 +7,7 @@ from board_by_hand import N, put
 from drawn import data_of, svg, texts
 from results_by_hand import make_result
 
+from probes.__main__ import main
 from probes.boards.groups import group
 from probes.boards.layer_tables import layer_frame, layer_frames
 from probes.boards.score_charts import revision_of, steps
@@ -79,6 +80,41 @@ def test_two_revisions_of_one_step_are_no_figure(tmp_path):
     put(tmp_path, "m@1", "pos", 0)
     with pytest.raises(UserError, match="are both of step 1; name one of them"):
         drawn(tmp_path)
+
+
+def test_seeds_of_one_recipe_are_averaged(tmp_path):
+    for seed, wrongs in ((3, (300, 100)), (4, (320, 200))):
+        for step in (10, 20):
+            put(tmp_path, f"m-seed-{seed}@step{step}", "pos", 0, wrongs=wrongs)
+    found = drawn(tmp_path)
+    means = {(row["row"], row["column"]): row["value"] for row in data_of(found.chart)}
+    expected = {("0", "10"): 22.5, ("1", "10"): 62.5, ("0", "20"): 22.5, ("1", "20"): 62.5}
+    assert means == pytest.approx(expected)
+    assert "m · mean of 2 seeds" in " ".join(texts(svg(found.chart)))
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_steps_at_which_a_score_leaves_its_floor(tmp_path, capsys, seeds):
+    """The floor is layer 0's .25. The score is .25 twice, then .75 and .95: half-way is .6."""
+    for seed in range(seeds):
+        for step, wrong in ((0, 300), (10, 300), (200, 100), (3000, 20)):
+            name = f"m-seed-{seed}@step{step}" if seeds > 1 else f"m@step{step}"
+            put(tmp_path, name, "pos", 0, wrongs=(300, wrong + seed))
+    assert main(["show", str(tmp_path), "--by", "step", "--format", "md"]) == 0
+    text = capsys.readouterr().out
+    row = next(line for line in text.splitlines() if line.startswith("| pos"))
+    _, n, layer, above, half, last, _ = row.strip("| ").split(" | ")
+    assert (n, layer, last) == (str(seeds), "1", "3000")
+    # At step 10 the band of .25 reaches the floor already; of more seeds, too.
+    assert above == "200 [0, 200]"
+    assert half == "200 [200, 200]"
+
+
+def test_two_steps_are_no_trajectory(tmp_path, capsys):
+    for step in (1, 2):
+        put(tmp_path, f"m@step{step}", "pos", 9)
+    assert main(["show", str(tmp_path), "--by", "step"]) == 2
+    assert "no model with three steps or more" in capsys.readouterr().err
 
 
 TABLE = pd.DataFrame(

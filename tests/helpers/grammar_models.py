@@ -125,9 +125,15 @@ def save_masked(folder: Path, steps: int = 1600) -> None:
 
 
 def save_causal(
-    folder: Path, steps: int = 600, tokenizer: PreTrainedTokenizerFast | None = None
+    folder: Path,
+    steps: int = 600,
+    tokenizer: PreTrainedTokenizerFast | None = None,
+    seed: int = SEED,
 ) -> None:
-    """Train a GPT-2 and write it with its tokenizer, by default that of bytes."""
+    """Train a GPT-2 and write it with its tokenizer, by default that of bytes.
+
+    The text does not depend on the seed.
+    """
     tokenizer = tokenizer or byte_level()
     config = GPT2Config(
         vocab_size=len(tokenizer),
@@ -148,7 +154,8 @@ def save_causal(
         end = torch.full((len(ids), 1), tokenizer.eos_token_id)
         return torch.cat([end, ids], 1), torch.cat([ids, end], 1)
 
-    _save(_trained(lambda: GPT2LMHeadModel(config), tokenizer, shift, steps), tokenizer, folder)
+    model = _trained(lambda: GPT2LMHeadModel(config), tokenizer, shift, steps, seed)
+    _save(model, tokenizer, folder)
 
 
 TRAIN: dict[str, Callable[[Path], None]] = {"masked": save_masked, "causal": save_causal}
@@ -220,7 +227,9 @@ def is_inflected(word: str, known: Container[str]) -> bool:
     return any(len(stem) > 2 and stem in known for stem in stems)
 
 
-def _trained(build: Callable[[], Any], tokenizer: Any, task: Task, steps: int) -> Any:
+def _trained(
+    build: Callable[[], Any], tokenizer: Any, task: Task, steps: int, seed: int = SEED
+) -> Any:
     """The model after so many batches of equally long texts; on one thread, always the same."""
     same_length: dict[int, list[list[int]]] = defaultdict(list)
     for ids in tokenizer(list(training_text()))["input_ids"]:
@@ -228,7 +237,7 @@ def _trained(build: Callable[[], Any], tokenizer: Any, task: Task, steps: int) -
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
+        torch.manual_seed(seed)
         batches = [
             batch
             for _, texts in sorted(same_length.items())

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from probes.boards.rankings import Candidate, make_rankings, named
+from probes.boards.recipes import comparison_tables
 from probes.boards.side_by_side import side_by_side_tables
-from probes.cli.arguments import add_format, names, place
-from probes.cli.results import records_below
+from probes.cli.arguments import add_format, add_recipes, names, place
+from probes.cli.results import find_recipes, records_below, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.catalogue import family_modules
@@ -29,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "model",
         nargs="+",
-        help="two or more: names as in the results, or folders of one model each",
+        help="two or more: names as in the results, or folders of one model each; with --recipes, "
+        "folders of results",
     )
     add(
         "--results",
@@ -41,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--corpus", type=names, metavar="C,…", help="only these corpora")
     add("--task", type=names, metavar="T,…", help="only these tasks")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
+    add_recipes(parser, "compare recipes with the first one, not single models")
     add_format(parser)
 
 
@@ -50,6 +53,9 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a model has no results, or no two of them share a corpus and task.
     """
+    if options.recipes is not None:
+        printer.show(_recipes(options))
+        return 0
     if len(dict.fromkeys(options.model)) < 2:
         raise UserError("compare: name two or more models.")
     folders = [Path(name) for name in options.model if _is_folder(name)]
@@ -78,6 +84,19 @@ def run(options: argparse.Namespace) -> int:
         )
     printer.show(found)
     return 0
+
+
+def _recipes(options: argparse.Namespace) -> list[Table]:
+    """Tables of recipes, from folders of results."""
+    folders = [Path(name) for name in options.model]
+    left = {
+        path: result
+        for path, result in results_below(folders).items()
+        if result.probe.family == options.probe
+        and (not options.corpus or result.corpus.name in options.corpus)
+        and (not options.task or result.task.name in options.task)
+    }
+    return list(comparison_tables(find_recipes(left, options)))
 
 
 def answers(records: Mapping[Path, Record], options: argparse.Namespace) -> list[Table]:

@@ -6,8 +6,10 @@ import argparse
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_of
 from probes.boards.layer_tables import model_tables
-from probes.cli.arguments import add_format, add_older, place
-from probes.cli.results import results_below
+from probes.boards.recipes import recipe_tables
+from probes.boards.trajectories import step_tables
+from probes.cli.arguments import add_format, add_older, add_recipes, place
+from probes.cli.results import find_recipes, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
@@ -30,11 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         metavar="WHAT",
         default="layer",
-        help="layer (the default), group, label, or evidence: "
+        help="layer (the default), step (of training), group, label, or evidence: "
         f"{', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
     add("--probe", metavar="P", help="only this probe family, such as linear or mlp (default: all)")
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
+    add_recipes(parser, "means over seeds, and what varies")
     add_older(parser)
     add_format(parser)
 
@@ -45,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a path does not exist, or there are no results of this probe family.
     """
-    known = ("layer", "group", "label", *(x.name for x in probe_measurements()))
+    known = ("layer", "step", "group", "label", *(x.name for x in probe_measurements()))
     if options.by not in known:
         raise UserError(f"--by {options.by}: unknown. {did_you_mean(options.by, known)}")
     for path in options.paths:
@@ -61,8 +64,20 @@ def run(options: argparse.Namespace) -> int:
                 f"--probe {options.probe}: no results. {did_you_mean(options.probe, families)}"
             )
         found = {path: r for path, r in found.items() if r.probe.family == options.probe}
-    if options.by == "layer":
+    if options.recipes is not None:
+        if options.by != "layer":
+            raise UserError(f"--recipes: not with --by {options.by}; leave one out.")
+        printer.show(recipe_tables(find_recipes(found, options)))
+    elif options.by == "layer":
         printer.show(model_tables(found))
+    elif options.by == "step":
+        of_steps = list(step_tables(found))
+        if not of_steps:
+            raise UserError(
+                "--by step: no model with three steps or more, such as M@step1000 or "
+                "checkpoint-500, and all seeds at each."
+            )
+        printer.show(of_steps)
     elif options.by in ("group", "label"):
         for result in found.values():
             _show_breakdown(result, options.by, options.all)

@@ -1,0 +1,385 @@
+"""Recipes: models that differ by seed alone, tabulated and compared as one thing.
+
+A recipe is read from a file, or found by names: ``multiberts/seed-3`` and ``multiberts/seed-4``
+belong to ``multiberts``, and random twins to ``random:M``. Everything is computed from stored
+predictions or sums; see `probes.statistics.seeds`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from probes.boards.comparable import SAME_FLOOR, SAME_PAIR, why_apart
+from probes.boards.paired import Difference
+from probes.common.arrays import Floats
+from probes.common.errors import UserError, counted, listed
+from probes.common.files import read_text
+from probes.common.registry import did_you_mean
+from probes.common.terminal import progress
+from probes.extraction.model_names import RANDOM, RANDOM_NAME
+from probes.measurements.resampled import resampled
+from probes.measurements.table_cells import counted_head, metric_name, n_of, score_cell
+from probes.records.record import corpus_title
+from probes.records.record_files import if_readable
+from probes.records.result import Result
+from probes.statistics.metrics import shown_sd
+from probes.statistics.replicates import Replicates
+from probes.statistics.seeds import (
+    FEW_SEEDS,
+    difference_over_seeds,
+    interval_of,
+    mean_over_seeds,
+    p_values,
+    spread_of_deviations,
+    variance_parts,
+)
+from probes.tables.table import NOTHING, Cell, Table, TableRow
+from probes.tasks.builtin import table_order
+
+SAME_RECIPE = (*SAME_FLOOR, "text", "limit", "layers", "hidden_size", "numerics", "outdated")
+"""Results of the models of a recipe on one task."""
+
+_SEED = re.compile(r"(?:^|[-_/.@])seed[-_]?(\d+)", re.IGNORECASE)
+
+Globs = Mapping[str, Sequence[str]]
+"""Globs of model names, by recipe."""
+
+
+def read_recipes(path: Path) -> Globs:
+    """The globs of each recipe, from the table ``[recipes]`` of a TOML file.
+
+    Raises:
+        UserError: the file cannot be read, or has no such table of lists of text.
+    """
+    try:
+        given = tomllib.loads(read_text(path)).get("recipes")
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not TOML ({error}); correct it.") from error
+    if not isinstance(given, dict) or not given:
+        raise UserError(f'{path}: no recipes; give a table [recipes] with name = ["glob", …].')
+    for name, globs in given.items():
+        if not (isinstance(globs, list) and globs and all(isinstance(x, str) for x in globs)):
+            raise UserError(f"{path}: {name}: give a list of globs of model names.")
+    return given
+
+
+def recipe_and_seed(name: str) -> tuple[str, str] | None:
+    """The recipe and the seed in a model's name; None if it has none.
+
+    Local models are called after their folder; those in folders ``seed-3`` belong to ``seed``.
+    """
+    if twin := RANDOM_NAME.fullmatch(name):
+        return RANDOM + twin["model"], twin["seed"] or "0"
+    found = _SEED.search(name)
+    if found is None:
+        return None
+    rest = name[: found.start()] + name[found.end() :]
+    return rest.strip("-_/.@") or "seed", str(int(found[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class RecipeResult:
+    """The results of the models of a recipe on one task with one probe family.
+
+    Attributes:
+        name: name of the recipe.
+        seeds: results by seed. They agree in everything but the model.
+    """
+
+    name: str
+    seeds: Mapping[str, Result]
+
+    @cached_property
+    def first(self) -> Result:
+        """The result of the first seed."""
+        return next(iter(self.seeds.values()))
+
+    @cached_property
+    def key(self) -> str:
+        """Keys of the results, which seed random noise."""
+        return " ".join(result.key for result in self.seeds.values())
+
+    def mean(self, layer: int, split: str = "test") -> float | None:
+        """Mean headline score of a layer over seeds; None if it is undefined for a seed."""
+        scores = [result.score(layer, split) for result in self.seeds.values()]
+        known = [score for score in scores if score is not None]
+        return float(np.mean(known)) if known == scores else None
+
+    @cached_property
+    def best_layer(self) -> int:
+        """The layer with the best mean score on dev; of equal ones the lowest."""
+        means = {layer: self.mean(layer, "dev") for layer in self.first.layers}
+        return max(means, key=lambda x: float("-inf") if (y := means[x]) is None else y)
+
+    @cached_property
+    def replicates(self) -> dict[int, list[Replicates]]:
+        """Replicates of each seed's score by layer, where scores are defined.
+
+        Empty if predictions of a seed are missing, or test has too few documents or sentences.
+        """
+        layers, results = self.first.layers, self.seeds.values()
+        found = if_readable(lambda: [x.path and resampled(x, x.path, layers) for x in results])
+        known = [each for each in found or () if each]
+        if len(known) < len(results):
+            return {}
+        places = {layer: i for i, layer in enumerate(layers) if self.mean(layer) is not None}
+        return {layer: [each.row(i) for each in known] for layer, i in places.items()}
+
+    def score_cell(self, layer: int) -> Cell:
+        """The mean score of a layer, with an interval over seeds and documents."""
+        own = self.replicates.get(layer)
+        interval = interval_of(mean_over_seeds(own, self.key)) if own else None
+        best = layer == self.best_layer
+        return score_cell(self.mean(layer), interval, self.first.task.metric, best=best)
+
+    def trainings(self, layer: int) -> Floats | None:
+        """Scores of the probes of a layer that were fitted to the same bootstrap samples.
+
+        Shape (seeds, samples). None if training variance was not measured for all seeds.
+        """
+        table = []
+        for result in self.seeds.values():
+            rows = result.found("training_variance") or ()
+            found = [x for x in rows if (x.metric, x.layer) == (result.task.metric, layer)]
+            table.append([x.value for x in found if "sample" in x.axes])
+        whole = {len(row) for row in table} == {max(len(table[0]), 2)}
+        return np.array(table, float) if whole and not any(None in x for x in table) else None
+
+
+def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[RecipeResult]:
+    """The results of recipes, by corpus, probe family and task.
+
+    Args:
+        recipes: None for recipes by names; see `recipe_and_seed`.
+
+    Raises:
+        UserError: there is no recipe, none has two seeds, one has two models of a seed, a model
+            belongs to two of them, or the results of one may not stand together.
+    """
+    members = _members({result.model.name for result in found.values()}, recipes)
+    groups: dict[tuple[str, ...], dict[str, Result]] = defaultdict(dict)
+    for result in found.values():
+        if result.model.name not in members:
+            continue
+        recipe, seed = members[result.model.name]
+        seeds = groups[recipe, result.corpus.name, result.probe.family, result.task.name]
+        first = next(iter(seeds.values()), result)
+        if why := _why_apart(result, first, SAME_RECIPE):
+            raise UserError(
+                f"recipe {recipe}: {result.model.name} cannot stand beside {first.model.name} on "
+                f"{result.task.name} ({why}); name folders of results that agree."
+            )
+        if seeds.setdefault(seed, result) is not result:
+            raise UserError(
+                f"recipe {recipe}: {seeds[seed].path} and {result.path} are both of seed {seed}; "
+                "a recipe has one model of each seed."
+            )
+    made, alone = [], defaultdict(list)
+    for (recipe, _, _, task), seeds in groups.items():
+        order = sorted(seeds, key=lambda x: (x.isdecimal() and int(x), x))
+        if len(seeds) > 1:
+            made.append(RecipeResult(recipe, {seed: seeds[seed] for seed in order}))
+        else:
+            alone[recipe].append(task)
+    whys = [f"recipe {x}: one seed on {', '.join(tasks)}" for x, tasks in alone.items()]
+    if not made:
+        raise UserError(f"{'; '.join(whys)}. It says nothing about others; probe two or more.")
+    for why in whys:
+        progress.say(f"left out {why}")
+    order = [*(recipes or sorted({each.name for each in made}))]
+    return sorted(made, key=lambda x: (order.index(x.name), table_order(x.first.task.name)))
+
+
+def _why_apart(result: Result, other: Result, columns: Sequence[str]) -> str:
+    """The reason that two results cannot stand together; empty if they can."""
+    why = [why_apart(result, other, columns)]
+    if columns is SAME_RECIPE and result.layers != other.layers:
+        why.append("other layers")
+    if result.examples.test_digest != other.examples.test_digest:
+        why.append("other test examples")
+    return next(filter(None, why), "")
+
+
+def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[str, str]]:
+    """Recipe and seed of each model that belongs to a recipe; others are left out."""
+    known = {model: recipe_and_seed(model) for model in sorted(models)}
+    members: dict[str, tuple[str, str]] = {}
+    if recipes is None:
+        every = [found[0] for found in known.values() if found]
+        members = {model: x for model, x in known.items() if x and every.count(x[0]) > 1}
+        if not members:
+            raise UserError(
+                f"No recipe among {', '.join(known)}: no two names differ only in seed-N. Name "
+                "its models in a file (--recipes recipes.toml)."
+            )
+    for recipe, globs in (recipes or {}).items():
+        inside = [model for model in known if any(fnmatchcase(model, glob) for glob in globs)]
+        if not inside:
+            hint = did_you_mean(globs[0], known)
+            raise UserError(f"recipe {recipe}: no model is called {' or '.join(globs)}. {hint}")
+        for model in inside:
+            _, seed = known[model] or ("", model)
+            if (other := members.setdefault(model, (recipe, seed))[0]) != recipe:
+                raise UserError(f"{model} belongs to the recipes {other} and {recipe}.")
+    if others := [model for model in known if model not in members]:
+        more = f" and {counted(len(others) - 1, 'other')}" * (len(others) > 1)
+        progress.say(f"left out {others[0]}{more}: in no recipe")
+    return members
+
+
+# Tables.
+
+
+def recipe_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
+    """For each recipe, corpus and probe family: scores by layer, and the sources of variance."""
+    for group in _groups(found, lambda x: (x.name, x.first.corpus.name, x.first.probe.family)):
+        first = group[0].first
+        title = f"recipe {group[0].name} · {corpus_title(first)} · {first.probe.family} probe"
+        layers = sorted({layer for each in group for layer in each.first.layers})
+        rows = [
+            TableRow.of(
+                str(layer),
+                *(x.score_cell(layer) if layer in x.first.layers else NOTHING for x in group),
+                ends_section=layer == layers[-1],
+            )
+            for layer in layers
+        ]
+        rows.append(TableRow.of("seeds", *(str(len(x.seeds)) for x in group), faint=True))
+        rows.append(TableRow.of("n", *(n_of(x.seeds.values()) for x in group), faint=True))
+        resampled = listed(dict.fromkeys(x.first.examples.resampled for x in group))
+        yield Table(
+            f"{title} · test",
+            ("layer", *(f"{x.first.task.name}\n{metric_name(x.first)}" for x in group)),
+            tuple(rows),
+            notes=(
+                "Means over seeds, ± half the width of a 95 % interval over seeds and test "
+                f"{resampled}. ★ best layer on dev, by the mean over seeds.",
+                *_notes(group),
+            ),
+        )
+        if varying := [row for each in group for row in _varying(each)]:
+            heads = "task", "layer", "seeds", "documents", "seeds × documents", "probe training"
+            yield Table(f"{title} · what varies", heads, tuple(varying), notes=(_VARYING,))
+
+
+_VARYING = (
+    "Standard deviations of one model's score at the best layer, by source: over seeds; over test "
+    "documents (or sentences) for all seeds alike; over documents that suit one seed and not "
+    "another; over training samples of the probe. 0 if the estimated variance is negative."
+)
+
+
+def _varying(each: RecipeResult) -> Iterator[TableRow]:
+    layer, metric = each.best_layer, each.first.task.metric
+    if layer in each.replicates:
+        parts = variance_parts(each.replicates[layer], each.trainings(layer))
+        cells = (Cell(NOTHING) if x is None else Cell(shown_sd(x, metric), value=x) for x in parts)
+        yield TableRow.of(counted_head(each.first), str(layer), *cells)
+
+
+def comparison_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
+    """The recipes' best layers, and how each recipe differs from the first one.
+
+    Raises:
+        UserError: no two recipes have a corpus, task and probe family in common.
+    """
+    nothing = True
+    for group in _groups(found, lambda x: (x.first.corpus.name, x.first.probe.family)):
+        rows, notes, first = list[TableRow](), [_TESTED, *_notes(group)], group[0].first
+        for every in _groups(group, lambda x: x.first.task.name):
+            why = {x: _why_apart(x.first, every[0].first, SAME_PAIR) for x in every}
+            fitting = [each for each in every if not why[each]]
+            rows += _compared(fitting) if len(fitting) > 1 else ()
+            task = every[0].first.task.name
+            notes += [f"Not compared: {x.name} on {task} ({why[x]})." for x in every if why[x]]
+        if rows:
+            nothing = False
+            title = f"{corpus_title(first)} · {first.probe.family} probe"
+            yield Table(
+                f"{title} · recipes at their best layers",
+                ("task", "recipe", "seeds", "best", "score", "difference from the first", "p"),
+                tuple(rows),
+                left=2,
+                notes=tuple(notes),
+                repeated=2,
+            )
+    if nothing:
+        names = listed(dict.fromkeys(each.name for each in found), "and")
+        raise UserError(f"{names}: no two recipes have a corpus, task and probe in common.")
+
+
+_TESTED = (
+    "Best layers are chosen on dev; scores are means over seeds on test. Intervals and p are over "
+    "seeds and test data; the training text of probes is fixed. Seeds are paired where two recipes "
+    "have the same ones. p is corrected by max-T over all pairs of a task's recipes."
+)
+
+
+def _compared(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
+    # All pairs are tested, as in comparisons of models, though only those with the first are shown.
+    differences = {
+        (one, other): difference_over_seeds(
+            one.replicates[one.best_layer],
+            other.replicates[other.best_layer],
+            f"{one.key} {one.best_layer} {other.key} {other.best_layer}",
+            paired=[*one.seeds] == [*other.seeds],
+        )
+        for one, other in combinations(recipes, 2)
+        if one.best_layer in one.replicates and other.best_layer in other.replicates
+    }
+    p = dict(zip(differences, p_values([*differences.values()]), strict=True))
+    first = recipes[0]
+    for each in recipes:
+        cells: tuple[str | Cell, ...] = "", ""
+        if each is not first:
+            before, after = first.mean(first.best_layer), each.mean(each.best_layer)
+            value = None if before is None or after is None else after - before
+            found = differences.get((first, each))
+            interval = interval_of(found) if found else None
+            cells = Difference(each.first.task.metric, value, interval, p.get((first, each))).cells
+        yield TableRow.of(
+            counted_head(each.first) if each is first else "",
+            each.name,
+            str(len(each.seeds)),
+            f"{each.best_layer}/{each.first.model.n_layers}",
+            replace(each.score_cell(each.best_layer), best=False),
+            *cells,
+            ends_section=each is recipes[-1],
+        )
+
+
+def _groups(
+    found: Sequence[RecipeResult], key: Callable[[RecipeResult], Hashable]
+) -> list[list[RecipeResult]]:
+    """Results with equal keys, in the order of their first ones."""
+    groups: dict[Hashable, list[RecipeResult]] = defaultdict(list)
+    for each in found:
+        groups[key(each)].append(each)
+    return list(groups.values())
+
+
+def _notes(found: Sequence[RecipeResult]) -> Iterator[str]:
+    """Notes on what few seeds do not show, and on recipes without intervals."""
+    n = min(len(each.seeds) for each in found)
+    if n < FEW_SEEDS:
+        low, high = spread_of_deviations(n)
+        yield (
+            f"Only {n} seeds: how much scores vary over seeds cannot be concluded (the true "
+            f"deviation may be {low:.1f} to {high:.1f} times the estimate), nor that recipes are "
+            "equal where no difference is significant."
+        )
+    if names := dict.fromkeys(each.name for each in found if not each.replicates):
+        yield (
+            f"No intervals for {listed(names, 'and')}: predictions are missing, or there are too "
+            "few test documents or sentences."
+        )
