@@ -205,16 +205,14 @@ def _aligned(
 def _columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -> Ints:
     """Tokens whose logits are wanted: two arbitrary ones, then the answers. Shape (pairs, k).
 
-    Arbitrary tokens are drawn from those of all texts. The first belongs to bases of class 0 and
-    sources of class 1, the second to the others. Columns that a pair lacks are 0.
+    Arbitrary tokens are drawn from those of all texts. Columns that a pair lacks are 0.
     """
     answers = {token for pair in pairs for two in pair.answers for token in two}
     others = sorted({token for x in pieces for token in x.ids.tolist()} - answers)
-    one, other = np.random.default_rng(seed).choice(others, 2, replace=False).tolist()
     width = max(len(pair.answers) for pair in pairs)
     columns = np.zeros((len(pairs), 2 + 2 * width), dtype=np.int64)
+    columns[:, :2] = np.random.default_rng(seed).choice(others, 2, replace=False)
     for row, pair in zip(columns, pairs, strict=True):
-        row[:2] = (other, one) if pair.side else (one, other)
         flat = [token for two in pair.answers for token in two]
         row[2 : 2 + len(flat)] = flat
     return columns
@@ -310,12 +308,15 @@ class _Measured(NamedTuple):
 
     def sentence(self, layers: Sequence[int]) -> str:
         """A sentence on where the whole vector flips most answers."""
-        if not self.right.any():
+        if not (n := int(self.right.sum())):
             return f"{self.paradigm}: no pair was answered right."
         whole, mean = (DIRECTIONS.index(x) for x in (WHOLE_VECTOR, MEAN))
         often = self.follows[:, :, whole, self.right].mean(-1) > 0.5  # (layers, places)
         if not often.any():
-            return f"{self.paradigm}: the whole vector flips no more than half of the answers."
+            return (
+                f"{self.paradigm}: the whole vector flips no more than half of the {n:,} "
+                "continuations answered right."
+            )
         found = [
             f"{self.words[place]!r} (position {place + 1}) at "
             + ranges([layers[k] for k in np.flatnonzero(often[:, i]).tolist()], layers)
@@ -325,8 +326,9 @@ class _Measured(NamedTuple):
         ratio = self.ratio.mean(-1)
         share = ratio[:, :, mean][often].sum() / ratio[:, :, whole][often].sum()
         return (
-            f"{self.paradigm}: the whole vector flips most answers if taken from {listed(found)}. "
-            f"Along the mean difference, {share:.0%} of the log-odds ratio of the whole vector."
+            f"{self.paradigm}: of {n:,} continuations answered right, the whole vector flips most "
+            f"if taken from {listed(found)}. There, the mean difference moves the log-odds of all "
+            f"{len(self.right):,} by {share:.0%} of what the whole vector does."
         )
 
 

@@ -161,19 +161,24 @@ def with_sides(given: Sequence[Contrast]) -> list[Contrast]:
 def drawn(given: Sequence[Contrast], seed: int = 0) -> tuple[list[Contrast], list[Contrast]]:
     """Contrasts for train and for test, in random order; each prefix occurs once.
 
-    Words in which prefixes differ are either in train or in test, unless there is one pair of them.
-    Either prefix may be the base.
+    Words in which prefixes differ are either in train or in test, unless there is one pair of them;
+    contrasts of a word of each are left out. Either prefix may be the base.
     """
     rng = np.random.default_rng(seed)
     words = sorted({x.changed for x in given})
-    for_test = {words[i] for i in rng.permutation(len(words))[: (len(words) + 1) // 2]}
+    in_test: dict[str, bool] = {}
+    half, order = (len(words) + 1) // 2, rng.permutation(len(words)).tolist()
+    for number in sorted(range(len(words)), key=lambda x: x % half):  # in turn
+        for word in words[order[number]]:  # may have several partners
+            in_test.setdefault(word, number < half)
     parts: tuple[list[Contrast], list[Contrast]] = [], []
     used: set[Words] = set()
     for i in rng.permutation(len(given)).tolist():
         exchange = rng.integers(2)
-        if used.isdisjoint(given[i][:2]):
+        one, other = (in_test[word] for word in given[i].changed)
+        if one == other and used.isdisjoint(given[i][:2]):
             used.update(given[i][:2])
-            part = given[i].changed in for_test if len(words) > 1 else len(used) // 2 % 2
+            part = one if len(words) > 1 else len(used) // 2 % 2
             parts[part].append(given[i].exchanged() if exchange else given[i])
     return parts
 

@@ -39,7 +39,13 @@ from probes.families.interventions.interchange import (
     _columns,
     ranges,
 )
-from probes.families.interventions.interchange_pairs import choice, contrasts, with_sides
+from probes.families.interventions.interchange_pairs import (
+    Contrast,
+    choice,
+    contrasts,
+    drawn,
+    with_sides,
+)
 
 NUMBERS = "Sing", "Plur"
 AUX = [forms for *_, forms, _ in AUXILIARIES]
@@ -136,6 +142,19 @@ def test_sides_follow_from_words_in_common():
     }
     assert found[0].exchanged().changed == ("authors", "author")
     assert found[0].exchanged().side == 1 - found[0].side
+
+
+def test_no_changed_word_is_in_train_and_in_test_though_words_share_partners():
+    given = [
+        Contrast((f"a{i}", one), (f"a{i}", other), (("x", "y"),), ())
+        for i in range(5)
+        for one, other in product("abcdef", "uvwxyz")
+        if i % 2 or one in "abc" or other in "xyz"
+    ]
+    train, test = ({x for y in part for x in y.changed} for part in drawn(given))
+    assert train
+    assert test
+    assert train.isdisjoint(test)
 
 
 def test_runs_of_layers():
@@ -319,10 +338,11 @@ def test_number_is_where_the_grammar_has_it_and_nowhere_else(knows_grammar):
             assert row.value < 0.1
     ratio, moved = (found[metric, "LEACE", 2, LAST].value for metric in (RATIO, ARBITRARY))
     assert moved < 0.5 * ratio
+    n, every = (found[metric, "whole", 0, ("near", 2)].n for metric in (FLIPPED, RATIO))
     assert next(note for note in record.notes if note.startswith("near:")) == (
-        "near: the whole vector flips most answers if taken from 'queen/queens' (position 2) at "
-        "layer 0 or 'nurse' (position 5) at layers 1–2. Along the mean difference, 96% of the "
-        "log-odds ratio of the whole vector."
+        f"near: of {n} continuations answered right, the whole vector flips most if taken from "
+        "'queen/queens' (position 2) at layer 0 or 'nurse' (position 5) at layers 1–2. There, the "
+        f"mean difference moves the log-odds of all {every} by 96% of what the whole vector does."
     )
 
 
