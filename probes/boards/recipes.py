@@ -49,7 +49,7 @@ from probes.tasks.builtin import table_order
 SAME_RECIPE = (*SAME_FLOOR, "text", "limit", "layers", "hidden_size", "numerics", "outdated")
 """Results of the models of a recipe on one task."""
 
-_SEED = re.compile(r"(?:^|[-_/.@])seed[-_]?(\d+)", re.IGNORECASE)
+_SEED = re.compile(r"(?:^|[-_/.@])seed[-_]?(\d+)(?![a-z\d])", re.IGNORECASE)
 
 Globs = Mapping[str, Sequence[str]]
 """Globs of model names, by recipe."""
@@ -68,7 +68,9 @@ def read_recipes(path: Path) -> Globs:
     if not isinstance(given, dict) or not given:
         raise UserError(f'{path}: no recipes; give a table [recipes] with name = ["glob", …].')
     for name, globs in given.items():
-        if not (isinstance(globs, list) and globs and all(isinstance(x, str) for x in globs)):
+        if not name.strip():
+            raise UserError(f"{path}: a recipe has an empty name; give it one.")
+        if not (isinstance(globs, list) and globs and all(x and isinstance(x, str) for x in globs)):
             raise UserError(f"{path}: {name}: give a list of globs of model names.")
     return given
 
@@ -227,6 +229,9 @@ def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[st
         if not inside:
             hint = did_you_mean(globs[0], known)
             raise UserError(f"recipe {recipe}: no model is called {' or '.join(globs)}. {hint}")
+        for glob in globs:
+            if not any(fnmatchcase(model, glob) for model in known):
+                progress.say(f"recipe {recipe}: no model is called {glob}")
         for model in inside:
             _, seed = known[model] or ("", model)
             if (other := members.setdefault(model, (recipe, seed))[0]) != recipe:
@@ -321,7 +326,7 @@ def comparison_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
 _TESTED = (
     "Best layers are chosen on dev; scores are means over seeds on test. Intervals and p are over "
     "seeds and test data; the training text of probes is fixed. Seeds are paired where two recipes "
-    "have the same ones. p is corrected by max-T over all pairs of a task's recipes."
+    "have exactly the same ones. p is corrected by max-T over all pairs of a task's recipes."
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.comparable import SAME_CHART
+from probes.boards.comparable import SAME_CHART, SAME_CURVE
 from probes.boards.floors import with_floor
 from probes.boards.recipes import RecipeResult, recipe_and_seed
 from probes.boards.score_charts import revision_of
@@ -26,10 +26,14 @@ from probes.tasks.builtin import table_order
 
 _NOTE = (
     "Scores of the layer that is best on dev at the last step; means, if there are several seeds. "
-    "Half-way: between the floor and the score of the last step. In brackets: where a 95 % band of "
-    "all steps, over test data and seeds, first reaches the threshold, and where it first lies "
-    "above it. Floors are plain numbers."
+    "Half-way: between the floor and the score of the last step, if that is above its floor. In "
+    "brackets: where a 95 % band of all steps, over test data and seeds, first reaches the "
+    "threshold, and where it first lies above it. Floors are plain numbers."
 )
+
+
+_Curve = tuple[str, tuple[Hashable, ...]]
+"""A task, and what its results have to agree in."""
 
 
 def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
@@ -38,7 +42,7 @@ def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     Raises:
         UserError: two results are of the same seed and step.
     """
-    groups: dict[tuple[Hashable, ...], dict[str, dict[int, dict[str, Result]]]] = defaultdict(
+    groups: dict[tuple[Hashable, ...], dict[_Curve, dict[int, dict[str, Result]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(dict))
     )
     for result in found.values():
@@ -46,15 +50,16 @@ def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
         if at:
             recipe, seed = recipe_and_seed(at.model) or (at.model, "")
             about = recipe, corpus_title(result), result.probe.family
-            own = groups[*about, values(result, SAME_CHART)][result.task.name][at.step]
+            curve = result.task.name, values(result, SAME_CURVE)
+            own = groups[*about, values(result, SAME_CHART)][curve][at.step]
             other = own.setdefault(seed, with_floor(result, found.values()))
             if other.key != result.key:
                 raise UserError(
                     f"{other.path} and {result.path} are of one step; name one of them."
                 )
     for (model, corpus, family, _), tasks in groups.items():
-        name, order = f"{model or 'checkpoints'}", sorted(tasks, key=table_order)
-        rows = [row for task in order for row in _row(name, tasks[task])]
+        name, order = f"{model or 'checkpoints'}", sorted(tasks, key=lambda x: table_order(x[0]))
+        rows = [row for curve in order for row in _row(name, tasks[curve])]
         if rows:
             yield Table(
                 f"{name} · {corpus} · {family} probe · training steps",
@@ -68,9 +73,12 @@ def _row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[T
     steps = sorted(by_step)
     results = [RecipeResult(recipe, by_step[step]) for step in steps]
     last = results[-1]
-    layer = last.best_layer
-    seeds = {*last.seeds}
-    if len(steps) < 3 or any({*x.seeds} != seeds or layer not in x.replicates for x in results):
+    ragged = any(len({x.layers for x in each.seeds.values()}) > 1 for each in results)
+    if len(steps) < 3 or ragged or any({*x.seeds} != {*last.seeds} for x in results):
+        layer = None
+    else:
+        layer = last.best_layer
+    if layer is None or any(layer not in x.replicates for x in results):
         progress.say(
             f"left out {last.first.task.name} of {recipe}: fewer than three steps, or a seed, the "
             "layer or its predictions are missing at a step"
@@ -82,13 +90,14 @@ def _row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[T
     drawn = np.array([x.resampled[0] for x in means])
     floors = np.array([np.mean([x.floor[1] for x in r.seeds.values() if x.floor]) for r in results])
     half = (floors[-1] + scores[-1]) / 2, (floors[-1] + drawn[-1]) / 2
-    interval = tuple(np.quantile(drawn[-1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist())
+    learned = scores[-1] > floors[-1]
+    interval = tuple(np.nanquantile(drawn[-1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist())
     yield TableRow.of(
         counted_head(last.first),
-        str(len(seeds)),
+        str(len(last.seeds)),
         str(layer),
         _first_above(steps, scores - floors, drawn - floors[:, None]),
-        _first_above(steps, scores - half[0], drawn - half[1]),
+        _first_above(steps, scores - half[0], drawn - half[1]) if learned else NOTHING,
         str(steps[-1]),
         score_cell(float(scores[-1]), interval, last.first.task.metric),
     )
@@ -99,11 +108,14 @@ def _first_above(steps: Sequence[int], distances: Floats, drawn: Floats) -> Cell
 
     Args:
         distances: shape (steps,).
-        drawn: in each resample. Shape (steps, n).
+        drawn: in each resample. Those in which a score is undefined are ignored. Shape (steps, n).
     """
+    drawn = drawn[:, ~np.isnan(drawn).any(0)]
+    if not drawn.size:
+        return Cell(NOTHING)
     deviations = drawn.std(1)
     moved = np.abs(drawn - distances[:, None])[deviations > 0] / deviations[deviations > 0, None]
-    width = np.quantile(moved.max(0), LEVEL) * deviations
+    width = np.quantile(moved.max(0, initial=0), LEVEL) * deviations
     ends = [np.flatnonzero(x > 0) for x in (distances + width, distances, distances - width)]
     early, first, late = (steps[x[0]] if len(x) else None for x in ends)
     if first is None:

@@ -31,6 +31,7 @@ WRONGS = [*WRONG.values()]
         ("random:org/m", ("random:org/m", "0")),
         ("random-4:seed-3", ("random:seed-3", "4")),
         ("linseed-3", None),
+        ("seed-7b", None),
         ("bert-base", None),
     ],
 )
@@ -148,8 +149,10 @@ def test_what_may_not_stand_together_is_refused_in_one_line(folder, capsys, case
 
 FILES = {
     "[recipes]\na = []": "a: give a list of globs of model names.",
+    '[recipes]\na = [""]': "a: give a list of globs of model names.",
     "recipes = 3": "no recipes; give a table [recipes]",
     "[recipes": "not TOML",
+    '[recipes]\n"" = ["a-*"]': "a recipe has an empty name",
     '[recipes]\na = ["a-*"]\nb = ["*-0"]': "a-seed-0 belongs to the recipes a and b.",
     '[recipes]\na = ["b-sed-0"]': "no model is called b-sed-0. Did you mean 'b-seed-0'?",
     '[recipes]\na = ["a-seed-0"]': "recipe a: one seed on pos. It says nothing about others",
@@ -160,6 +163,16 @@ FILES = {
 def test_recipe_files_that_cannot_be_used_are_refused_in_one_line(folder, capsys, text):
     (folder / "recipes.toml").write_text(text)
     assert FILES[text] in refused(capsys, "compare", folder, "--recipes", folder / "recipes.toml")
+
+
+def test_filters_and_globs_without_models_are_said(folder, tmp_path, capsys):
+    assert "no results of mlp probes" in refused(
+        capsys, "compare", folder, "--recipes", "--probe", "mlp"
+    )
+    recipes = tmp_path / "recipes.toml"
+    recipes.write_text('[recipes]\na = ["a-seed-0", "a-sed-1", "a-seed-2"]\n')
+    assert main(["show", str(folder), "--recipes", str(recipes)]) == 0
+    assert "recipe a: no model is called a-sed-1" in capsys.readouterr().err
 
 
 def test_single_recipes_have_nothing_to_be_compared_with(tmp_path, capsys):

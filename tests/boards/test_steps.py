@@ -11,6 +11,7 @@ from probes.__main__ import main
 from probes.boards.groups import group
 from probes.boards.layer_tables import layer_frame, layer_frames
 from probes.boards.score_charts import revision_of, steps
+from probes.boards.trajectories import _first_above
 from probes.boards.transferability import agreements, all_ranks, complete, mean_rank_table, ranks
 from probes.common.errors import UserError
 from probes.measurements.joined_results import find_results
@@ -183,3 +184,33 @@ def test_csv_and_markdown():
     assert "| layer profiles (n = 2, 3 layers) | a | b |" in text
     assert "| c | -1.00 (n = 2) | 1.00 (n = 2) |" in text
     assert "there is no p-value" in text
+
+
+def test_seeds_with_other_layers_or_another_version_are_not_averaged(tmp_path, capsys):
+    for step, wrong in ((0, 100), (100, 60), (200, 30)):
+        put(tmp_path, f"m-seed-0@step{step}", "pos", 0, wrongs=(300, wrong))
+        put(tmp_path, f"m-seed-1@step{step}", "pos", 0, wrongs=(wrong,))
+        put(tmp_path, f"n-seed-0@step{step}", "pos", 0, wrongs=(wrong,))
+        put(tmp_path, f"n-seed-1@step{step}", "pos", 0, wrongs=(wrong,), task__version=2)
+    assert main(["show", str(tmp_path), "--by", "step", "--format", "md"]) == 0
+    output = capsys.readouterr()
+    assert "left out pos of m: " in output.err
+    rows = [line for line in output.out.splitlines() if line.startswith("| pos")]
+    assert [row.split(" | ")[1].strip() for row in rows] == ["1", "1"]
+
+
+def test_steps_without_any_mistake_have_no_steps_of_learning(tmp_path, capsys):
+    for step in (0, 100, 200):
+        for seed in (0, 1):
+            put(tmp_path, f"m-seed-{seed}@step{step}", "pos", 0, wrongs=(0,))
+    assert main(["show", str(tmp_path), "--by", "step"]) == 0
+    assert "100.0" in capsys.readouterr().out
+
+
+def test_resamples_without_a_score_are_ignored():
+    distances = np.array([-0.1, 0.1, 0.2])
+    drawn = distances[:, None] + np.random.default_rng(0).normal(0, 0.02, (3, 999))
+    cell = _first_above([0, 1, 2], distances, drawn)
+    assert (cell.text, cell.value) == ("1 [1, 1]", 1)
+    drawn[1, 3] = np.nan
+    assert _first_above([0, 1, 2], distances, drawn).text == cell.text

@@ -96,6 +96,9 @@ def _recipes(options: argparse.Namespace) -> list[Table]:
         and (not options.corpus or result.corpus.name in options.corpus)
         and (not options.task or result.task.name in options.task)
     }
+    if not left:
+        where = ", ".join(options.model)
+        raise UserError(f"{where}: no results of {options.probe} probes with these filters.")
     return list(comparison_tables(find_recipes(left, options)))
 
 
