@@ -81,11 +81,11 @@ def _gguf_parsed_once(source: ModelSource) -> Iterator[None]:
     import gguf
 
     reader = gguf.GGUFReader
-    gguf.GGUFReader = functools.cache(reader)
+    gguf.GGUFReader = functools.cache(reader)  # type: ignore[assignment, misc]
     try:
         yield
     finally:
-        gguf.GGUFReader = reader
+        gguf.GGUFReader = reader  # type: ignore[misc]
 
 
 def _encoder(kind: type[E], source: ModelSource, device: str, *loaded: Any) -> E:
