@@ -78,7 +78,7 @@ def test_every_public_name_and_command_is_described(pages):
 
 def test_the_gallery_has_pictures_of_every_kind(pages):
     pictures = {x.removesuffix(".svg") for x in pages["docs/reference/gallery.html"].links}
-    assert {"heatmap", "curves", "ranks", "isotropy", "cka", "heads", "mix", "tree"} <= pictures
+    assert {"heatmap", "curves", "ranks", "isotropy", "context", "heads", "mix", "tree"} <= pictures
 
 
 def test_every_page_is_in_the_navigation(pages):
