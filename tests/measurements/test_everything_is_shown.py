@@ -35,7 +35,8 @@ NOT_SHOWN = {
         *(f"{x}_training_sd test" for x in ("uuas", "dspr", "root_accuracy", "nspr")),
         *(f"{x}_p_best test" for x in ("uuas", "dspr", "root_accuracy", "nspr")),
     },
-    "geometry": {"contribution test", "zero_vectors test"},
+    "geometry": {"contribution test", "zero_vectors test", "cka test"},
+    "model_similarity": {"cka test"},
     "attention": {"special test", "relation dev", "uas dev", "uuas dev"},
 }
 """What is deliberately in the CSV file alone, or decides what is marked: metrics and splits."""
