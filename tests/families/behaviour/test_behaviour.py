@@ -911,9 +911,9 @@ def test_a_model_without_a_head_is_left_out_and_the_other_is_measured(
 @pytest.mark.parametrize(
     ("corpus", "asked", "says"),
     [
-        ("pairs", "structure", "--measurements structure: it reads sentences, and the corpus few consists of minimal pairs, or texts under several conditions; use --measurements pairs."),
+        ("pairs", "structure", "--measurements structure: it reads sentences, and the corpus few consists of minimal pairs, or texts under several conditions; use --measurements pairs"),
         ("sample", "pairs", "--measurements pairs: not of the corpus sample, since it has no pairs; leave it out, or choose another --corpus."),
-        ("pairs", "probes", "--corpus few: it consists of minimal pairs, or texts under several conditions, not of sentences that probes read; use --measurements pairs."),
+        ("pairs", "probes", "--corpus few: it consists of minimal pairs, or texts under several conditions, not of sentences that probes read; use --measurements pairs"),
         ("sample", "completion", "--measurements completion: not of the corpus sample, since it has no contexts"),
         ("facts", "pairs", "--measurements pairs: it reads"),
     ],
