@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,6 +73,24 @@ def listed(names: Iterable[str], last: str = "or") -> str:
     """``a``, ``a or b``, ``a, b or c``."""
     *others, final = names
     return f"{', '.join(others)} {last} {final}" if others else final
+
+
+def layer_ranges(numbers: Iterable[int], known: Sequence[int] | None = None) -> str:
+    """Layers as ranges: ``layer 3``, ``layers 2–4, 6``.
+
+    Args:
+        known: layers of which neighbours make a range; all by default.
+    """
+    numbers = sorted(numbers)
+    place = {layer: i for i, layer in enumerate(known or range(numbers[-1] + 1))}
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and place[number] == place[runs[-1][-1]] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
+    return f"layer{'s' * (len(numbers) > 1)} {', '.join(texts)}"
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -10,8 +10,10 @@ import os
 import re
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from probes.common.errors import DiskError, UserError
 
@@ -39,6 +41,22 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from error
     return decoded(content, str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        UserError: the file cannot be read, or is not TOML.
+    """
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not TOML ({error}); correct it.") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path}: a number has thousands of digits, or brackets nest too deeply; correct it."
+        ) from error
 
 
 def decoded(content: bytes, place: str) -> str:

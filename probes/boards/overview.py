@@ -5,9 +5,10 @@ This is known once training variance is measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from probes.common.errors import layer_ranges
 from probes.measurements.table_cells import layer_marks, task_head
 from probes.records.result import Result
 from probes.records.values import Interval
@@ -105,11 +106,11 @@ def finding(result: Result) -> str:
     elif tied == {best}:
         layers = f"layer {best} of {n_layers}: {score}"
     elif best in tied:
-        layers = f"{_layers(tied)} of {n_layers}: {score} at layer {best}"
+        layers = f"{layer_ranges(tied)} of {n_layers}: {score} at layer {best}"
     else:
         layers = (
-            f"{_layers(tied)} of {n_layers}; layer {best}, chosen on dev, is significantly worse: "
-            f"{score}"
+            f"{layer_ranges(tied)} of {n_layers}; layer {best}, chosen on dev, is significantly "
+            f"worse: {score}"
         )
     return f"is decoded best at {layers}, {_margin(result, best)}."
 
@@ -135,16 +136,3 @@ def _margin(result: Result, layer: int) -> str:
 def _floor(result: Result) -> str:
     name, value = result.floor or ("none", None)
     return f"the floor of {shown(value, result.task.metric)} ({name})"
-
-
-def _layers(numbers: Iterable[int]) -> str:
-    """Layers as ranges: ``layer 3``, ``layers 2–4, 6``."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
-    several = len(runs) > 1 or len(runs[0]) > 1
-    return f"layer{'s' * several} {', '.join(texts)}"

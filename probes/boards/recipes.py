@@ -8,7 +8,6 @@ predictions or sums; see `probes.statistics.seeds`.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from probes.boards.comparable import SAME_FLOOR, SAME_PAIR, why_apart
 from probes.boards.paired import Difference
 from probes.common.arrays import Floats
 from probes.common.errors import UserError, counted, listed
-from probes.common.files import read_text
+from probes.common.files import read_toml
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.extraction.model_names import RANDOM, RANDOM_NAME
@@ -61,10 +60,7 @@ def read_recipes(path: Path) -> Globs:
     Raises:
         UserError: the file cannot be read, or has no such table of lists of text.
     """
-    try:
-        given = tomllib.loads(read_text(path)).get("recipes")
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not TOML ({error}); correct it.") from error
+    given = read_toml(path).get("recipes")
     if not isinstance(given, dict) or not given:
         raise UserError(f'{path}: no recipes; give a table [recipes] with name = ["glob", …].')
     for name, globs in given.items():
@@ -176,7 +172,8 @@ def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[
         recipe, seed = members[result.model.name]
         seeds = groups[recipe, result.corpus.name, result.probe.family, result.task.name]
         first = next(iter(seeds.values()), result)
-        if why := _why_apart(result, first, SAME_RECIPE):
+        layers = "other layers" * (result.layers != first.layers)
+        if why := _why_apart(result, first, SAME_RECIPE) or layers:
             raise UserError(
                 f"recipe {recipe}: {result.model.name} cannot stand beside {first.model.name} on "
                 f"{result.task.name} ({why}); name folders of results that agree."
@@ -204,12 +201,8 @@ def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[
 
 def _why_apart(result: Result, other: Result, columns: Sequence[str]) -> str:
     """The reason that two results cannot stand together; empty if they can."""
-    why = [why_apart(result, other, columns)]
-    if columns is SAME_RECIPE and result.layers != other.layers:
-        why.append("other layers")
-    if result.examples.test_digest != other.examples.test_digest:
-        why.append("other test examples")
-    return next(filter(None, why), "")
+    other_test = result.examples.test_digest != other.examples.test_digest
+    return why_apart(result, other, columns) or "other test examples" * other_test
 
 
 def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[str, str]]:

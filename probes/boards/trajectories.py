@@ -58,7 +58,7 @@ def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
                     f"{other.path} and {result.path} are of one step; name one of them."
                 )
     for (model, corpus, family, _), tasks in groups.items():
-        name, order = f"{model or 'checkpoints'}", sorted(tasks, key=lambda x: table_order(x[0]))
+        name, order = str(model or "checkpoints"), sorted(tasks, key=lambda x: table_order(x[0]))
         rows = [row for curve in order for row in _row(name, tasks[curve])]
         if rows:
             yield Table(
@@ -74,16 +74,14 @@ def _row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[T
     results = [RecipeResult(recipe, by_step[step]) for step in steps]
     last = results[-1]
     ragged = any(len({x.layers for x in each.seeds.values()}) > 1 for each in results)
-    if len(steps) < 3 or ragged or any({*x.seeds} != {*last.seeds} for x in results):
-        layer = None
-    else:
-        layer = last.best_layer
-    if layer is None or any(layer not in x.replicates for x in results):
+    complete = len(steps) >= 3 and all({*x.seeds} == {*last.seeds} for x in results)
+    if ragged or not complete or any(last.best_layer not in x.replicates for x in results):
         progress.say(
             f"left out {last.first.task.name} of {recipe}: fewer than three steps, or a seed, the "
             "layer or its predictions are missing at a step"
         )
         return
+    layer = last.best_layer
     found = [(x.replicates[layer], x.key) for x in results]
     means = [mean_over_seeds(own, key) if len(own) > 1 else own[0] for own, key in found]
     scores = np.array([x.scores[0] for x in means])

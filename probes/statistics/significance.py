@@ -149,7 +149,9 @@ def max_t(
     for replicates, errors in blocks:
         if not n:
             whole = _Deviations(replicates)
-            sizes = _sizes(scores, replicates, errors or whole, one, other)
+        spread = errors or whole
+        if not n:
+            sizes = _sizes(scores, replicates, spread, one, other)
             (tested,) = np.nonzero(~np.isnan(sizes))
             order = tested[np.argsort(sizes[tested], kind="stable")]
         greatest = np.zeros((1, replicates.shape[1]))
@@ -157,8 +159,8 @@ def max_t(
             first, second = one[block], other[block]
             difference = (scores[first] - scores[second])[:, None]
             moved = np.abs(replicates[first] - replicates[second] - difference)
-            own = (errors or whole).of_sample(first, second)[:, None]
-            error = (errors or whole).of_resamples(first, second)
+            own = spread.of_sample(first, second)[:, None]
+            error = spread.of_resamples(first, second)
             # Without the few clusters that differ from the others, the error of a resample is 0.
             reached = _ratio(moved, np.where(error > _NO_ERROR * own, error, own))
             # Running maximum over this difference and all smaller ones, in earlier blocks too.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from probes.cli.arguments import add_format, place
 from probes.cli.main import LISTS, build_parser, measure, parse
 from probes.common.errors import UserError, counted, quoted
-from probes.common.files import read_text
+from probes.common.files import read_toml
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.measurements.measurement import corpus_measurements
 from probes.run.config import RunConfig
@@ -113,14 +112,7 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
     Raises:
         UserError: the file cannot be read, or a value of a run cannot be used.
     """
-    try:
-        shared = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not TOML ({error}); correct it.") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{path}: a number has thousands of digits, or brackets nest too deeply; correct it."
-        ) from error
+    shared = read_toml(path)
     tables = shared.pop("run", None)
     if not (isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)):
         raise UserError(f"{path}: no runs; give each a table [[run]].")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from probes.common.errors import listed
+from probes.common.errors import layer_ranges, listed
 from probes.examples.examples import NotServedError
 from probes.extraction.views import View
 from probes.families.interventions import InterchangeOptions
@@ -319,7 +319,7 @@ class _Measured(NamedTuple):
             )
         found = [
             f"{self.words[place]!r} (position {place + 1}) at "
-            + ranges([layers[k] for k in np.flatnonzero(often[:, i]).tolist()], layers)
+            + layer_ranges([layers[k] for k in np.flatnonzero(often[:, i]).tolist()], layers)
             for i, place in enumerate(self.places)
             if often[:, i].any()
         ]
@@ -355,13 +355,3 @@ def _rows(measured: Sequence[_Measured], layers: Sequence[int], causal: bool) ->
         [name for each in measured for name in each.names],
     )
     yield from everything.rows(layers, [{"at": CHANGED}, {"at": LAST if causal else MASKED}])
-
-
-def ranges(found: Sequence[int], layers: Sequence[int]) -> str:
-    """Layers as runs of neighbours among those measured, such as ``layers 0–3, 5``."""
-    runs: list[list[int]] = []
-    for layer in found:
-        follows = runs and layers.index(layer) == layers.index(runs[-1][-1]) + 1
-        runs = [*runs[:-1], [*runs[-1], layer]] if follows else [*runs, [layer]]
-    texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
-    return f"layer{'s' * (len(found) > 1)} {', '.join(texts)}"

@@ -37,7 +37,6 @@ from probes.families.interventions.interchange import (
     _aligned,
     _chosen,
     _columns,
-    ranges,
 )
 from probes.families.interventions.interchange_pairs import (
     Contrast,
@@ -155,11 +154,6 @@ def test_no_changed_word_is_in_train_and_in_test_though_words_share_partners():
     assert train
     assert test
     assert train.isdisjoint(test)
-
-
-def test_runs_of_layers():
-    assert ranges([0, 4, 12], [0, 4, 8, 12]) == "layers 0–4, 12"
-    assert ranges([8], [0, 4, 8, 12]) == "layer 8"
 
 
 @pytest.fixture(scope="module")
