@@ -21,7 +21,7 @@ from probes.extraction.shards import Shard
 from probes.extraction.sites import Site
 from probes.extraction.views import Text, view_over
 from probes.extraction.windows import Window
-from probes.families.interventions.erasers import Moments
+from probes.families.interventions.erasers import Moments, leace
 from probes.families.interventions.interchange_pairs import (
     COMPONENT,
     DIRECTIONS,
@@ -207,17 +207,14 @@ def directions(states: Floats, side: Ints) -> dict[str, Direction]:
     x = states.reshape(-1, states.shape[-1])
     z = np.stack([side, 1 - side], axis=1).ravel()
     mean = x[z == 1].mean(0) - x[z == 0].mean(0)
-    moments = Moments.of([(x[:, None], z[:, None])])
     scale = np.where(x.std(0) > 0, x.std(0), 1)
     probe = LogisticRegression(C=1.0, max_iter=200).fit((x - x.mean(0)) / scale, z)
     *_, (component, *_) = np.linalg.svd(states[:, 1] - states[:, 0], full_matrices=False)
-    # LEACE removes (h · read) write: of two classes, its rank is 1 (Belrose et al. 2023, eq. 1).
-    covariance = moments.wide[:, 0]
-    read: Floats = np.linalg.solve(moments.shrunk, covariance).astype(np.float64)
+    eraser = leace(Moments.of([(x[:, None], z[:, None])]))  # of two classes, its rank is 1
     return {
         MEAN: along(mean),
         PROBE: along(probe.coef_[0] / scale),
-        LEACE: (read[None], covariance[None] / (covariance @ read)),
+        LEACE: (eraser.left.T, eraser.right),
         COMPONENT: along(component),
     }
 
