@@ -14,7 +14,7 @@ import os
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 if not os.path.isdir(os.path.join(__path__[0], "data")):
     # A checkout has common, data and tasks beside this folder, and a wheel has them inside it.
