@@ -95,6 +95,25 @@ class ScoresBehind(NamedTuple):
         return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
 
 
+class Beside(NamedTuple):
+    """Numbers by layer that are shown beside the scores of a task, in `show --by use`.
+
+    Attributes:
+        name: what they say of a layer, in a word or two.
+        note: a sentence that explains them.
+        metric, where: of the rows; see `probes.measurements.row_filters.Where`.
+        axis: the axis that names the task; empty if rows have none.
+        task: the only task that they say something of; empty for every task of the record.
+    """
+
+    name: str
+    note: str
+    metric: str
+    where: Mapping[str, Any]
+    axis: str = ""
+    task: str = ""
+
+
 class Request(NamedTuple):
     """Request of a run to a measurement.
 
@@ -171,6 +190,7 @@ class Measurement:
             ``--<name>-<field>``, and what is given becomes part of the key.
         views: how its rows are shown; see `probes.measurements.pivots`. If not given, a table of
             all numbers by layer, and curves.
+        beside: those of its numbers that are shown beside scores.
         extent: says of a `Request` how often which layers are measured; empty for not at all.
         missing: says why it is not made for a task and probe family; empty if it is.
         of_twins: of evidence, whether it is gathered for random twins too; with full evidence
@@ -196,6 +216,7 @@ class Measurement:
     needs: tuple[str, ...] = ()
     options: type[Frozen] = NoOptions
     views: Sequence[AnyView] = ()
+    beside: Sequence[Beside] = ()
     extent: Callable[[Request], Extent] = _every_layer
     missing: Callable[[Task, ProbeSpec, Level], str] = _always
     of_twins: bool = False
