@@ -27,6 +27,11 @@ def guide_file(name, guide="adding-a-task.md"):
     return rest.partition("\n```")[0] + "\n"
 
 
+def example_file(name):
+    """A plug-in among the examples."""
+    return (GUIDES.parent / "examples" / name).read_text()
+
+
 def measurement_file(name, of):
     """A measurement of `examples/measurements` under another name."""
     text = (GUIDES.parent / "examples" / "measurements" / f"of_{of}.py").read_text()
