@@ -19,6 +19,7 @@ def mine(sentence):
 '''
 
 GUIDES = Path(__file__).parents[2] / "docs"
+EXAMPLES = GUIDES.parent / "examples"
 
 
 def guide_file(name, guide="adding-a-task.md"):
@@ -29,12 +30,12 @@ def guide_file(name, guide="adding-a-task.md"):
 
 def example_file(name):
     """A plug-in among the examples."""
-    return (GUIDES.parent / "examples" / name).read_text()
+    return (EXAMPLES / name).read_text()
 
 
 def measurement_file(name, of):
     """A measurement of `examples/measurements` under another name."""
-    text = (GUIDES.parent / "examples" / "measurements" / f"of_{of}.py").read_text()
+    text = (EXAMPLES / "measurements" / f"of_{of}.py").read_text()
     return text.replace(f"of_{of}", name)
 
 
