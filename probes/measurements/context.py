@@ -155,9 +155,7 @@ class ModelContext:
             long[shard.index[self.stored.long_texts(shard.number)]] = True
         return long
 
-    def mean(
-        self, split: str, values: Floats, chosen: NDArray[np.bool_] | None = None
-    ) -> Estimate:
+    def mean(self, split: str, values: Floats, chosen: NDArray[np.bool_] | None = None) -> Estimate:
         """Mean over the words of a split, with a 95 % interval; see `Row.estimated`.
 
         Args:
