@@ -1,0 +1,34 @@
+"""Tables on pages are the output of commands, which a comment above each table names.
+
+The commands read published results, so a number on a page cannot differ from its record.
+"""
+
+import re
+import shlex
+
+import pytest
+from killing import ROOT
+
+from probes.__main__ import main
+
+COMMENT = re.compile(r"<!-- python -m probes (.+?) -->\n((?:.+\n)+)")
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+BLOCKS = [
+    pytest.param(*found, id=f"{page.name} {i}")
+    for page in PAGES
+    for i, found in enumerate(COMMENT.findall(page.read_text(encoding="utf-8")))
+]
+
+
+@pytest.mark.parametrize(("command", "table"), BLOCKS)
+def test_a_table_is_the_output_of_its_command(command, table, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(shlex.split(command)) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in table.splitlines() if line not in printed] == []
+
+
+def test_tables_are_found():
+    assert BLOCKS
