@@ -161,8 +161,8 @@ def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[
         recipes: None for recipes by names; see `recipe_and_seed`.
 
     Raises:
-        UserError: there is no recipe, none has two seeds, one has two models of a seed, a model
-            belongs to two of them, or the results of one may not stand together.
+        UserError: there is no recipe, none has two seeds, one has two models of a seed or the
+            same model twice, a model belongs to two of them, or the results of one may not stand together.
     """
     members = _members({result.model.name for result in found.values()}, recipes)
     groups: dict[tuple[str, ...], dict[str, Result]] = defaultdict(dict)
@@ -182,6 +182,11 @@ def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[
             raise UserError(
                 f"recipe {recipe}: {seeds[seed].path} and {result.path} are both of seed {seed}; "
                 "a recipe has one model of each seed."
+            )
+        if copies := [x for x in seeds.values() if x.inputs == result.inputs and x is not result]:
+            raise UserError(
+                f"recipe {recipe}: {copies[0].model.name} and {result.model.name} are the same "
+                "model; a recipe has other weights for each seed."
             )
     made, alone = [], defaultdict(list)
     for (recipe, _, _, task), seeds in groups.items():

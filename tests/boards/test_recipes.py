@@ -132,6 +132,7 @@ CASES = {
     "another pooling": ("pooling", "last", "(pooling last, not mean)"),
     "other layers": ("wrongs", (9,), "(layers 0, not 1)"),
     "the same seed": ("model", "a_seed_2", "are both of seed 2; a recipe has one model of each seed"),
+    "the same weights": ("model__digest", "a-seed-0 None", "a-seed-0 and a-seed-7 are the same model"),
 }  # fmt: skip
 
 
