@@ -162,7 +162,8 @@ def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[
 
     Raises:
         UserError: there is no recipe, none has two seeds, one has two models of a seed or the
-            same model twice, a model belongs to two of them, or the results of one may not stand together.
+            same model twice, a model belongs to two of them, or the results of one may not stand
+            together.
     """
     members = _members({result.model.name for result in found.values()}, recipes)
     groups: dict[tuple[str, ...], dict[str, Result]] = defaultdict(dict)

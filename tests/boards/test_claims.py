@@ -10,7 +10,7 @@ from heads_by_hand import attention, choice, numbers
 from results_by_hand import changed, evidence_record, make_result
 from scipy.stats import binomtest, norm
 
-from probes.boards.claims.claim_reports import NOTE, make_reports
+from probes.boards.claims.claim_reports import NOTE, make_reports, verdicts_tables
 from probes.boards.claims.rules import (
     MissingError,
     ModelRows,
@@ -387,6 +387,20 @@ def test_reports_join_the_records_of_a_model_and_its_twin(tmp_path):
     found = reports(own, other, twin)[0].outcomes["narrower-higher"]
     assert found.verdict == "not specific to training"
     assert "twin" not in reports(own, twin_of(own, "random:x"))[0].outcomes["narrower-higher"].why
+
+
+@pytest.mark.usefixtures("all_current")
+def test_verdicts_on_several_models_stand_side_by_side():
+    falling = changed(geometry([0.6, 0.5, 0.4, 0.3, 0.2, 0.2, 0.2]), "model", name="n", digest="n")
+    found = reports(RISING, twin_of(RISING), falling)
+    (table,) = verdicts_tables(found, "linear")
+    assert table.title == "c 1 · linear probe · verdicts"
+    assert table.heads == ("claim", "m", "n")
+    texts = {row.cells[0].text: [x.text for x in row.cells[1:]] for row in table.rows}
+    higher = texts["Random words have a higher cosine in higher layers than in lower ones"]
+    assert higher == ["not specific to training", "contradicted"]
+    assert len(texts) == len({*found[0].tested, *found[2].tested})
+    assert verdicts_tables(found[:2], "linear") == []
 
 
 @pytest.mark.usefixtures("all_current")

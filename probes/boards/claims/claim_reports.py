@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,13 +41,20 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Report:
-    """The outcomes of all claims on one model and corpus; `scored` is True if it has scores."""
+    """The outcomes of all claims on one model and corpus.
+
+    Attributes:
+        marks: settings other than the usual.
+        scored: whether it has scores.
+        of_twin: whether the model is a random twin.
+    """
 
     model: str
     corpus: str
     marks: tuple[str, ...]
     outcomes: Mapping[str, Outcome]
     scored: bool
+    of_twin: bool
 
     @property
     def title(self) -> str:
@@ -100,6 +108,32 @@ def claims_table(report: Report, family: str) -> Table:
         left=3,
         notes=(*filter(None, [report.not_tested]), NOTE),
     )
+
+
+def verdicts_tables(reports: Sequence[Report], family: str) -> list[Table]:
+    """The verdicts on several trained models side by side, a table for each corpus."""
+    of_corpus: dict[str, list[Report]] = defaultdict(list)
+    for report in reports:
+        if not report.of_twin:
+            of_corpus[report.corpus].append(report)
+    return [
+        Table(
+            f"{corpus} · {family} probe · verdicts",
+            ("claim", *(" · ".join([x.model, *x.marks]) for x in several)),
+            tuple(
+                TableRow.of(
+                    Cell(claim.statement, note=claim.source),
+                    *(x.outcomes[claim.name].verdict for x in several),
+                )
+                for claim in all_claims()
+                if any(claim in x.tested for x in several)
+            ),
+            left=1 + len(several),
+            notes=(NOTE,),
+        )
+        for corpus, several in of_corpus.items()
+        if len(several) > 1
+    ]
 
 
 def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
@@ -175,6 +209,7 @@ def _report(group: Group) -> Report:
         tuple(mark for mark, is_marked in marks.items() if is_marked),
         corrected(outcomes),
         bool(model.results),
+        first.model.random_seed is not None,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from probes.boards.claims.claim_reports import Report, claims_table, make_reports
+from probes.boards.claims.claim_reports import Report, claims_table, make_reports, verdicts_tables
 from probes.boards.claims.score_claims import all_claims
 from probes.boards.groups import of_corpora
 from probes.cli.arguments import add_folders, add_format
@@ -36,8 +36,10 @@ def run(options: argparse.Namespace) -> int:
         where = ", ".join(map(str, options.folders))
         there = or_published(*options.folders)
         raise UserError(f"{where}: no results of {options.probe} probes; run them first{there}.")
-    for report in reports:
-        printer.show([claims_table(report, options.probe)], _rows(report, options.probe))
+    side_by_side = verdicts_tables(reports, options.probe)
+    for i, report in enumerate(reports):
+        tables = [*(() if i else side_by_side), claims_table(report, options.probe)]
+        printer.show(tables, _rows(report, options.probe))
     return 0
 
 
