@@ -29,10 +29,14 @@ class Registered:
     """A corpus that `--corpus` knows by name.
 
     Attributes:
-        name, version, licence, layers, silver, citation: see `Source`.
+        name: name for `--corpus`.
+        version, licence: see `Corpus`.
+        layers: annotation layers.
+        silver: layers that were annotated automatically.
+        citation: BibTeX.
         summary: one line for `--list-corpora`.
         files: files to download, or embedded ones, by role.
-        read: reads the files into a corpus.
+        read: reads the files into a corpus. Ids of sentences must be unique.
         genre: the genre of a document, by its name; None if names do not tell.
         columns, tasks: see `Source`.
         further: layers that runs have only if their files are found; each has the card of a

@@ -34,7 +34,7 @@ COMMANDS = {
     "report": "Write one self-contained HTML page of all results in folders.",
     "figure": "Draw a figure for a paper: of scores by layer, or a chart of another measurement.",
     "export": "Write results into a folder to share, without labels and predictions.",
-    "export-probe": "Write one fitted probe to a file that numpy can read (docs/fitted-probes.md).",
+    "export-probe": "Write one fitted probe to a file that numpy can read (docs/vectors.md).",
     "new-task": "Write a commented task to start from, and its test.",
     "new-measurement": "Write a commented measurement to start from, and its test.",
     "check": "Check a task without loading a model: examples, labels, leakage, what it reads.",

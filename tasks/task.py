@@ -88,9 +88,9 @@ class Task:
         version: raise it whenever a sentence would give other examples, so that results of earlier
             versions are not reused.
         needs: annotation layers that a sentence must have to give examples.
-        shape: what an example consists of.
+        shape: the words of an example: word, span, sentence, text, or a pair of words or spans.
         kind: kind of the labels.
-        metric: name of the headline metric (see probes/statistics/metrics.py).
+        metric: name of the headline metric, by which the best layer is chosen.
         also: names of further metrics to report.
         rule: yields the examples of one sentence.
         summary: one line for `--list-tasks`.
@@ -103,7 +103,10 @@ class Task:
         cues_reference: description of `Example.cues` if these use the annotation. A classifier of
             cues is then an upper reference.
         window: number of sentences of a document that the rule and the encoder see at once: a
-            sentence and those before it (see `probes.data.sentence`).
+            sentence and those before it, as one `Sentence`. Its `starts` has the first word of
+            each. The rule should yield only examples whose last span ends in the last sentence,
+            since others would come up in several windows. Resampling counts an example to the last
+            sentence. Windows have no `frames`, `ratings`, `constituents` or label columns.
         stand_ins: replacements for needed layers that the corpus lacks.
         reading: how a column of the user's data was read, for the line that announces the task.
         ambiguous: whether only types that have several labels in train give examples; the others
@@ -288,7 +291,8 @@ def task(
 ) -> Callable[[Rule], Rule]:
     """Decorator that registers a function from a sentence to its examples as a task.
 
-    The first line of the function's docstring becomes the summary that `--list-tasks` shows.
+    The arguments are attributes of `Task`. The first line of the function's docstring becomes the
+    summary that `--list-tasks` shows.
 
     Raises:
         UserError: an invalid name or version, an unknown annotation layer, shape, kind or

@@ -1,1 +1,1 @@
-"""The embedded corpus `sample`; docs/sample-corpus.md says how its files were made."""
+"""The embedded corpus `sample`; data/cards/sample.md says how its files were made."""

@@ -32,10 +32,14 @@ FIGURES = {
 """Functions of `probes.boards.score_charts` by figure. They see all tasks and their evidence."""
 
 
+USE = "use"
+"""The figure of scores beside what the model uses, which may be of several corpora."""
+
+
 def figure_names() -> list[str]:
     """The names of all figures."""
     every = (*corpus_measurements(), *probe_measurements())
-    return [*FIGURES, *dict.fromkeys(name for each in every for name in each.figure_names)]
+    return [*FIGURES, USE, *dict.fromkeys(name for each in every for name in each.figure_names)]
 
 
 def figure(
@@ -68,6 +72,10 @@ def figure(
         from probes.boards import score_charts
 
         drawn = getattr(score_charts, FIGURES[kind])(_one_group(results, where, probe), look)
+    elif kind == USE:
+        from probes.boards.use import use_chart
+
+        drawn = use_chart(results, others, probe, task, look)
     else:
         evidence = next((x for x in probe_measurements() if kind in x.figure_names), None)
         if evidence:

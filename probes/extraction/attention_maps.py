@@ -37,7 +37,7 @@ _seeing: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = []
 
 
 class AttentionCollector(Collector):
-    """A collector that sees the attention map of every head."""
+    """A collector that sees the final attention map of every query head, block by block."""
 
     @abstractmethod
     def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:

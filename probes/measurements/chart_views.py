@@ -91,20 +91,21 @@ def lacking(found: Findings, shown: pd.DataFrame) -> dict[str, str]:
 class Lines:
     """Curves of one metric, or of several in one unit, for each model.
 
-    Baselines without a place on x are levels.
+    Numbers without a value on `x`, such as baselines, are horizontal lines.
 
     Attributes:
-        name: by which `figure` draws it: letters and underscores.
-        metric: what is drawn; of several, each has a curve of its own, which is called by its
-            label.
-        title: the metric's label if empty; of several, also that of the axis.
-        x: a column of whole numbers: layers, or an axis.
-        line: an axis whose places are curves of their own.
-        apart: an axis whose every place has a panel of its own.
+        name: name for `python -m probes figure`: letters and underscores.
+        metric: metric to draw. Of several, each has a curve with its label.
+        title: by default the metric's label. With several metrics, also the title of the axis.
+        x: "layer", or an axis of whole numbers.
+        line: axis with a curve for each of its values.
+        apart: axis with a panel for each of its values.
         log: whether x is logarithmic.
-        where: see `Where`.
-        of_several: further places of the numbers of several models, which then have one curve each.
-        levels: by name, metrics of the whole that are dashed lines; the first model's are drawn.
+        where: see `Pivot`.
+        of_several: with several models, further conditions that leave one curve for each, such as
+            ``{"layer": BestOnDev("uuas")}``.
+        levels: ``{"neighbours": "chain_uuas"}`` draws a dashed line, called neighbours, at the
+            value of `chain_uuas` of the first model.
     """
 
     name: str
@@ -202,16 +203,16 @@ class Cells:
     """One metric as a heat map, for each model.
 
     Attributes:
-        name: by which `figure` draws it: letters and underscores.
-        metric: what is drawn.
-        across: the axis whose places are columns.
-        down: a column whose places are rows.
-        apart: an axis whose every place has a panel of its own: ``model × place``.
-        low, high: ends of the colour scale; None for the least and the greatest value.
-        digits: of the numbers in cells.
-        where: see `Where`.
-        more: given what is drawn and a model's label, further texts for the tooltip of each cell,
-            by row and column. Not with `apart`.
+        name: name for `python -m probes figure`: letters and underscores.
+        metric: metric to draw.
+        across: axis whose values are the columns.
+        down: axis whose values are the rows.
+        apart: axis with a panel for each of its values.
+        low, high: ends of the colour scale; by default the lowest and the highest value.
+        digits: decimals of the numbers in cells.
+        where: see `Pivot`.
+        more: from what is drawn and a model's label to further texts for tooltips, by row and
+            column. Not with `apart`.
     """
 
     name: str
@@ -287,13 +288,13 @@ class Maps:
     """An array of pictures with values from 0 to 1. Shape (rows, columns, height, width).
 
     Attributes:
-        name: by which `figure` draws it: letters and underscores.
-        array: its name in the file beside the record.
-        metric: of which there is a row for each place.
-        kind: the axis of these rows that says what kind of place it is.
-        down, across: the columns of these rows that say where it is.
-        kinds: in the order of their colours, each with the sign that pictures have.
-        absent: why a record has no such array.
+        name: name for `python -m probes figure`: letters and underscores.
+        array: name of the array beside the record.
+        metric: metric with a row for each picture.
+        kind: axis of these rows with the kind of picture, which is shown by colour.
+        down, across: columns of these rows that say where the picture stands.
+        kinds: the kinds in the order of their colours, each with a sign for its pictures.
+        absent: message if there is no such array.
     """
 
     name: str

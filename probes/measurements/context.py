@@ -31,6 +31,8 @@ from probes.records.parameters import Parameters, of_layer, read_parameters
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Extent
 from probes.records.result import Result
+from probes.records.values import Estimate
+from probes.statistics.bootstrap import means
 from probes.statistics.partition import Partition, partition
 from probes.tasks.task import Task
 from probes.training.batches import Batches
@@ -152,6 +154,20 @@ class ModelContext:
         for shard in self._shards:
             long[shard.index[self.stored.long_texts(shard.number)]] = True
         return long
+
+    def mean(self, split: str, values: Floats, chosen: NDArray[np.bool_] | None = None) -> Estimate:
+        """Mean over the words of a split, with a 95 % interval; see `Row.estimated`.
+
+        Args:
+            values: a number for each word. Shape (n,).
+            chosen: True for words to average; by default all. Shape (n,).
+        """
+        clusters = self.partition(split)
+        cluster = clusters.of_sentence[self.sentence_numbers(split)]
+        if chosen is not None:
+            values, cluster = values[chosen], cluster[chosen]
+        (found,) = means(values[:, None], cluster, clusters.n, clusters.clusters)
+        return found
 
     def partition(self, split: str) -> Partition:
         """The clusters that intervals resample: documents, or else sentences."""

@@ -65,7 +65,7 @@ def _missing_of(result: Result) -> str:
             note="Code of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
             "half the width of a 95 % interval for one order of the training sentences; other "
             "orders change "
-            "codelengths by 1 to 3 % (docs/evidence.md). 'Labels alone': the code without vectors.",
+            "codelengths by 1 to 3 % (docs/probes.md). 'Labels alone': the code without vectors.",
         ),
         Pivot(
             "learning curve: bits per label after so many training examples",

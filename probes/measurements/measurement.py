@@ -52,16 +52,17 @@ class NoOptions(Frozen):
 
 @dataclass(frozen=True)
 class Found:
-    """Findings that a measurement returns; rows alone may be returned, or yielded, as they are.
+    """Findings that a measurement returns. One that has only rows may yield them instead.
 
     Attributes:
         rows: the numbers.
-        arrays: what is stored in the .npz file beside the record, by name.
-        parameters: what was fitted, by name, which the cache keeps; see
-            `probes.records.parameters`.
-        facts: what else there is to know of the rows, such as counts; part of the record's header.
-        notes: sentences that tables are followed by.
-        examples: of scores, those that the task has found in the corpus.
+        arrays: arrays by name, stored in the .npz file beside the record.
+        parameters: fitted parameters by name. They are kept in the cache, from which they may be
+            pruned; `read_parameters` reads them.
+        facts: further facts about the rows, such as counts; part of the record's header.
+        notes: sentences printed below the record's first table. ``[mixes] …`` is printed below the
+            table with the title "mixes".
+        examples: for scores, the examples that the task found in the corpus.
     """
 
     rows: Iterable[Row] = ()
@@ -73,13 +74,13 @@ class Found:
 
 
 class ScoresBehind(NamedTuple):
-    """Scores that evidence stands behind: their fit, layers and headline.
+    """Scores that evidence supports.
 
     Attributes:
-        probe: how the probes were fitted.
+        probe: settings of the probes.
         layers: the layers that have scores, ascending.
-        best: the best of them on dev.
-        typed: whether every example has a type, which control tasks depend on.
+        best: the layer with the best score on dev.
+        typed: whether every example has a type, which control tasks need.
         headline: the headline test scores, by layer.
     """
 
@@ -91,19 +92,38 @@ class ScoresBehind(NamedTuple):
 
     @property
     def three_layers(self) -> tuple[int, ...]:
-        """The lowest layer, the best and the highest, where expensive evidence is gathered."""
+        """The lowest, the best and the highest layer, for expensive evidence."""
         return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
+
+
+class Beside(NamedTuple):
+    """Numbers by layer that are shown beside the scores of a task, in `show --by use`.
+
+    Attributes:
+        name: what they say of a layer, in a word or two.
+        note: a sentence that explains them.
+        metric, where: of the rows; see `probes.measurements.row_filters.Where`.
+        axis: the axis that names the task; empty if rows have none.
+        task: the only task that they say something of; empty for every task of the record.
+    """
+
+    name: str
+    note: str
+    metric: str
+    where: Mapping[str, Any]
+    axis: str = ""
+    task: str = ""
 
 
 class Request(NamedTuple):
     """Request of a run to a measurement.
 
     Attributes:
-        layers: the layers to be measured, ascending; of evidence those that have scores.
-        n_layers: blocks of the model.
-        seeds: fits of each layer on the whole training split.
-        level: how much evidence.
-        scored: None for scores themselves, and for questions without probes.
+        layers: the layers of `--layers`, ascending; for evidence, all layers that have scores.
+        n_layers: number of blocks of the model.
+        seeds: number of fits of each layer on the whole training split.
+        level: "full" for `--evidence full`, otherwise "standard".
+        scored: the scores behind evidence; None for other measurements.
     """
 
     layers: tuple[int, ...]
@@ -114,7 +134,7 @@ class Request(NamedTuple):
 
     @property
     def scores(self) -> ScoresBehind:
-        """The scores that the evidence stands behind; only in requests for evidence."""
+        """The scores that the evidence supports; only in requests for evidence."""
         assert self.scored is not None
         return self.scored
 
@@ -153,39 +173,44 @@ def csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """One question with its method; made by `@measurement`, whose arguments are its attributes.
+    """One question with its method. The arguments of `@measurement` are these attributes.
 
     Attributes:
         name: lower-case letters, digits and underscores; part of file names.
-        function: is given a context, and gives rows or `Found`. Of a task it is a `TaskContext`, of
-            a model a `ModelContext`, of a pair a `PairContext`.
-        of: "task": made for each task and probe family; "model": for a model that has read a
-            corpus; "pair": for each other model and the base, the first model of the run, random
-            twins among them. Such a record belongs to the other model and names the base.
-        after: "scores": of a task, it is evidence behind them, with which it is shown; of a model,
-            it is about all tasks that were scored with one probe family, `context.tasks`. Of a
-            pair, the measurement along with which it is made.
-        version: part of every key, to be raised when the same inputs would give other numbers.
-        needs: annotation layers of the corpus without which there is nothing to measure.
-        options: its settings, each with a default and a description. Each field becomes a flag
-            ``--<name>-<field>``, and what is given becomes part of the key.
-        views: how its rows are shown; see `probes.measurements.pivots`. If not given, a table of
-            all numbers by layer, and curves.
-        extent: says of a `Request` how often which layers are measured; empty for not at all.
-        missing: says why it is not made for a task and probe family; empty if it is.
-        of_twins: of evidence, whether it is gathered for random twins too; with full evidence
-            everything is.
-        view: the texts that the collector reads; None for all sentences.
-        collector: what is to be kept of the model's reading, given the corpus, the layers and the
-            options; None for the word vectors of all sentences.
-        head: whether it needs the model's language-model head, or uses it where there is one.
-        shares_arrays: whether its arrays have neither text nor labels, such as sums over sentences,
+        function: gets a context, and yields rows or returns `Found`.
+        of: "model" for a model that has read a corpus (`ModelContext`); "task" for each task and
+            probe family (`TaskContext`); "pair" for each other model and the base, which is the
+            first model of the run (`PairContext`). Random twins are among the other models. The
+            record belongs to the other model and names the base.
+        after: "scores" makes a measurement of a task evidence, which is shown with the scores. A
+            measurement of a model then covers all tasks that were scored with one probe family
+            (`context.tasks`). For a pair, the measurement that it is made along with.
+        version: part of the key. Raise it when the same input would give other numbers.
+        needs: annotation layers without which a corpus is refused.
+        options: settings, each with a default and a description. Each field becomes a flag
+            ``--<name>-<field>``. Given values are part of the key.
+        views: tables and charts of the rows. By default a table of all numbers by layer, and a
+            chart of their curves. Those of evidence see one task at a time. A view may be an
+            object with ``name``, ``title``, ``note``, ``missing(found)``, which returns reasons by
+            model, and ``draw(found, look)``, which returns a chart.
+        beside: numbers by layer that `show --by use` puts beside scores.
+        extent: from a `Request` to the number of repetitions by layer; empty to measure nothing.
+            A stored record is kept if it has all of these layers.
+        missing: from a task, the settings of a probe and the level of evidence to the reason for
+            not measuring them; empty to measure.
+        of_twins: whether evidence of random twins is always gathered, not only if it is full.
+        view: from the corpus and the options to the texts that the collector reads; None for all
+            sentences.
+        collector: from the corpus, the layers and the options to the `Collector` of forward passes;
+            None for word vectors.
+        head: "needed" or "used" if the measurement needs, or can use, a language-model head.
+        shares_arrays: whether the arrays have neither text nor labels, such as sums over sentences,
             and may be passed on where a licence forbids text.
-        for_items: the measurement that is made in its place of a corpus of items.
-        missing_of: says why a result lacks it, where curves name those without.
-        more_tables: of a record, after those of the views.
-        csv_lines: the lines of its CSV file, by column.
-        csv_name: the name of that file without its ending; the measurement's own if empty.
+        for_items: the measurement to make instead for a corpus of items.
+        missing_of: from a result to the reason why it lacks this measurement, for charts.
+        more_tables: from a record to tables that follow those of the views.
+        csv_lines: from a record to the lines of its CSV file, by column.
+        csv_name: name of that file without its ending; by default the measurement's name.
     """
 
     name: str
@@ -196,6 +221,7 @@ class Measurement:
     needs: tuple[str, ...] = ()
     options: type[Frozen] = NoOptions
     views: Sequence[AnyView] = ()
+    beside: Sequence[Beside] = ()
     extent: Callable[[Request], Extent] = _every_layer
     missing: Callable[[Task, ProbeSpec, Level], str] = _always
     of_twins: bool = False

@@ -47,12 +47,13 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Section:
-    """Further lines of a `Pivot`, set back below the others.
+    """Further lines at the end of a `Pivot`, such as baselines.
 
     Attributes:
-        name: what they are called: ``identity, layer 3``, or the name alone without a place.
-        metrics: by metric, that in whose column it stands; those of the table if empty.
-        where: see `Where`.
+        name: name of the lines; the place is added: ``identity, layer 3``.
+        metrics: ``{"chain_uuas": "uuas"}`` puts `chain_uuas` into the column of `uuas`. By default
+            the metrics of the table.
+        where: see `Pivot`.
     """
 
     name: str
@@ -67,27 +68,30 @@ class Section:
 
 @dataclass(frozen=True)
 class Pivot:
-    """A table: rows by their places on one column of the frame, columns by those on others.
+    """A table with a line for each layer, or for each value of another axis.
 
-    Numbers without a place there, such as those of the model as a whole, have lines below.
+    Numbers without a layer, such as those of the whole model, have lines below. To show several
+    metrics of several tasks, give one table for each metric, with ``columns=("task",)``.
 
     Attributes:
-        title: what it shows, after the model and corpus; the metric and axis, where heads do not
-            name them. A column in braces, as in ``rank {rank}``, stands for its places.
-        metrics: those that are shown, in this order; all if empty.
-        rows: a column of the frame.
-        columns: those whose places are columns of the table; every one that differs if empty.
-        where: see `Where`.
-        before: an axis whose place is written before each number, as a dimension: ``223: 27.1``.
-        below: further metrics, without a place on `rows`, each of which has a line of its own.
-        mean: an axis over whose places numbers are averaged; baselines are averaged over rows, too,
-            and have a line of their own.
-        apart: a column whose every place has a table of its own.
+        title: title after the model and corpus. ``{rank}`` is replaced by the values of the axis
+            `rank` that are shown.
+        metrics: metrics to show, in this order; by default all.
+        rows: axis whose values are the lines.
+        columns: axes whose values are the columns; by default all that differ.
+        where: values that rows must have, by column or axis: one value, or a tuple of several;
+            ``...`` for any, None for none; `PlacesOf` or `BestOnDev`. `split` is "test" unless
+            given.
+        before: axis whose value is written before each number, as a dimension in ``223: 27.1``.
+        below: further metrics without a value on `rows`, each with a line of its own.
+        mean: axis over which numbers are averaged. Baselines are averaged over lines, too, and have
+            a line of their own.
+        apart: column or axis with a table for each of its values.
         sections: further lines at the end, such as baselines.
-        marked: whether numbers have the marks of layers; see `marks_of`.
-        places: what metrics, or places of axes, are called in heads of columns; by axis and place
-            where several axes have the place.
-        note: a paragraph below it.
+        marked: whether layers have the marks ★ ☆ † ≈. They come from scores on dev, and from rows
+            of the metric ``<metric>_p_best``, the p-values of a comparison with the best layer.
+        places: names for metrics or values in column headings, by value, or by (axis, value).
+        note: paragraph below the table.
     """
 
     title: str = ""

@@ -29,10 +29,10 @@ Marks = Mapping[tuple[str, str, int], Mapping[str, bool]]
 
 @dataclass(frozen=True)
 class PlacesOf:
-    """The places of another metric of the same record, for `Where`.
+    """In `where`: the places at which another metric of the same record has rows.
 
     Attributes:
-        or_none: whether rows without a place there are meant, too.
+        or_none: whether rows without a place on the axis are chosen, too.
     """
 
     metric: str
@@ -45,10 +45,10 @@ class PlacesOf:
 
 @dataclass(frozen=True)
 class BestOnDev:
-    """The place where a metric of the same record is best on dev, for `Where`.
+    """In `where`: the place at which a metric of the same record is best on dev.
 
     Attributes:
-        where: what else has to hold of the numbers on dev.
+        where: further conditions on the rows of dev.
     """
 
     metric: str

@@ -41,15 +41,15 @@ class Row(NamedTuple):
     """One number.
 
     Attributes:
-        metric: its name; see `probes.statistics.quantities`.
-        value: None where it is undefined; NaN is stored as None.
-        layer: None for a number of the model as a whole.
-        low, high: ends of its 95 % interval; None without one.
-        split: the part of the corpus that it is of.
-        n: how many words, sentences or other things it was computed on.
-        p: its p-value.
-        why: why there is no value or no interval.
-        axes: what else it is a number of, such as a head or a rank, by name.
+        metric: name of the metric. `quantities` has its label and format.
+        value: None if it is undefined; NaN is stored as None.
+        layer: None for a number of the whole model.
+        low, high: ends of the 95 % interval; None without one.
+        split: part of the corpus that was measured.
+        n: number of words, sentences or other items behind the value.
+        p: p-value.
+        why: reason for a missing value or interval, shown below the table.
+        axes: further coordinates by name, such as ``{"head": 3}``.
     """
 
     metric: str
@@ -67,7 +67,11 @@ class Row(NamedTuple):
     def estimated(
         cls, metric: str, found: Estimate, layer: int | None = None, **fields: Any
     ) -> Row:
-        """A number with its interval, or why it has none; `fields` are further ones of a row."""
+        """A row of an estimate, such as `ModelContext.mean` gives: a value with its interval.
+
+        Args:
+            fields: further fields of the row.
+        """
         low, high = found.interval or (None, None)
         return cls(metric, found.value, layer, low, high, why=found.missing or "", **fields)
 

@@ -18,10 +18,11 @@ from probes.records.row import Row
 from probes.tables.table import ESCAPE, csv_line, escaped
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| `(\w+)` \| (text|integer|number|boolean) \|", re.MULTILINE)
+ROW = re.compile(r"^\| (`[^|]+`) \| (text|integer|number|boolean) \|", re.MULTILINE)
+KINDS = {name: kind for names, kind in ROW.findall(DOCUMENT) for name in re.findall(r"\w+", names)}
 HOSTILE = ("=1+1", "+1", "-a", "@x", "'quoted", "NA", "nan", "12345e67", "007", "TRUE", "\tx", "1,5",
            "a;=cmd|x", 'a"b', "名前é", "two\nlines", "plain")  # fmt: skip
-TEXTS = {name: str for name, kind in ROW.findall(DOCUMENT) if kind == "text"}
+TEXTS = {name: str for name, kind in KINDS.items() if kind == "text"}
 
 
 def unescaped(text):
@@ -34,7 +35,7 @@ def read(folder):
 
 
 def test_the_document_names_every_column_in_order():
-    assert tuple(name for name, _ in ROW.findall(DOCUMENT)) == COLUMNS
+    assert tuple(KINDS) == COLUMNS
 
 
 def test_types_are_the_documented_ones_in_pandas(tmp_path):
@@ -42,7 +43,7 @@ def test_types_are_the_documented_ones_in_pandas(tmp_path):
     put(tmp_path, "random:m", "pos", 90, random_seed=1)
     frame = read(tmp_path).convert_dtypes()
     kinds = {"text": "string", "integer": "Int64", "number": "Float64", "boolean": "boolean"}
-    for name, kind in ROW.findall(DOCUMENT):
+    for name, kind in KINDS.items():
         column = frame[name]
         if column.notna().any() and not (kind == "number" and str(column.dtype) == "Int64"):
             assert str(column.dtype) in (kinds[kind], "str"), name

@@ -122,7 +122,7 @@ def test_the_wheel_holds_one_package_with_all_its_files(wheel):
     ):
         for path in (ROOT / source).rglob("*"):
             # A repository to copy and what the manual runs are no part of the package.
-            of_manual = path.suffix == ".ipynb" or path.name == "statements.py"
+            of_manual = path.parent == ROOT / "examples"
             left_out = of_manual or path.suffix == ".pyc" or "results-repository" in path.parts
             if path.is_file() and not left_out:
                 assert f"{package}/{path.relative_to(ROOT / source).as_posix()}" in names

@@ -64,11 +64,10 @@ def test_every_command_is_one(page, parsed, capsys):
 @pytest.mark.parametrize(
     ("page", "names"),
     [
-        ("tasks.md", [f"`{name}`" for name in tasks]),
-        ("task-definitions.md", [f"**{name}**" for name in tasks]),
+        ("tasks.md", [f"**`{name}`**" for name in tasks]),
         ("method.md", [f"`{name}`" for name in metrics]),
         ("report.md", [f"`{name}`" for name in FIGURES]),
-        ("evidence.md", [name.replace("_", " ") for name in EVIDENCE]),
+        ("probes.md", [name.replace("_", " ") for name in EVIDENCE]),
     ],
 )
 def test_a_page_has_an_entry_for_everything_that_it_lists(page, names):

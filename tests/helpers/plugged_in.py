@@ -19,6 +19,7 @@ def mine(sentence):
 '''
 
 GUIDES = Path(__file__).parents[2] / "docs"
+EXAMPLES = GUIDES.parent / "examples"
 
 
 def guide_file(name, guide="adding-a-task.md"):
@@ -27,9 +28,14 @@ def guide_file(name, guide="adding-a-task.md"):
     return rest.partition("\n```")[0] + "\n"
 
 
+def example_file(name):
+    """A plug-in among the examples."""
+    return (EXAMPLES / name).read_text()
+
+
 def measurement_file(name, of):
     """A measurement of `examples/measurements` under another name."""
-    text = (GUIDES.parent / "examples" / "measurements" / f"of_{of}.py").read_text()
+    text = (EXAMPLES / "measurements" / f"of_{of}.py").read_text()
     return text.replace(f"of_{of}", name)
 
 

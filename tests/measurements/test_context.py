@@ -15,6 +15,7 @@ from probes.extraction.views import plain_view, view_over
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import Request, ScoresBehind, get_measurement
 from probes.records.probe_spec import PROBES
+from probes.statistics.bootstrap import resample
 from probes.statistics.partition import FEWEST
 from probes.tasks.builtin import tasks
 
@@ -84,6 +85,23 @@ def test_documents_are_resampled_if_there_are_enough_of_them(context):
     found = context.partition("test")
     assert found.clusters == "documents"
     assert found.of_sentence.tolist() == [n // 2 for n in range(2 * FEWEST)]
+
+
+def test_the_mean_of_some_words_has_an_interval_over_documents(context):
+    words = "the", "light"
+    many = tuple(sentence(*words, document=f"{n // 2}") for n in range(2 * FEWEST))
+    context.corpus.splits["test"] = many
+    values = np.random.default_rng(0).normal(size=4 * FEWEST)
+    light = np.arange(len(values)) % 2 == 1
+    found = context.mean("test", values, light)
+    of_document = values[light].reshape(FEWEST, 2).mean(1)
+    means = resample(FEWEST).astype(float) @ of_document / FEWEST
+    assert found.value == pytest.approx(values[light].mean())
+    assert found.interval == pytest.approx(np.quantile(means, [0.025, 0.975]))
+    assert context.mean("test", values).value == pytest.approx(values.mean())
+    context.corpus.splits["test"] = TEST
+    few = context.mean("test", np.arange(129.0))
+    assert (few.value, few.interval, few.missing) == (64.0, None, "fewer than 20 sentences")
 
 
 def test_words_of_another_view_are_refused(context):

@@ -5,7 +5,7 @@ import sys
 import pandas as pd
 import pytest
 from board_by_hand import put
-from plugged_in import TASK, guide_file, run_included
+from plugged_in import TASK, example_file, guide_file, run_included
 from results_by_hand import changed
 from tiny_runs import of_all_layers
 
@@ -166,13 +166,22 @@ def test_a_task_that_is_defined_again_is_measured_again_and_counts(cell, measure
     assert loaded.key == first.key
 
 
+METRIC = """\
+from probes import Metric, mean_parts, mean_value, metrics
+
+def right(gold, predicted):
+    return mean_parts(gold, 1.0 * (predicted == gold.labels))
+
+metrics.add("share_right", Metric(right, mean_value))
+"""
+
+
 @pytest.mark.slow
 def test_a_metric_a_family_and_a_measurement_count(cell, measured):
-    metric = guide_file("kappa.py")
-    family = guide_file("low_rank.py").replace("min_steps=600", "min_steps=24")
+    family = example_file("low_rank.py").replace("min_steps=600", "min_steps=24")
     of = guide_file("word_norms.py", "adding-a-measurement.md")
-    cell(TASK.replace('"accuracy"', '"kappa", also=["accuracy"]'))
-    cell(metric)
+    cell(TASK.replace('"accuracy"', '"share_right", also=["accuracy"]'))
+    cell(METRIC)
     cell(family)
     cell(of)
 
@@ -187,16 +196,15 @@ def test_a_metric_a_family_and_a_measurement_count(cell, measured):
     assert kinds == ["task", "metric", "probe family"]
     assert [each.kind for each in norms.plug_ins] == ["measurement"]
     assert run() == (scores, norms)
-    cell(metric.replace("np.where(chance < 1, (agreed", "np.where(chance < 1, 2 * (agreed"))
+    cell(METRIC.replace("1.0 *", "2.0 *"))
     doubled, same = run()
     assert same == norms
     assert scores.layers == doubled.layers
     for layer in scores.layers:
-        once, twice = (each.at("kappa", layer).value for each in (scores, doubled))
+        once, twice = (each.at("share_right", layer).value for each in (scores, doubled))
         assert twice > 0
-        # (2 (agreed - chance)) / (1 - chance)
         assert twice == pytest.approx(2 * once)
-    cell(metric)
+    cell(METRIC)
     cell(family.replace("torch.zeros(", "torch.ones("))
     other, same = run()
     assert (other.key != scores.key, same) == (True, norms)

@@ -1,7 +1,7 @@
 """The choice of tasks; a task of a plug-in that fails costs its own results."""
 
 import pytest
-from plugged_in import TASK, guide_file
+from plugged_in import TASK, example_file
 
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
@@ -188,7 +188,7 @@ def test_a_failing_metric_costs_only_its_own_task(body, message, write, run_with
 
 
 def test_a_failing_probe_family_costs_only_its_own_results(write, run_with):
-    text = guide_file("low_rank.py").replace("u, a) + b", "u, a)[..., 1:] + b")  # too few outputs
+    text = example_file("low_rank.py").replace("u, a) + b", "u, a)[..., 1:] + b")  # too few outputs
     path = write(text, "low_rank.py")
     results = run_with(path, tasks=("pos",), probes=("low_rank", "linear"))
     assert [result.probe.family for result in results] == ["linear"]
@@ -199,7 +199,7 @@ def test_a_failing_probe_family_costs_only_its_own_results(write, run_with):
 def test_a_family_that_writes_to_its_features_is_refused_and_changes_no_other_score(
     other, write, run_with, tmp_path
 ):
-    text, place = guide_file("low_rank.py"), "return v @ shared_input("
+    text, place = example_file("low_rank.py"), "return v @ shared_input("
     assert place in text
     path = write(text.replace(place, f"features.mul_(0)\n        {place}"), "low_rank.py")
     (alone,) = run_with(path, tasks=("pos",), probes=(other,), output=tmp_path / "alone")

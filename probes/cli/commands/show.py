@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_of
+from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import model_tables
 from probes.boards.recipes import recipe_tables
 from probes.boards.trajectories import step_tables
+from probes.boards.use import use_tables
 from probes.cli.arguments import add_format, add_older, add_recipes, place
-from probes.cli.results import find_recipes, results_below
+from probes.cli.results import find_recipes, records_below, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
@@ -32,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         metavar="WHAT",
         default="layer",
-        help="layer (the default), step (of training), group, label, or evidence: "
+        help="layer (the default), step (of training), use (beside what the model uses), group, "
+        "label, or evidence: "
         f"{', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
     add("--probe", metavar="P", help="only this probe family, such as linear or mlp (default: all)")
@@ -48,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a path does not exist, or there are no results of this probe family.
     """
-    known = ("layer", "step", "group", "label", *(x.name for x in probe_measurements()))
+    known = ("layer", "step", "use", "group", "label", *(x.name for x in probe_measurements()))
     if options.by not in known:
         raise UserError(f"--by {options.by}: unknown. {did_you_mean(options.by, known)}")
     for path in options.paths:
@@ -78,6 +81,15 @@ def run(options: argparse.Namespace) -> int:
                 "checkpoint-500, and all seeds at each."
             )
         printer.show(of_steps)
+    elif options.by == "use":
+        others = of_corpora(records_below(folders))
+        beside = list(use_tables(found, others, options.probe or "linear"))
+        if not beside:
+            raise UserError(
+                "--by use: nothing stands beside the scores; measure --evidence lens, or "
+                "--measurements erasure or interchange, and name both folders."
+            )
+        printer.show(beside)
     elif options.by in ("group", "label"):
         for result in found.values():
             _show_breakdown(result, options.by, options.all)

@@ -13,7 +13,7 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, measurement
+from probes.measurements.measurement import Beside, Found, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.verb_forms import TASK, Forms
 from probes.records.probe_spec import ProbeSpec
@@ -56,6 +56,14 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
             note="Readable: the layer's answer through the model's own head. Used: the last "
             "layer's answer, which is the model's own.",
             levels={"used": "used"},
+        ),
+    ),
+    beside=(
+        Beside(
+            "readable",
+            "Readable: the layer's answer through the model's own head.",
+            "readable",
+            {"baseline": None},
         ),
     ),
 )

@@ -37,7 +37,7 @@ from probes.families.interventions.probed_sample import (
     probed_samples,
 )
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Beside, Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
 from probes.records.row import Row
@@ -122,6 +122,23 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
             where={"eraser": LABELS, "less": NOTHING, "fit": "again", "probes": "own"},
             title="lost to a probe that is fitted again",
             note="Rows: the layer where labels are erased; columns: the probed layer.",
+        ),
+    ),
+    beside=(
+        Beside(
+            "erased, own answers",
+            "Erased: drop of the model's own answers, or of the last layer's probe, if labels are "
+            "erased at this layer, minus the drop from erasing labels of the control task.",
+            CLOZE,
+            {"eraser": LABELS, "less": CONTROL},
+            "erased",
+        ),
+        Beside(
+            "erased, last probe",
+            "",
+            DROP,
+            {**_FROM_LAST, "eraser": LABELS, "less": CONTROL, "fit": "frozen"},
+            "erased",
         ),
     ),
 )

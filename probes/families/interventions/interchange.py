@@ -31,8 +31,9 @@ from probes.families.interventions.interchange_pairs import (
     with_sides,
 )
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Beside, Found, measurement
 from probes.measurements.pivots import Pivot
+from probes.measurements.verb_forms import TASK
 from probes.records.row import Place, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, informative, interval
@@ -118,6 +119,17 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
             "title of the panel.",
         ),
         Lines("interchanged", RATIO, line="direction", apart="at", where=_POOLED),
+    ),
+    beside=tuple(
+        Beside(
+            name,
+            "Interchanged: share of answers that follow the source if the last (or masked) token's "
+            "state at this layer is the source's, or its part along the mean difference.",
+            FLIPPED,
+            {**_POOLED, "direction": direction, "at": (LAST, MASKED)},
+            task=TASK,
+        )
+        for name, direction in (("interchanged", WHOLE_VECTOR), ("along one direction", MEAN))
     ),
 )
 def interchange(context: ModelContext) -> Found:

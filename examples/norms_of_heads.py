@@ -1,0 +1,31 @@
+"""A chart of one's own: a class to be given in `views=` of a measurement.
+
+`found.frame` has the rows of all models, with a column for each axis; `found.arrays` their arrays.
+`look` has the width of the chart and its font. Put names that users choose, such as labels, into
+the data: Vega reads them as expressions in titles of tooltips.
+"""
+
+
+class NormsOfHeads:
+    name = "norms_of_heads"
+    title = "Norms of heads"
+    note = "Mean over test words."
+
+    def missing(self, found):
+        return {}
+
+    def draw(self, found, look):
+        from probes import heat_map  # imports pandas
+
+        rows = found.frame[found.frame["metric"] == "head_norm"]
+        cells = rows.rename(columns={"layer": "row", "head": "column"})
+        cells = cells.assign(panel=cells["model"], text=cells["value"].map("{:.1f}".format))
+        columns = ["panel", "model", "row", "column", "value", "text"]
+        return heat_map(
+            cells[columns],
+            look,
+            down="layer",
+            across="head",
+            legend_title="mean norm",
+            title=self.title,
+        )

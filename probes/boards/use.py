@@ -1,0 +1,170 @@
+"""Decodable and used: scores of probes beside what other measurements say of the same layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from probes.boards.floors import with_floor
+from probes.boards.groups import model_key, model_labels
+from probes.boards.overview import layer_lines
+from probes.common.errors import UserError
+from probes.measurements.measurement import get_measurement, probe_measurements
+from probes.measurements.row_filters import chosen, interval_of, rows_in
+from probes.measurements.table_cells import metric_name, score_cell
+from probes.records.record import Record, limit_mark
+from probes.records.result import Result
+from probes.records.values import ends
+from probes.statistics.metrics import is_percent, label_of
+from probes.tables.table import NOTHING, Cell, Table, TableRow
+
+if TYPE_CHECKING:
+    from probes.boards.score_charts import Drawn
+    from probes.tables.charts import Look
+
+DECODABLE = "decodable"
+
+
+class Column(NamedTuple):
+    """Numbers of one kind by layer.
+
+    Attributes:
+        name: what they say of a layer, such as ``decodable``.
+        corpus: the corpus, with the mark of a limit.
+        unit: the metric.
+        what: the metric in words.
+        note: a sentence that explains them; may be empty.
+        cells: by layer.
+    """
+
+    name: str
+    corpus: str
+    unit: str
+    what: str
+    note: str
+    cells: Mapping[int, Cell]
+
+
+def columns(
+    results: Mapping[Path, Result], others: Mapping[Path, Record], family: str
+) -> dict[tuple[str, str], list[Column]]:
+    """Columns by model and task: the scores, then what stands beside them.
+
+    Tasks with nothing beside their scores are left out.
+
+    Args:
+        others: records of measurements of a corpus.
+        family: of probes.
+
+    Raises:
+        UserError: two records have the same numbers of one model, task and corpus.
+    """
+    results = {path: x for path, x in results.items() if x.probe.family == family}
+    labels = model_labels({**results, **others})
+    found: dict[tuple[str, str], list[Column]] = {}
+    for result in results.values():
+        own = found.setdefault((labels[model_key(result)], result.task.name), [])
+        own.append(_scores(with_floor(result, results.values())))
+        for each in probe_measurements():
+            if record := each.own(result):
+                own += _beside(record, result.task.name)
+    for record in others.values():
+        for (model, task), own in found.items():
+            if model == labels[model_key(record)]:
+                own += _beside(record, task)
+    for (model, task), own in found.items():
+        heads = [(x.name, x.corpus) for x in own]
+        if twice := {x for x in heads if heads.count(x) > 1}:
+            name, corpus = min(twice)
+            raise UserError(
+                f"{model}, {task}: several records have numbers called {name} on {corpus}; name "
+                "the folders or files of one."
+            )
+    return {key: own for key, own in found.items() if {x.name for x in own} != {DECODABLE}}
+
+
+def _scores(result: Result) -> Column:
+    """The scores of a result that was compared with its floor."""
+    metric = result.task.metric
+    cells = {
+        x.layer: score_cell(x.value, x.interval, metric, **x.marks) for x in layer_lines(result)
+    }
+    corpus = result.corpus.name + limit_mark(result)
+    return Column(DECODABLE, corpus, metric, metric_name(result), "", cells)
+
+
+def _beside(record: Record, task: str) -> Iterator[Column]:
+    """The columns of a record that say something of a task."""
+    from probes.measurements.long_frame import long_frame
+
+    for each in get_measurement(record.measurement).beside:
+        where = {**each.where, **({each.axis: task} if each.axis else {})}
+        rows = rows_in(chosen(long_frame([record]), [each.metric], where))
+        if each.task in ("", task) and rows:
+            cells = {x["layer"]: score_cell(x["value"], interval_of(x), each.metric) for x in rows}
+            corpus = record.corpus.name + limit_mark(record)
+            yield Column(each.name, corpus, each.metric, label_of(each.metric), each.note, cells)
+
+
+_NOTE = "Decodable: the score of the layer's probe. "
+
+
+def use_tables(
+    results: Mapping[Path, Result], others: Mapping[Path, Record], family: str
+) -> Iterator[Table]:
+    """A table for each model and task: a row per layer, a column for each kind of number.
+
+    Raises:
+        UserError: see `columns`.
+    """
+    for (model, task), own in columns(results, others, family).items():
+        notes = dict.fromkeys(x.note for x in own if x.note)
+        layers = sorted({layer for x in own for layer in x.cells})
+        yield Table(
+            f"{model} · {task} · {family} probe · decodable and used",
+            ("layer", *(f"{x.name}\n{x.what}\n{x.corpus}" for x in own)),
+            tuple(
+                TableRow.of(str(i), *(x.cells.get(i, Cell(NOTHING)) for x in own)) for i in layers
+            ),
+            notes=(_NOTE + " ".join(notes),),
+        )
+
+
+def use_chart(
+    results: Mapping[Path, Result],
+    others: Mapping[Path, Record],
+    family: str,
+    task: str,
+    look: Look,
+) -> Drawn:
+    """Curves of all kinds of numbers, a panel for each model and task.
+
+    Args:
+        task: the only one that is drawn; empty for all.
+
+    Raises:
+        UserError: see `columns`.
+    """
+    import pandas as pd
+
+    from probes.boards.score_charts import Drawn
+    from probes.tables import charts
+
+    drawn: list[dict[str, Any]] = []
+    units = set()
+    for (model, name), own in columns(results, others, family).items():
+        corpora = {x.corpus for x in own}
+        for column in own if task in ("", name) else ():
+            units.add(column.unit)
+            line = column.name + f" ({column.corpus})" * (len(corpora) > 1)
+            about = {"panel": f"{model} · {name}", "model": model, "line": line}
+            for layer, cell in column.cells.items():
+                if cell.value is not None:
+                    low, high = (None if x is None else 100 * x for x in ends(cell.interval))
+                    numbers = {"x": layer, "value": 100 * cell.value, "low": low, "high": high}
+                    drawn.append({**about, **numbers})
+    if not drawn:
+        return Drawn(None)
+    y = "%" if all(map(is_percent, units)) else "times 100"
+    return Drawn(charts.lines(pd.DataFrame(drawn), look, y=y, by="line", one_scale=True))

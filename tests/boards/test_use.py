@@ -1,0 +1,120 @@
+"""Scores beside what measurements say of the same layers."""
+
+import pytest
+from corpus_records import corpus_record
+from results_by_hand import evidence_record, make_result, with_intervals
+
+from probes.boards.use import columns, use_chart, use_tables
+from probes.common.errors import UserError
+from probes.measurements.plugins import load_file
+from probes.records.row import Row
+from probes.tables.charts import PAPER
+
+HALF = 0.05
+
+PLUG_IN = """
+from probes import measurement
+from probes.measurements.measurement import Beside
+
+@measurement("said", after="scores", beside=[Beside("said", "What it says.", "readable", {})])
+def said(context):
+    "Whatever is said."
+
+@measurement(
+    "lost",
+    beside=[
+        Beside("lost", "What is lost.", "erasure_drop", {"draw": 1}, axis="erased"),
+        Beside("lost by agreement", "", "erasure_drop", {"draw": 2}, task="agreement"),
+    ],
+)
+def lost(context):
+    "Whatever is lost."
+"""
+
+
+@pytest.fixture(autouse=True)
+def registered(plug_ins, write):
+    load_file(write(PLUG_IN))
+
+
+def lost_rows():
+    for task, draw, layer in (("pos", 1, 0), ("depth", 1, 0), ("pos", 2, 1), ("none", 3, 1)):
+        value = 0.1 * draw + 0.01 * layer + 0.5 * (task == "depth")
+        yield Row("erasure_drop", value, layer, axes={"erased": task, "draw": draw})
+
+
+@pytest.fixture
+def results():
+    made = {}
+    for task in ("pos", "agreement", "depth"):
+        metric = "nspr" if task == "depth" else "accuracy"
+        given = with_intervals(make_result(task, (0.5, 0.75), metric=metric), HALF)
+        if task == "pos":
+            rows = [Row("readable", 0.2, 0), Row("readable", 0.9, 1, 0.8, 0.95)]
+            given = given.with_evidence(evidence_record(given, "said", rows))
+        made[task] = given
+    return made
+
+
+@pytest.fixture
+def others():
+    return {"lost": corpus_record("lost", lost_rows(), 1)}
+
+
+def numbers(column):
+    return {layer: (cell.value, cell.interval) for layer, cell in column.cells.items()}
+
+
+def test_each_task_has_what_is_said_of_it(results, others):
+    found = columns(results, others, "linear")
+    names = {task: [x.name for x in own] for (_, task), own in found.items()}
+    assert names == {
+        "pos": ["decodable", "said", "lost"],
+        "agreement": ["decodable", "lost by agreement"],
+        "depth": ["decodable", "lost"],
+    }
+    scores, said, lost = found["m", "pos"]
+    assert numbers(scores)[1] == (0.75, pytest.approx((0.7, 0.8)))
+    assert scores.cells[1].best
+    assert numbers(said) == {0: (0.2, None), 1: (0.9, (0.8, 0.95))}
+    assert numbers(lost) == {0: (pytest.approx(0.1), None)}
+    assert numbers(found["m", "depth"][1]) == {0: (pytest.approx(0.6), None)}
+    assert numbers(found["m", "agreement"][1]) == {1: (pytest.approx(0.21), None)}
+
+
+def test_tasks_with_scores_alone_and_other_models_are_left_out(results, others):
+    assert columns(results, {}, "linear").keys() == {("m", "pos")}
+    of_another = {"lost": corpus_record("lost", lost_rows(), 1, digest="another")}
+    assert columns(results, of_another, "linear").keys() == {("m (m, float32)", "pos")}
+    assert columns(results, others, "mlp") == {}
+
+
+def test_two_records_of_the_same_numbers_are_refused(results, others):
+    twice = {**others, "more": corpus_record("lost", lost_rows(), 1, key="4" * 64)}
+    with pytest.raises(UserError, match="m, pos: several records have numbers called lost on c;"):
+        columns(results, twice, "linear")
+
+
+def test_the_table_has_a_row_for_each_layer(results, others):
+    table = next(use_tables(results, others, "linear"))
+    assert table.heads == (
+        "layer",
+        "decodable\naccuracy\nc",
+        "said\nreadable\nc",
+        "lost\ndrop\nc",
+    )
+    assert [[cell.text for cell in row.cells] for row in table.rows] == [
+        ["0", "50.0", "20.0", "10.0"],
+        ["1", "75.0", "90.0", "–"],
+    ]
+    assert table.notes[0].endswith("What it says. What is lost.")
+
+
+def test_the_chart_is_in_percent_unless_a_score_is_not(results, others):
+    def drawn(task):
+        chart = str(use_chart(results, others, "linear", task, PAPER).chart)
+        return ("times 100" in chart, "m · depth" in chart, "'value': 75.0" in chart)
+
+    assert drawn("pos") == (False, False, True)
+    assert drawn("") == (True, True, True)
+    assert use_chart({}, others, "linear", "", PAPER).chart is None
