@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: probes COMMAND [arguments]; COMMAND --help lists the arguments\n")
-        print(f"  {'run':<16} Probe a model; the same as python run_probes.py.")
+        print(f"  {'run':<16} Probe a model; in a checkout also python run_probes.py.")
         for name, summary in COMMANDS.items():
             print(f"  {name:<16} {summary}")
         return 0

@@ -13,12 +13,17 @@ from typing import Any, Literal, NoReturn, cast, get_args, get_origin
 
 from pydantic_core import PydanticUndefined
 
+import probes
 from probes.common.errors import UserError, listed, names_in, out_of_memory, printable, quoted
 from probes.common.files import default_cache, default_data_dir
 from probes.common.process import Sigterm, stopping_at_sigterm
 from probes.common.registry import did_you_mean
 from probes.common.terminal import discard_output
 from probes.run.config import NO_NAMES, NO_PATH, RunConfig
+
+CHECKOUT = (Path(probes.__file__).parents[1] / "run_probes.py").exists()
+RUN = "python run_probes.py" if CHECKOUT else "probes run"
+"""The command that probes a model: an installed package has no run_probes.py."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probes import __version__
-from probes.cli.arguments import Parser, add_format, add_setting, exit_status
+from probes.cli.arguments import RUN, Parser, add_format, add_setting, exit_status
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from probes.cli.results import Results
     from probes.tables.printing import DataRow
 
-EXAMPLES = """\
+EXAMPLES = f"""\
 examples:
-  python run_probes.py --model all-MiniLM-L6-v2
+  {RUN} --model all-MiniLM-L6-v2
       every task on the bundled sample corpus
-  python run_probes.py --model all-MiniLM-L6-v2 random:all-MiniLM-L6-v2 --corpus ewt --data-dir DIR
+  {RUN} --model all-MiniLM-L6-v2 random:all-MiniLM-L6-v2 --corpus ewt --data-dir DIR
       a model and its random twin on UD English-EWT
-  python run_probes.py --model ./my-model --tasks pos,depth --probes linear --layers 0,6,12
+  {RUN} --model ./my-model --tasks pos,depth --probes linear --layers 0,6,12
       a local folder, two tasks, three layers
-  python run_probes.py --model all-MiniLM-L6-v2 --corpus path/to/UD_Hebrew-HTB
+  {RUN} --model all-MiniLM-L6-v2 --corpus path/to/UD_Hebrew-HTB
       any treebank in CoNLL-U
-  python run_probes.py --model MULTILINGUAL --corpus ewt path/to/UD_Spanish-GSD --transfer
+  {RUN} --model MULTILINGUAL --corpus ewt path/to/UD_Spanish-GSD --transfer
       probes trained on one language and tested on another (docs/corpora.md)
-  python run_probes.py --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
+  {RUN} --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
       labelled data of your own
-  python run_probes.py --model all-MiniLM-L6-v2 --corpus reviews.csv --text text --label stars
+  {RUN} --model all-MiniLM-L6-v2 --corpus reviews.csv --text text --label stars
       labelled texts of your own (docs/texts.md)
-  python run_probes.py --model all-MiniLM-L6-v2 --include my_task.py --tasks my_task
+  {RUN} --model all-MiniLM-L6-v2 --include my_task.py --tasks my_task
       a task of your own (docs/adding-a-task.md)
 """
 
@@ -70,7 +70,7 @@ def build_parser() -> Parser:
     Values stay text, which `RunConfig` checks; flags that are not given keep its defaults.
     """
     parser = Parser(
-        prog="run_probes.py",
+        prog=RUN.removeprefix("python "),
         description="Which layer of a model knows what: layer-wise probes in one command.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -242,7 +242,7 @@ def _main(arguments: list[str]) -> int:
         config = validate(given)
         if config.offline:
             os.environ["HF_HUB_OFFLINE"] = "1"
-        command = shlex.join(["python", "run_probes.py", *arguments])
+        command = f"{RUN} {shlex.join(arguments)}"
         return 1 if measure(config, models, command).failed else 0
 
 

@@ -18,6 +18,7 @@ from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
 from probes.boards.recipes import RecipeResult, read_recipes, recipe_results
+from probes.cli.arguments import RUN
 from probes.cli.chart_files import figure
 from probes.common.errors import UserError, counted, listed
 from probes.common.registry import did_you_mean
@@ -362,6 +363,6 @@ def no_results(folders: Iterable[Path], flag: str = "") -> UserError:
     folders = tuple(folders)
     where = ", ".join(map(str, folders))
     return UserError(
-        f"{where}: no results; probe a model first: python run_probes.py --model M"
+        f"{where}: no results; probe a model first: {RUN} --model M"
         f"{f', or name another folder with {flag}' * bool(flag)}{or_published(*folders)}."
     )

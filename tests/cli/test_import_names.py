@@ -142,6 +142,7 @@ def test_an_installed_suite_does_not_import_modules_of_the_users_project(
     where = "import probes, probes.tasks; print(probes.__file__, *probes.tasks.__path__)"
     assert all(str(site) in path for path in checked([python, "-c", where], tmp_path).split())
     require_unconfused([python.with_name("probes"), "run"], python, decoys, tiny_bert)
+    assert "run_probes.py" not in checked([python.with_name("probes"), "run", "--help"], tmp_path)
 
 
 def test_every_stable_name_can_be_imported():

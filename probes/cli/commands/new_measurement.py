@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from probes.cli.arguments import place
+from probes.cli.arguments import RUN, place
 from probes.cli.commands.new_task import EXAMPLES, copy_template
 from probes.common.errors import UserError
 from probes.measurements.measurement import measurements, require_usable
@@ -45,5 +45,5 @@ def run(options: argparse.Namespace) -> int:
         flag = "--measurements" if options.of == "corpus" else "--evidence"
         print(f"wrote {file} and {test}; next:")
         print(f"  python -m pytest {test}")
-        print(f"  python run_probes.py --model MODEL --include {file} {flag} {name}")
+        print(f"  {RUN} --model MODEL --include {file} {flag} {name}")
     return 0

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import probes
-from probes.cli.arguments import place
+from probes.cli.arguments import RUN, place
 from probes.common.errors import UserError
 from probes.common.files import require_parent, writing
 from probes.tasks.builtin import tasks
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"wrote {task} and {test}; next:")
         print(f"  python -m probes check {task}")
         print(f"  python -m pytest {test}")
-        print(f"  python run_probes.py --model MODEL --include {task} --tasks {name}")
+        print(f"  {RUN} --model MODEL --include {task} --tasks {name}")
     return 0
 
 

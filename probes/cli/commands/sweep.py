@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probes.cli.arguments import add_format, place
+from probes.cli.arguments import RUN, add_format, place
 from probes.cli.main import LISTS, build_parser, measure, parse
 from probes.common.errors import UserError, counted, quoted
 from probes.common.files import read_toml
@@ -124,7 +124,7 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
             if not models:
                 raise UserError("no model; give model or vectors.")
             del given["format"], given["wide"]
-            command = shlex.join(["python", "run_probes.py", *arguments])
+            command = f"{RUN} {shlex.join(arguments)}"
             found.append(SweepRun(validate(given), tuple(models), command))
         except UserError as error:
             raise UserError(f"{path}, run {number}: {error}") from error
