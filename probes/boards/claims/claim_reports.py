@@ -114,7 +114,7 @@ def verdicts_tables(reports: Sequence[Report], family: str) -> list[Table]:
     """The verdicts on several trained models side by side, a table for each corpus."""
     of_corpus: dict[str, list[Report]] = defaultdict(list)
     for report in reports:
-        if not report.of_twin:
+        if report.tested and not report.of_twin:
             of_corpus[report.corpus].append(report)
     return [
         Table(
