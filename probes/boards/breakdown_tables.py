@@ -35,7 +35,7 @@ def group_table(result: Result) -> Table | None:
         _title(result, f"{group_metric_title(result)}, by group"),
         ("layer", *(f"{name}\nn = {n:,}" for name, n in groups.items())),
         tuple(rows),
-        notes=(f"★ best layer on dev · {interval_note([result])}",),
+        notes=(f"★ best layer on dev, if above the floor · {interval_note([result])}",),
     )
 
 
@@ -74,7 +74,10 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
         _title(result, "F1 by label and layer"),
         ("label", "n", "P", "R", *(starred(result, layer) for layer in result.layers)),
         tuple(rows),
-        notes=("★ best layer on dev; P and R are its" + f" · {rest} more with --all" * bool(rest),),
+        notes=(
+            "★ best layer on dev, if above the floor; P and R are those of the best layer"
+            + f" · {rest} more with --all" * bool(rest),
+        ),
         repeated=4,
     )
 

@@ -30,8 +30,8 @@ from probes.statistics.significance import Pair, all_pairs, borderline
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 _TESTED = (
-    "p is corrected by max-T over all pairs of a task's models, and includes uncertainty from test "
-    "data and from training."
+    "p is corrected by max-T over all pairs of a task's trained models (pairs with random twins "
+    "among themselves), and includes uncertainty from test data and from training."
 )
 
 _SOME_TESTED = "p needs the training variance of both models; measure it with --evidence standard."
@@ -85,7 +85,7 @@ class Difference:
     Attributes:
         value: the difference of the scores; None if either is undefined.
         interval: 95 % interval of the difference; it knows of training if there is p.
-        p: two-sided, corrected by max-T over the differences that were computed together; None if
+        p: two-sided, corrected by max-T over the differences of its family; None if
             they could not be resampled together, or if either has no training variance.
     """
 
@@ -138,7 +138,8 @@ def readable_layer_scores(result: Result, path: Path, layers: Sequence[int]) -> 
 def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> list[Difference]:
     """For each pair of places in `scores`, the second score minus the first.
 
-    The p-values are corrected over all pairs that can be tested.
+    The p-values are corrected over all pairs that can be tested: those of trained models, and those
+    with a random twin, apart. So twins do not change what is found of trained models.
     """
     values = np.array([np.nan if x.value is None else x.value for x in scores])
     replicates = np.array([x.resampled for x in scores]).reshape(-1, RESAMPLES)
@@ -165,12 +166,14 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
 
 
 def _p_values(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> dict[Pair, float]:
-    """p-values of pairs of scores, corrected over all pairs on the same examples."""
+    """p-values of pairs of scores, corrected over pairs on the same examples, with twins or not."""
     found: dict[Pair, float] = {}
-    by_examples = defaultdict(list)
+    families = defaultdict(list)
     for pair in pairs:
-        by_examples[scores[pair[0]].result.examples.test_digest].append(pair)
-    for chosen in by_examples.values():
+        both = [scores[i].result for i in pair]
+        with_twin = any(x.model.random_seed is not None for x in both)
+        families[both[0].examples.test_digest, with_twin].append(pair)
+    for chosen in families.values():
         cells = sorted({cell for pair in chosen for cell in pair})
         known = [x for cell in cells if (x := scores[cell].replicates) is not None]
         places = [(cells.index(one), cells.index(other)) for one, other in chosen]

@@ -86,8 +86,9 @@ def interval_note(results: Sequence[Result]) -> str:
 
 
 def starred(result: Result, layer: int) -> str:
-    """A layer's number, with a star if it is the best on dev."""
-    return f"{layer}★" if layer == result.best_number else f"{layer}"
+    """A layer's number, with a star if it is the best on dev and above the floor."""
+    best = layer == result.best_number and not result.is_floored(layer)
+    return f"{layer}★" if best else f"{layer}"
 
 
 def metric_name(result: Result) -> str:

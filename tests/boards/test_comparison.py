@@ -29,7 +29,7 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dty
     """The parts of a result that are read for a comparison."""
     layer = 2
     return SimpleNamespace(
-        model=SimpleNamespace(name=name),
+        model=SimpleNamespace(name=name, random_seed=None),
         corpus=SimpleNamespace(fingerprint=fingerprint, limited=False, other_trees=False),
         task=SimpleNamespace(name=task, version=1, metric="accuracy"),
         probe=PROBES["linear"],
@@ -167,6 +167,14 @@ def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
         difference, p = (cell.text for cell in found[model])
         assert row == (difference, p.replace("<", "&lt;"))
     assert len({found[model][1].text for model in order[1:]}) > 1
+
+
+def test_random_twins_do_not_change_the_p_of_trained_models(folder):
+    put(folder, "random:first", "pos", 190, random_seed=0)
+    put(folder, "random-1:first", "pos", 195, random_seed=1)
+    names, twins = list(WRONG), ["random:first", "random-1:first"]
+    alone, together = in_a_run(folder, *names), in_a_run(folder, *names, *twins)
+    assert {name: together[name] for name in names} == alone
 
 
 def test_ranks_separate_what_a_run_separates(folder):

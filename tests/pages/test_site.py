@@ -20,7 +20,7 @@ EVIL = "<script>alert(1)</script>"
 def site(tmp_path_factory):
     """Two tasks of a model, its twin, and a model of an evil name that has the scores of the twin."""
     folder = tmp_path_factory.mktemp("board")
-    for path in PUBLISHED.glob("*/ewt/*"):
+    for path in PUBLISHED.glob("*all-MiniLM*/ewt/*"):
         if path.name.startswith(("pos-linear", "srl-linear")):
             place = folder / "results" / path.parent.parent.name
             place.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ from probes.tables.colours import COLOURS, css, distinct
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 
-SAMPLE = sorted(PUBLISHED.glob("*/sample"))
+SAMPLE = sorted(PUBLISHED.glob("*all-MiniLM*/sample"))
 
 
 @pytest.fixture(scope="module")

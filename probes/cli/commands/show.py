@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_of
+from probes.boards.floors import with_floor
 from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import model_tables
 from probes.boards.recipes import recipe_tables
@@ -92,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
         printer.show(beside)
     elif options.by in ("group", "label"):
         for result in found.values():
-            _show_breakdown(result, options.by, options.all)
+            _show_breakdown(with_floor(result, found.values()), options.by, options.all)
     else:
         for title, tables in tables_of(found.values(), options.by):
             if not tables:

@@ -151,9 +151,5 @@ def test_where_there_are_none_but_published_ones_these_are_named(tmp_path, capsy
 
 def test_the_results_that_ship_are_where_the_docs_say():
     shipped = Path(__file__).parents[3] / "results" / "published"
-    assert {
-        json.loads(p.read_text())["model"]["name"] for p in shipped.glob("*/ewt/pos-*.json")
-    } == {
-        "all-MiniLM-L6-v2",
-        "random:all-MiniLM-L6-v2",
-    }
+    found = [json.loads(p.read_text()) for p in shipped.glob("*/ewt/pos-*.json")]
+    assert {"all-MiniLM-L6-v2", "random:all-MiniLM-L6-v2"} <= {x["model"]["name"] for x in found}
