@@ -273,8 +273,8 @@ def test_cells_have_a_panel_for_each_model_and_place():
     cells = data_of(view.draw(Findings({"a": record(rows)}), PAPER))
     names = ("panel", "row", "column", "value", "text")
     assert [tuple(x[name] for name in names) for x in cells] == [
-        ("a × x", "1", "2", 0.5, ".50"),
-        ("a × y", "1", "2", 0.25, ".25"),
+        ("a · x", "1", "2", 0.5, ".50"),
+        ("a · y", "1", "2", 0.25, ".25"),
     ]
 
 
