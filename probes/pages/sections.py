@@ -166,7 +166,7 @@ def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> PageSection:
             sections.append(
                 PageSection(group.title, charts=charts, missing=missing, sections=own, groups=id)
             )
-    said = ["What stands behind the scores. Bands are 95 % intervals."]
+    said = ["Measurements that help to interpret the scores. Bands are 95 % intervals."]
     return PageSection(said=said, sections=sections)
 
 

@@ -153,7 +153,10 @@ def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
     uuas, dspr = ([row.cells[place] for row in table.rows] for place in (1, 2))
     assert [cell.text + cell.marks for cell in uuas] == ["55.0", "65.0★†≈", "75.0☆"]
     assert not any(cell.marks for cell in dspr)
-    assert table.notes == ("≈ borderline: with other resamples, ☆ might change.",)
+    assert table.notes == (
+        "★ best layer on dev · ☆ not significantly worse than any other · "
+        "† significantly worse than another · ≈ borderline: with other resamples, ☆ might change",
+    )
 
 
 def test_sections_are_faint_lines_below_in_the_columns_of_others():

@@ -72,7 +72,7 @@ def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, 
 def _beside(line: dict[str, Any]) -> str:
     """The number of a head with its baseline."""
     value, baseline = (shown(line[name], "entropy") for name in ("value", "baseline"))
-    return f"{value} ({line['baseline_kind']}: {baseline})"
+    return f"{value} ({line['baseline_kind'].replace('-', '−')}: {baseline})"
 
 
 class RelationsGrid:
