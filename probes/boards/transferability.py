@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from probes.common.errors import counted
+from probes.statistics.metrics import decimals
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import group_of
 from probes.tasks.task import plain_name
@@ -124,5 +125,5 @@ def correlation_table(scores: pd.DataFrame) -> Table:
 
 
 def _rho(agreement: Agreement, layers: list[int]) -> str:
-    text = NOTHING if agreement.rho is None else f"{agreement.rho:.2f}".replace("0.", ".", 1)
+    text = NOTHING if agreement.rho is None else decimals(agreement.rho, 2)
     return text if len(layers) == 1 else f"{text} (n = {agreement.n})"

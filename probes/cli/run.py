@@ -216,8 +216,8 @@ def write_model_tables(
         stored: whether to add all that is stored, which other processes may be adding to.
 
     Returns:
-        the results to print: a list for each model that is not the twin of another one. Tasks of
-        earlier runs, which are in the files, are printed only with `--all-tasks`.
+        the results to print: a list for each model that is not the twin of another one. Tasks
+        and probes of earlier runs, which are in the files, are printed only with `--all-tasks`.
     """
     tables = []
     every = [x for run in runs for x in (run.stored_results if stored else run.results).values()]
@@ -232,8 +232,9 @@ def write_model_tables(
             if write:
                 write_tables(run.folder, table)
         if not any(run.model.source.is_twin_of(other.model.source) for other in runs):
-            own = {result.task.name for result in results}
-            tables.append([r for r in table if r.task.name in own or run.config.all_tasks])
+            own = {(x.task.name, x.probe.family) for x in results}
+            shown = [x for x in table if (x.task.name, x.probe.family) in own]
+            tables.append(table if run.config.all_tasks else shown)
     return tables
 
 

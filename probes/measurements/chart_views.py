@@ -24,7 +24,7 @@ from probes.measurements.row_filters import (
     worded,
 )
 from probes.records.result import UNMEASURED
-from probes.statistics.metrics import axis_of, is_percent, label_of
+from probes.statistics.metrics import axis_of, decimals, is_percent, label_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,6 +138,8 @@ class Lines:
         unit = unit_of(rows[0]) if rows else self._metrics[0]
         scale = 100 if is_percent(unit) else 1
         drawn, levels = [], {}
+        if self.line:  # Baselines have the last panels.
+            rows.sort(key=lambda row: row[self.line] is None)
         for row in rows:
             at, line = row.get(self.x), self._line(row, several=several)
             if at is None:
@@ -208,6 +210,7 @@ class Cells:
         across: axis whose values are the columns.
         down: axis whose values are the rows.
         apart: axis with a panel for each of its values.
+        number: title of the colour legend; by default the metric's label.
         low, high: ends of the colour scale; by default the lowest and the highest value.
         digits: decimals of the numbers in cells.
         where: see `Pivot`.
@@ -221,6 +224,7 @@ class Cells:
     down: str = "layer"
     title: str = ""
     note: str = ""
+    number: str = ""
     low: float | None = None
     high: float | None = None
     digits: int = 2
@@ -243,7 +247,7 @@ class Cells:
         pairs = {model: f"{model} × {base.name}" for model, base in bases.items() if base}
         panel = shown["model"].astype(str).replace(pairs)
         if self.apart:
-            panel += " × " + shown[self.apart].astype(str)
+            panel += " · " + shown[self.apart].astype(str)
         frame = pd.DataFrame(
             {
                 "panel": panel,
@@ -259,14 +263,14 @@ class Cells:
             places = zip(frame["model"], frame["row"], frame["column"], strict=True)
             said: Any = [texts[model][row, column] for model, row, column in places]
             frame = frame.assign(said=said)
-        title = self.title or label_of(self.metric)
         return charts.heat_map(
             frame,
             look,
             down=self.down.replace("_", " "),
             across=self.across.replace("_", " "),
-            legend_title=title,
-            title=title,
+            legend_title=self.number
+            or label_of(self.metric) + ", as a share" * is_percent(self.metric),
+            title=self.title or label_of(self.metric),
             low=self.low,
             high=self.high,
         )
@@ -277,10 +281,7 @@ class Cells:
 
     def _text(self, value: float) -> str:
         """A number as it is written into a cell: ``.98``."""
-        if np.isnan(value):
-            return ""
-        text = f"{value:.{self.digits}f}"
-        return text.replace("0.", ".", 1) if abs(value) < 1 else text
+        return "" if np.isnan(value) else decimals(value, self.digits)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from probes.statistics.metrics import (
     shown,
     shown_sd,
 )
-from probes.tables.table import MARKS, NOTHING, Cell, Table, TableRow
+from probes.tables.table import NOTHING, Cell, Table, TableRow, marks_said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,8 +155,7 @@ class Pivot:
         for section in self.sections:
             part = section.chosen(frame, self._metrics)
             lines += self._lines(part, columns, list(heads), {}, section.name)
-        borderline = any(cell.borderline for line in lines for cell in line.cells)
-        meaning = f"{' '.join(MARKS['borderline'])}." * borderline
+        meaning = marks_said(cell for line in lines for cell in line.cells)
         return Table(
             " · ".join(filter(None, [title, own])),
             (self.rows, *heads.values()),

@@ -68,9 +68,10 @@ def estimate_text(row: Row | None) -> str:
         return NOTHING
     if row.value is None:
         return f"undefined: {row.why}"
-    if row.interval is None:
-        return f"{row.value:z.2f}"
-    return f"{row.value:z.2f} [{row.interval[0]:z.2f}, {row.interval[1]:z.2f}]"
+    text = f"{row.value:z.2f}"
+    if row.interval is not None:
+        text += f" [{row.interval[0]:z.2f}, {row.interval[1]:z.2f}]"
+    return text.replace("-", "−")
 
 
 def interval_note(results: Sequence[Result]) -> str:

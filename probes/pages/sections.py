@@ -113,10 +113,10 @@ def _layers(group: Group, label: str, opened: Sequence[str]) -> PageSection:
 def leaderboard(groups: Mapping[str, Group]) -> PageSection:
     """Each model's best layer by task."""
     said = [
-        "Each model at its best layer, by task. Click a column heading to sort by it; models "
-        "without a score come last. Overlapping intervals do not show that two models are equal: "
-        "python -m probes compare tests pairs. Separate tables are for different texts or probes "
-        "and cannot be compared with each other."
+        "Each model at its best layer, by task; ▽ marks scores that are not above their floor. "
+        "Click a column heading to sort by it; models without a score come last. Overlapping "
+        "intervals do not show that two models are equal: python -m probes compare tests pairs. "
+        "Separate tables are for different texts or probes and cannot be compared with each other."
     ]
     every = [PageSection(tables=[_best_layers(group)], groups=id) for id, group in groups.items()]
     return PageSection(said=said, sections=every)
@@ -154,7 +154,7 @@ def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> PageSection:
     whole, half = (replace(look, models=tuple(models)) for look in (PAGE, HALF))
     sections = []
     for id, group in groups.items():
-        charts = list(_evidence(group, half))
+        charts = sorted(_evidence(group, half, whole), key=lambda chart: chart.wide)
         located = score_charts.expected_layers(group, whole)
         charts.append(of_drawn(located, whole, "Expected layer by task", LOCATED_NOTE, wide=True))
         tables = {
@@ -166,17 +166,19 @@ def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> PageSection:
             sections.append(
                 PageSection(group.title, charts=charts, missing=missing, sections=own, groups=id)
             )
-    said = ["What stands behind the scores. Bands are 95 % intervals."]
+    said = ["Measurements that help to interpret the scores. Bands are 95 % intervals."]
     return PageSection(said=said, sections=sections)
 
 
-def _evidence(group: Group, look: Look) -> Iterator[PageChart]:
+def _evidence(group: Group, half: Look, whole: Look) -> Iterator[PageChart]:
     for each in probe_measurements():
         for unit in group.units:
             if any(map(each.own, unit.results.values())):
                 found = findings_of(each, unit.results)
                 for view in each.charts:
-                    chart = of_view(view, found, look, task=unit.name)
+                    chart = of_view(view, found, half, task=unit.name)
+                    if chart.spec and "facet" in chart.spec:
+                        chart = of_view(view, found, whole, task=unit.name, wide=True)
                     yield replace(chart, title=f"{chart.title} · {unit.name}")
 
 
@@ -346,7 +348,7 @@ def _corpus(corpus: CorpusRecord) -> PageSection:
         "notes": counts(corpus.notes) if corpus.notes else "none",
         "fingerprint": corpus.fingerprint,
     }
-    citation = corpus.citation or "Not to be cited, or your own text."
+    citation = corpus.citation or "No citation is stated."
     return PageSection(f"{corpus.name} {corpus.version}{limit}", [citation], tables=[_facts(facts)])
 
 
@@ -365,7 +367,9 @@ def _models(models: Mapping[str, PageModel]) -> Table:
 def _run(facts: Sequence[tuple[str, str]], made: Sequence[Record]) -> PageSection:
     names = ", ".join(dict.fromkeys(record.model.name for record in made))
     known = dict(facts) or {"provenance": "not recorded"}
-    return PageSection(f"{len(made)} of {names}", tables=[_facts(known)], folded=True)
+    return PageSection(
+        f"{len(made)} record{'s' * (len(made) > 1)} of {names}", tables=[_facts(known)], folded=True
+    )
 
 
 def _made(records: Sequence[Record]) -> Table:

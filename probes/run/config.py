@@ -178,7 +178,7 @@ class RunConfig(Frozen):
     revision: str | None = setting("branch, tag or commit on the hub", None, "R")
     offline: bool = setting("never use the network", False)
     trust_remote_code: bool = setting("run Python code in a model's folder", False)
-    all_tasks: bool = setting("tables also of tasks of earlier runs", False)
+    all_tasks: bool = setting("tables also of tasks and probes of earlier runs", False)
     dry_run: bool = setting("say what would be computed", False)
     options: dict[str, dict[str, Any]] = setting(
         "options of measurements, by measurement", default_factory=dict

@@ -164,6 +164,7 @@ metrics.add(
         lambda gold, given: mean_parts(gold, np.abs(given - gold.labels).astype(float)),
         mean_value,
         NUMBERS,
+        label="MAE",
         lower_is_better=True,
         counts=1,
         bounds=POSITIVE,
@@ -321,9 +322,14 @@ def shown(value: float | None, metric: str) -> str:
     if value is None or np.isnan(value):
         return "–"
     if is_percent(metric):
-        return f"{100 * value:z.1f}"
+        return f"{100 * value:z.1f}".replace("-", "−")
     digits = quantity(metric).digits
-    text = f"{value:z.{digits}f}" if digits else f"{value:,.0f}"
+    return decimals(value, digits) if digits else f"{value:,.0f}".replace("-", "−")
+
+
+def decimals(value: float, digits: int) -> str:
+    """A number with a typographic minus sign and no zero before the point: −.250, 1.403."""
+    text = f"{value:z.{digits}f}".replace("-", "−")
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
@@ -331,4 +337,4 @@ def shown_sd(value: float, metric: str) -> str:
     """A standard deviation of scores, with one digit more than scores have: 0.12, .0031."""
     if is_percent(metric):
         return f"{100 * value:.2f}"
-    return f"{value:.4f}".replace("0.", ".", 1)
+    return decimals(value, 4)

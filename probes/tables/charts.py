@@ -614,7 +614,7 @@ def pictures(
     frames = {**base, "stroke": _of("kind", scale=named, legend=legend(used, look))}
     shades = _number(
         "least",
-        title="square-root scale",
+        title="value, on a square-root scale",
         scale={"scheme": "viridis", "type": "sqrt", "domain": [0, 1]},
         legend={"orient": "bottom", "direction": "horizontal", "tickCount": 4},
     )

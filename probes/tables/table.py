@@ -184,11 +184,14 @@ class Table:
 def legend(tables: Iterable[Table]) -> list[str]:
     """Meaning of the marks in tables of scores, in every format: a line, or none without marks."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells]
-    if all(cell.place is None for cell in cells):
-        return []
+    said = "" if all(cell.place is None for cell in cells) else marks_said(cells)
+    return [said] if said else []
+
+
+def marks_said(cells: Iterable[Cell]) -> str:
+    """Meaning of the marks of cells; empty without any."""
     used = {sign for cell in cells for sign in cell.marks}
-    meanings = [f"{sign} {said}" for sign, said in MARKS.values() if sign in used]
-    return [" · ".join(meanings)] if meanings else []
+    return " · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)
 
 
 def _print(of: Cell | Table, **texts: str | tuple[str, ...]) -> None:

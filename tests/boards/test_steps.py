@@ -182,7 +182,7 @@ def test_csv_and_markdown():
     assert "| mean rank | 2.2 | **1.2**★ | 2.5 |" in text
     assert "Left out: c (no score at layer 1)." in text
     assert "| layer profiles (n = 2, 3 layers) | a | b |" in text
-    assert "| c | -1.00 (n = 2) | 1.00 (n = 2) |" in text
+    assert "| c | −1.00 (n = 2) | 1.00 (n = 2) |" in text
     assert "there is no p-value" in text
 
 

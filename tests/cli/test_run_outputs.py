@@ -99,6 +99,8 @@ def test_a_run_shows_its_own_tasks_and_those_of_earlier_runs_if_asked_to(
         assert head.split() == ["pos"] * all_tasks + ["depth"]
     (table,) = (tmp_path / "results").rglob("layers.csv")
     assert {"pos (linear)", "depth (linear)"} < {*pd.read_csv(table).columns}
+    run(tiny_bert, tmp_path, tasks=("pos",), probes=("mlp",))
+    assert "linear probe" not in capsys.readouterr().out
 
 
 def test_a_score_that_no_sentence_defines_has_no_best_layer(tiny_bert, tmp_path, capsys):

@@ -153,7 +153,10 @@ def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
     uuas, dspr = ([row.cells[place] for row in table.rows] for place in (1, 2))
     assert [cell.text + cell.marks for cell in uuas] == ["55.0", "65.0★†≈", "75.0☆"]
     assert not any(cell.marks for cell in dspr)
-    assert table.notes == ("≈ borderline: with other resamples, ☆ might change.",)
+    assert table.notes == (
+        "★ best layer on dev · ☆ not significantly worse than any other · "
+        "† significantly worse than another · ≈ borderline: with other resamples, ☆ might change",
+    )
 
 
 def test_sections_are_faint_lines_below_in_the_columns_of_others():
@@ -273,8 +276,8 @@ def test_cells_have_a_panel_for_each_model_and_place():
     cells = data_of(view.draw(Findings({"a": record(rows)}), PAPER))
     names = ("panel", "row", "column", "value", "text")
     assert [tuple(x[name] for name in names) for x in cells] == [
-        ("a × x", "1", "2", 0.5, ".50"),
-        ("a × y", "1", "2", 0.25, ".25"),
+        ("a · x", "1", "2", 0.5, ".50"),
+        ("a · y", "1", "2", 0.25, ".25"),
     ]
 
 

@@ -41,7 +41,7 @@ def some(tmp_path_factory):
     found = [changed(r, "model", digest=r.model.name) for r in found]
     others = {
         folder / f"{name}.json": geometry(values, model=name, digest=name)
-        for name, values in (("beta", [0.1, 0.2, 0.3]), (EVIL, [0.4, 0.4, 0.4]))
+        for name, values in (("beta", [0.1, 0.2, 0.3]), (EVIL, [0.4, 0.4, 0.4, 0.4]))
     }
     return write_page(
         {folder / f"{i}.json": r for i, r in enumerate(found)}, folder / "p.html", EVIL, others
@@ -185,13 +185,16 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_panels_of_one_shape_are_drawn_without_warnings(page, some):
+def test_panels_of_one_and_of_several_shapes_are_drawn_without_warnings(page, some):
     page.open(some, "of-geometry")
     assert set(drawn(page, "Anisotropy")) == {"beta", EVIL}
     page.until(
         "for (const x of document.querySelectorAll('#of-geometry .chart:not(.done)'))"
         " x.scrollIntoView(); return !document.querySelector('#of-geometry .chart:not(.done)')"
     )
+    empty = "return document.querySelectorAll('#of-geometry .chart:not(:has(.mark-symbol, .mark-rect))').length"
+    assert page.js(empty) == 0
+    assert {"beta", EVIL} < {*page.texts("#of-geometry .mark-text")}
 
 
 def test_printing_unfolds_everything_and_hides_controls(page):

@@ -93,7 +93,7 @@ def test_columns_are_sorted_by_keyboard(index):
 def test_a_model_has_its_report_from_which_a_link_leads_back(index, site):
     index.one(NAMES).click()
     index.until("return document.querySelectorAll('[role=tab]').length > 0")
-    assert index.js("return document.title") == f"Which layer knows what: {MINI}"
+    assert index.js("return document.title") == f"{MINI} · Which layer knows what"
     index.one("header a").click()
     assert index.js("return location.pathname") == str(site)
 

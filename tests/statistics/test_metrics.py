@@ -16,7 +16,7 @@ from stratified_kappa import stratified_kappa
 
 from probes.statistics.bootstrap import interval, resample
 from probes.statistics.gold import Gold, chunk_spans
-from probes.statistics.metrics import metrics
+from probes.statistics.metrics import metrics, shown, shown_sd
 from probes.statistics.partition import partition
 from probes.statistics.rank_correlation import nspr_sentences
 from probes.statistics.ranking_metrics import RANKING, curves, ranking_scores
@@ -47,6 +47,24 @@ def noisy():
         [np.where(rng.random(400) < p, truth, rng.integers(0, 5, 400)) for p in (0.2, 0.8)]
     )
     return gold(truth, classes="abcde"), rows
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "text"),
+    [
+        (-0.037, "accuracy", "−3.7"),
+        (-0.25, "spearman", "−.250"),
+        (-0.0001, "spearman", ".000"),
+        (-1.5, "mae", "−1.500"),
+        (None, "accuracy", "–"),
+    ],
+)
+def test_scores_are_shown_with_a_minus_sign(value, metric, text):
+    assert shown(value, metric) == text
+
+
+def test_deviations_are_shown_with_one_more_digit():
+    assert (shown_sd(0.0012, "accuracy"), shown_sd(0.0031, "spearman")) == ("0.12", ".0031")
 
 
 def test_accuracy_counts_exact_matches():

@@ -18,7 +18,7 @@ from probes.families.attention.heads import (
 from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.row_filters import chosen
 from probes.records.row import Place, Row
-from probes.statistics.metrics import shown
+from probes.statistics.metrics import decimals, shown
 
 if TYPE_CHECKING:
     from probes.measurements.long_frame import Findings
@@ -72,7 +72,7 @@ def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, 
 def _beside(line: dict[str, Any]) -> str:
     """The number of a head with its baseline."""
     value, baseline = (shown(line[name], "entropy") for name in ("value", "baseline"))
-    return f"{value} ({line['baseline_kind']}: {baseline})"
+    return f"{value} ({line['baseline_kind'].replace('-', '−')}: {baseline})"
 
 
 class RelationsGrid:
@@ -109,7 +109,7 @@ class RelationsGrid:
                 for (layer, *_), value in best[choice.feature].items():
                     cells.append((model, choice.feature, layer, value))
         frame = pd.DataFrame(cells, columns=["model", "row", "column", "value"])
-        text = frame["value"].map("{:.2f}".format).str.replace("0.", ".", 1)
+        text = [decimals(value, 2) for value in frame["value"]]
         return charts.heat_map(
             frame.assign(panel=frame["model"], text=text),
             look,
@@ -147,6 +147,7 @@ CHARTS = (
             note="As a share of the greatest possible, averaged over test texts."
             if metric == "entropy"
             else "Mean over tokens, averaged over test texts.",
+            number="entropy, as a share" if metric == "entropy" else "share of attention",
             low=0.0,
             high=1.0,
             where={"head": ..., "feature": feature, "baseline": None, "chosen": None},

@@ -127,7 +127,7 @@ def _choice_row(choice: Choice) -> TableRow:
         choice.name,
         ATTENDS[str(test.axes["direction"])],
         score_cell(test.value, test.interval, test.metric, best=choice.is_better),
-        replace(baseline, text=baseline.text + f" ({offset})" * bool(offset)),
+        replace(baseline, text=baseline.text + f" ({offset})".replace("-", "−") * bool(offset)),
         score_cell(choice.chance.value, None, test.metric),
         difference,
         p_cell(above.p),

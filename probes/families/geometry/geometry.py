@@ -180,7 +180,6 @@ def geometry(context: ModelContext) -> Found:
             "the base.",
             low=0.0,
             high=1.0,
-            apart="base",
         ),
     ),
 )

@@ -112,6 +112,10 @@ def variants_of(
             across="head",
             apart="predicts",
             where={"disabled": HEAD, "at": PlacesOf("unbiased_cka")},
+            title="Drop without one head",
+            note="Drop of the task's metric at the last layer if the head is disabled. Probes are "
+            "not fitted again.",
+            number="drop, as a share of 1",
             digits=3,
         ),
     ),

@@ -120,7 +120,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
             across="at",
             apart="erased",
             where={"eraser": LABELS, "less": NOTHING, "fit": "again", "probes": "own"},
-            title="lost to a probe that is fitted again",
+            title="Lost to a probe that is fitted again",
             note="Rows: the layer where labels are erased; columns: the probed layer.",
         ),
     ),

@@ -114,7 +114,7 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
             where={"direction": WHOLE_VECTOR, "paradigm": ..., "answers": OWN},
             low=0.0,
             high=1.0,
-            title="flipped by the whole vector",
+            title="Flipped by the whole vector",
             note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
             "title of the panel.",
         ),

@@ -67,7 +67,8 @@ function specification(place) {
 }
 async function draw(place) {
   place.view?.finalize();
-  const options = { ast: true, actions: false, renderer: "svg", logLevel: 1 };
+  // Without its mode, Vega-Embed would take charts of several panels for those of Vega.
+  const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", logLevel: 1 };
   place.view = (await vegaEmbed(place, specification(place), options)).view;
   place.classList.add("done");
 }

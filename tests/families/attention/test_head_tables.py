@@ -65,8 +65,8 @@ def test_choices_beside_the_offset_and_chance():
         "relation", "n", "head", "attends", "test", "baseline", "chance", "difference", "p",
     )  # fmt: skip
     assert table.texts == [
-        ("det", "300", "3–2", "to head", "31.0 ± 1.0", "30.0 (-2)", "8.0", "+1.0 ± 10.0", ".400"),
-        ("obj", "200", "3–1", "to head", "70.0 ± 1.0", "30.0 (-2)", "10.0", "+40.0 ± 5.0", ".001"),
+        ("det", "300", "3–2", "to head", "31.0 ± 1.0", "30.0 (−2)", "8.0", "+1.0 ± 10.0", ".400"),
+        ("obj", "200", "3–1", "to head", "70.0 ± 1.0", "30.0 (−2)", "10.0", "+40.0 ± 5.0", ".001"),
     ]
     assert [row.cells[4].best for row in table.rows] == [False, True]
     assert table.notes[1:] == (
@@ -80,7 +80,7 @@ def test_choices_beside_the_offset_and_chance():
 def test_rare_choices_are_listed_on_demand():
     table = relations(every=True)
     assert [row[0] for row in table.texts] == ["det", "obj", "list"]
-    assert table.texts[-1][4:] == ("20.0 ± 1.0", "30.0 (-2)", "10.0", "−10.0", "–")
+    assert table.texts[-1][4:] == ("20.0 ± 1.0", "30.0 (−2)", "10.0", "−10.0", "–")
     assert len(table.notes) == 3
 
 
