@@ -192,13 +192,13 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
     tests = {result.task.name: result.floor_test for result in results if result.floor}
     kinds: dict[str, list[str]] = defaultdict(list)
     for name, test in tests.items():
-        kind = "compares with the floor as a plain number"
+        kind = "the interval, or the score, compared with the floor as a plain number"
         if test:
-            kind = "is a paired test (.05, corrected over layers)"
-            kind += " without training variance" * (not test.knows_training)
+            kind = "paired test, p ≥ .05, corrected over layers"
+            kind += ", without training variance" * (not test.knows_training)
         kinds[kind].append(name)
     for kind, names in kinds.items():
         where = f": {', '.join(names)}" * (len(kinds) > 1)
-        yield f"▽ {kind}{where}."
+        yield f"▽ not significantly above the floor ({kind}){where}."
     if fixed := dict.fromkeys(name for test in tests.values() if test for name in test.fixed):
         yield f"Plain numbers there, without stored predictions: {listed(fixed, 'and')}."

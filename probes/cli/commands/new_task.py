@@ -69,8 +69,8 @@ def copy_template(
     """
     if not name.isidentifier() or name.startswith("_") or len(name) > 60:
         raise UserError(
-            f"{command} {name}: files and functions get this name; use up to 60 letters, digits "
-            "and _, and begin with a letter."
+            f"{command} {name}: this becomes the name of a file and a function; use up to 60 "
+            "letters, digits and _ (not -), and begin with a letter."
         )
     for word in words.values():
         if keyword.iskeyword(word) or hasattr(builtins, word) or word in dir(probes):

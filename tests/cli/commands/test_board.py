@@ -91,8 +91,9 @@ def test_everything_published_follows_from_its_sums(capsys):
     results = find_results(PUBLISHED).values()
     models = {(x.model.name, x.model.digest) for x in results}
     assert f"recomputed {len(results)} results of {len(models)} models" in said
-    left_off = {x.split()[4].rstrip(":") for x in said.splitlines() if x.startswith("left off")}
-    assert left_off <= {"selectivity", "ablation", "erasure"}
+    for line in said.splitlines():
+        # Only scores, training variance and localisation follow from sums.
+        assert "left off" not in line or line.endswith("the stored arrays do not give the numbers")
 
 
 def swapped(sums):
