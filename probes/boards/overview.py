@@ -97,8 +97,8 @@ def finding(result: Result) -> str:
     score = _score(result, best)
     if result.is_floored(best):
         return (
-            f"is not decoded above {_floor(result)}: {score} at layer {best} of {n_layers}, the "
-            "best on dev."
+            f"is not significantly above {_floor(result)}: {score} at layer {best} of {n_layers}, "
+            "the best on dev."
         )
     tied = confidence_set(result)
     if tied is None:

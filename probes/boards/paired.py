@@ -237,7 +237,7 @@ def _closing_table(
     if not rows:
         return None
     tested = any(difference.p is not None for difference in differences)
-    heads = ("task", "model", "layer", "score", "difference from the first model", "p")
+    heads = ("task", "model", "layer", "score", "difference", "p")
     width = 5 + tested
     note = tested_note(differences) if tested else _NOT_TESTED
     return Table(
@@ -246,7 +246,11 @@ def _closing_table(
         tuple(TableRow.of(*cells[:width], ends_section=last) for cells, last in rows),
         left=2,
         repeated=2,
-        notes=(f"Layers are chosen on dev. {note}", f"n: {'; '.join(counts)}.", *apart),
+        notes=(
+            f"Layers are chosen on dev; differences are from the first model. {note}",
+            f"n: {'; '.join(counts)}.",
+            *apart,
+        ),
     )
 
 

@@ -77,11 +77,14 @@ def _best_layers(ranking: Ranking, shared: Mapping[str, Sequence[Candidate]]) ->
             )
     return Table(
         f"{ranking.setting} · best layers",
-        ("task", "model", "layers 0–L", "best", "score", "difference from the first model", "p"),
+        ("task", "model", "layers 0–L", "best", "score", "difference", "p"),
         tuple(rows),
         left=3,
         repeated=2,
-        notes=(f"Best layers are chosen on dev; scores are on test. {tested_note(shown)}",),
+        notes=(
+            "Best layers are chosen on dev; scores are on test; differences are from the first "
+            f"model. {tested_note(shown)}",
+        ),
     )
 
 

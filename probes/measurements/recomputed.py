@@ -49,7 +49,7 @@ NUMBERS = {
 def why_not_recomputed(record: Record, path: Path) -> str:
     """The reason why a record cannot be recomputed; empty if it can."""
     if record.measurement not in (SCORES, *_AGAIN):
-        return "the stored arrays do not give the numbers"
+        return "its numbers cannot be checked from what is stored"
     if not has_current_numerics(record):
         return "made by another version of the suite, the task or the probe"
     if record.task and record.task.metric not in metrics:

@@ -75,7 +75,7 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
     half = 1.96 * np.sqrt(0.4 * 0.6 / 400 + trained * 2 * SD**2)
     interval = table.rows[1].cells[4].interval
     assert interval == pytest.approx((-0.4 - half, -0.4 + half), abs=0.008 if trained else 0.006)
-    usual = ("task", "model", "layer", "score", "difference from the first model")
+    usual = ("task", "model", "layer", "score", "difference")
     assert table.heads == (*usual, *["p"] * trained)
     first, second = table.texts
     assert table.notes[1] == "n: pos 200."

@@ -45,7 +45,7 @@ def made(scores=SCORES, p_best=None, half=0.02, **more):
         ),
         (
             made(p_best=TIED, half=0.31, **FLOOR),
-            "pos is not decoded above the floor of 60.0 (type majority): accuracy 90.0 "
+            "pos is not significantly above the floor of 60.0 (type majority): accuracy 90.0 "
             "[59.0, 121.0] at layer 2 of 5, the best on dev.",
         ),
         (

@@ -210,7 +210,7 @@ def test_best_layers(two_models, capsys):
     assert len(lines) == 5
     assert lines[:4] == [
         "### c 1 · linear probe · best layers",
-        "| task | model | layers 0–L | best | score | difference from the first model | p |",
+        "| task | model | layers 0–L | best | score | difference | p |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: |",
         "| pos (accuracy), n = 9 | small | ▁▇▅ | 1/2 | 90.0 |  |  |",
     ]
