@@ -177,11 +177,11 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     yield floor_row(results)
     for name in dict.fromkeys(name for scores in named for name in scores):
         # A dash is for what is undefined.
-        cells = [
+        own = (
             cell(result, name) if name in scores else ""
             for result, scores in zip(results, named, strict=True)
-        ]
-        yield TableRow.of(name, *cells, faint=True)
+        )
+        yield TableRow.of(name, *own, faint=True)
     yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
 
 
