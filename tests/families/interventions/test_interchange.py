@@ -11,7 +11,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from tiny_runs import run
-from toy_grammar import AUXILIARIES, PERSONS
+from toy_grammar import AUXILIARIES, PERSONS, attractors
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -45,6 +45,7 @@ from probes.families.interventions.interchange_pairs import (
     drawn,
     with_sides,
 )
+from probes.families.interventions.own_answers import CLOZE
 
 NUMBERS = "Sing", "Plur"
 AUX = [forms for *_, forms, _ in AUXILIARIES]
@@ -305,11 +306,17 @@ def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_pat
 
 
 @pytest.fixture(scope="module")
-def knows_grammar(tmp_path_factory, corpus):
-    """The record and rows of a causal model that was trained on the toy grammar, one token per word."""
-    folder = tmp_path_factory.mktemp("words")
-    save_causal(folder / "model", tokenizer=word_level())
-    return measured(folder / "model", folder, corpus, 14, 14)
+def grammar_model(tmp_path_factory):
+    """A causal model that was trained on the toy grammar, with one token per word."""
+    folder = tmp_path_factory.mktemp("words") / "model"
+    save_causal(folder, tokenizer=word_level())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def knows_grammar(grammar_model, corpus):
+    """The record and rows of this model."""
+    return measured(grammar_model, grammar_model.parent, corpus, 14, 14)
 
 
 @pytest.mark.slow
@@ -338,6 +345,23 @@ def test_number_is_where_the_grammar_has_it_and_nowhere_else(knows_grammar):
         "'queen/queens' (position 2) at layer 0 or 'nurse' (position 5) at layers 1–2. There, the "
         f"mean difference moves the log-odds of all {every} by 96% of what the whole vector does."
     )
+
+
+@pytest.mark.slow
+def test_erasure_finds_number_where_interchange_does(knows_grammar, grammar_model, tmp_path):
+    """At the last token from layer 1 on; at layer 0, neither changes an answer there."""
+    _, exchanged = knows_grammar
+    settings = {"tasks": ("agreement",), "probes": "linear", "measurements": "erasure"}
+    results = run(grammar_model, tmp_path, corpus=attractors(), limit=None, **settings)
+    (record,) = results.measured.values()
+    for layer in range(3):
+        labels, *controls = (
+            record.rows.at(CLOZE, layer, erased="agreement", eraser=x, less="nothing").value
+            for x in ("labels", "control task", "random")
+        )
+        flipped = exchanged[FLIPPED, "whole", layer, ("near", 5)].value
+        assert flipped == float(layer > 0)
+        assert labels == 0 if layer == 0 else labels > max(0.4, 0.1 + max(controls))
 
 
 def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
