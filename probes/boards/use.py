@@ -62,17 +62,16 @@ def columns(
     """
     results = {path: x for path, x in results.items() if x.probe.family == family}
     labels = model_labels({**results, **others})
-    found: dict[tuple[str, str], list[Column]] = {}
+    of: dict[tuple[str, str], list[Result]] = {}
     for result in results.values():
-        own = found.setdefault((labels[model_key(result)], result.task.name), [])
-        own.append(_scores(with_floor(result, results.values())))
-        for each in probe_measurements():
-            if record := each.own(result):
-                own += _beside(record, result.task.name)
-    for record in others.values():
-        for (model, task), own in found.items():
-            if model == labels[model_key(record)]:
-                own += _beside(record, task)
+        of.setdefault((labels[model_key(result)], result.task.name), []).append(result)
+    found: dict[tuple[str, str], list[Column]] = {}
+    for (model, task), own in of.items():
+        evidence = [y for x in own for each in probe_measurements() if (y := each.own(x))]
+        same_model = [x for x in others.values() if labels[model_key(x)] == model]
+        if beside := [x for record in (*evidence, *same_model) for x in _beside(record, task)]:
+            scores = [_scores(with_floor(x, results.values())) for x in own]
+            found[model, task] = [*scores, *beside]
     for (model, task), own in found.items():
         heads = [(x.name, x.corpus) for x in own]
         if twice := {x for x in heads if heads.count(x) > 1}:
@@ -81,7 +80,7 @@ def columns(
                 f"{model}, {task}: several records have numbers called {name} on {corpus}; name "
                 "the folders or files of one."
             )
-    return {key: own for key, own in found.items() if {x.name for x in own} != {DECODABLE}}
+    return found
 
 
 def _scores(result: Result) -> Column:
@@ -99,9 +98,11 @@ def _beside(record: Record, task: str) -> Iterator[Column]:
     from probes.measurements.long_frame import long_frame
 
     for each in get_measurement(record.measurement).beside:
+        if each.task not in ("", task):
+            continue
         where = {**each.where, **({each.axis: task} if each.axis else {})}
         rows = rows_in(chosen(long_frame([record]), [each.metric], where))
-        if each.task in ("", task) and rows:
+        if rows:
             cells = {x["layer"]: score_cell(x["value"], interval_of(x), each.metric) for x in rows}
             corpus = record.corpus.name + limit_mark(record)
             yield Column(each.name, corpus, each.metric, label_of(each.metric), each.note, cells)

@@ -2,7 +2,7 @@
 
 import pytest
 from corpus_records import corpus_record
-from results_by_hand import evidence_record, make_result, with_intervals
+from results_by_hand import changed, evidence_record, make_result, with_intervals
 
 from probes.boards.use import columns, use_chart, use_tables
 from probes.common.errors import UserError
@@ -80,6 +80,13 @@ def test_each_task_has_what_is_said_of_it(results, others):
     assert numbers(lost) == {0: (pytest.approx(0.1), None)}
     assert numbers(found["m", "depth"][1]) == {0: (pytest.approx(0.6), None)}
     assert numbers(found["m", "agreement"][1]) == {1: (pytest.approx(0.21), None)}
+
+
+def test_scores_on_two_corpora_stand_side_by_side(results, others):
+    elsewhere = changed(results["depth"], "corpus", name="d")
+    found = columns({**results, "more": elsewhere}, others, "linear")["m", "depth"]
+    heads = [(x.name, x.corpus) for x in found]
+    assert heads == [("decodable", "c"), ("decodable", "d"), ("lost", "c")]
 
 
 def test_tasks_with_scores_alone_and_other_models_are_left_out(results, others):
