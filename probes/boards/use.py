@@ -66,11 +66,11 @@ def columns(
     for result in results.values():
         of.setdefault((labels[model_key(result)], result.task.name), []).append(result)
     found: dict[tuple[str, str], list[Column]] = {}
-    for (model, task), own in of.items():
-        evidence = [y for x in own for each in probe_measurements() if (y := each.own(x))]
+    for (model, task), given in of.items():
+        evidence = [y for x in given for each in probe_measurements() if (y := each.own(x))]
         same_model = [x for x in others.values() if labels[model_key(x)] == model]
         if beside := [x for record in (*evidence, *same_model) for x in _beside(record, task)]:
-            scores = [_scores(with_floor(x, results.values())) for x in own]
+            scores = [_scores(with_floor(x, results.values())) for x in given]
             found[model, task] = [*scores, *beside]
     for (model, task), own in found.items():
         heads = [(x.name, x.corpus) for x in own]
