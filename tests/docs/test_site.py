@@ -78,7 +78,8 @@ def test_every_public_name_and_command_is_described(pages):
 
 def test_the_gallery_has_pictures_of_every_kind(pages):
     pictures = {x.removesuffix(".svg") for x in pages["docs/reference/gallery.html"].links}
-    assert {"heatmap", "curves", "ranks", "isotropy", "context", "heads", "mix", "tree"} <= pictures
+    every = {"heatmap", "curves", "ranks", "isotropy", "cka", "context", "heads", "mix", "tree"}
+    assert every <= pictures
 
 
 def test_every_page_is_in_the_navigation(pages):
