@@ -42,7 +42,9 @@ def test_results_are_shown_as_tables_and_say_what_they_are(found):
         f"<Results: {name} and random:{name} on sample · pos, depth · geometry, model_similarity>"
     )
     html = found._repr_html_()
-    assert f"<caption>{name} · sample, limit 60 · linear probe · test</caption>" in html
+    assert (
+        f"<caption><span>{name} · sample, limit 60 · linear probe · test</span></caption>" in html
+    )
     assert "random twin" in html
     assert "▽ not above the floor" in html
     assert "<caption>random:" not in html.split("geometry")[0]

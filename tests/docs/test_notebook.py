@@ -56,7 +56,7 @@ def test_results_show_as_tables_and_charts_as_pictures(run):
     notebook, folder = run
     shown = outputs(notebook, "results = probes.run_probes")
     assert (
-        "<caption>tiny-bert · sample, limit 60 · linear probe · test</caption>"
+        "<caption><span>tiny-bert · sample, limit 60 · linear probe · test</span></caption>"
         in shown["text/html"]
     )
     assert shown["text/plain"].startswith("<Results: tiny-bert and random:tiny-bert on sample")
