@@ -157,12 +157,6 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     Each has a cell per result.
     """
     named = [{**result.baselines, **result.references} for result in results]
-
-    def cell(result: Result, name: str) -> Cell:
-        metric = result.task.metric
-        score = {**result.baselines, **result.references}[name].get(metric)
-        return score_cell(score, None, metric, note="reference" * (name in result.references))
-
     for metric in RANKING:
         if any(found := [result.at(metric, result.best_layer) for result in results]):
             cells = (score_cell(x.value, x.interval, metric) if x else NOTHING for x in found)
@@ -176,12 +170,18 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
         yield TableRow.of("adds to layer 0", *cells, faint=True)
     yield floor_row(results)
     for name in dict.fromkeys(name for scores in named for name in scores):
-        # A dash is for what is undefined.
-        own = (
-            cell(result, name) if name in scores else ""
+        cells = (
+            score_cell(
+                scores[name].get(result.task.metric),
+                None,
+                result.task.metric,
+                note="reference" * (name in result.references),
+            )
+            if name in scores
+            else ""  # A dash is for what is undefined.
             for result, scores in zip(results, named, strict=True)
         )
-        yield TableRow.of(name, *own, faint=True)
+        yield TableRow.of(name, *cells, faint=True)
     yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
 
 

@@ -1,9 +1,11 @@
 """Scores beside what measurements say of the same layers."""
 
 import pytest
+from board_by_hand import put
 from corpus_records import corpus_record
 from results_by_hand import changed, evidence_record, make_result, with_intervals
 
+from probes.__main__ import main
 from probes.boards.use import columns, use_chart, use_tables
 from probes.common.errors import UserError
 from probes.measurements.plugins import load_file
@@ -125,3 +127,9 @@ def test_the_chart_is_in_percent_unless_a_score_is_not(results, others):
     assert drawn("pos") == (False, False, True)
     assert drawn("") == (True, True, True)
     assert use_chart({}, others, "linear", "", PAPER).chart is None
+
+
+def test_without_anything_beside_the_scores_the_command_says_what_to_measure(tmp_path, capsys):
+    put(tmp_path, "m", "pos", 9)
+    assert main(["show", str(tmp_path), "--by", "use"]) == 2
+    assert "nothing stands beside the scores; measure --evidence lens" in capsys.readouterr().err

@@ -21,15 +21,7 @@ def test_every_command_runs_and_prints_what_the_guide_shows(
     """One after the other, as a reader would: some need what others have written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    for command, shown in GUIDE.commands:
-        assert GUIDE.run(command, tiny_bert) == 0, (command, capsys.readouterr().err)
-        printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-        printed = [line.replace("│", " ").strip() for line in printed]
-        printed = [" ".join(line.replace("┃", " ").split()) for line in printed]
-        for line in shown:
-            assert line in printed, command
-        if "new-measurement" in command:
-            GUIDE.write(tmp_path)
+    GUIDE.follow(tiny_bert, capsys, lambda: GUIDE.write(tmp_path))
     results = tmp_path / "results"
     found = {path.name.rpartition("-")[0] for path in results.rglob("*-????????.json")}
     assert {"word_norms", "pos-linear-seed_agreement", "pos-mlp-seed_agreement"} <= found

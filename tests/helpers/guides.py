@@ -38,6 +38,21 @@ class Guide:
             found.append((command, list(lines)))
         return found
 
+    def follow(self, model, capsys, edit):
+        """Run all of its commands, one after the other, and expect the lines that it shows.
+
+        Args:
+            edit: called after a template was written.
+        """
+        for command, shown in self.commands:
+            assert self.run(command, model) == 0, (command, capsys.readouterr().err)
+            lines = re.sub("[│┃]", " ", capsys.readouterr().out).splitlines()
+            printed = [" ".join(line.split()) for line in lines]
+            for line in shown:
+                assert line in printed, command
+            if " new-" in command:
+                edit()
+
     def write(self, folder):
         """Write its files; the first line of each is its name."""
         for block in self.blocks("python", "text"):

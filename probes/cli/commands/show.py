@@ -16,7 +16,12 @@ from probes.cli.results import find_recipes, records_below, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
-from probes.measurements.measurement import EVIDENCE, ON_REQUEST, probe_measurements
+from probes.measurements.measurement import (
+    EVIDENCE,
+    ON_REQUEST,
+    corpus_measurements,
+    probe_measurements,
+)
 from probes.records.result import Result
 from probes.tables.printing import printer
 
@@ -83,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
             )
         printer.show(of_steps)
     elif options.by == "use":
-        others = of_corpora(records_below(folders))
+        names = [each.name for each in corpus_measurements() if each.beside]
+        others = of_corpora(records_below(folders, measurements=names))
         beside = list(use_tables(found, others, options.probe or "linear"))
         if not beside:
             raise UserError(
