@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "shor
 
 
 def edit_template(folder):
-    """What the guide tells its reader to write into the files of the template."""
+    """Write into the files of the template, as the guide tells its reader."""
     GUIDE.write(folder)
     test, edited = folder / "test_tense.py", (folder / "in test_tense.py").read_text()
     text = re.sub(r"^SENTENCE.*^\]\n", lambda _: edited, test.read_text(), flags=re.M | re.S)
