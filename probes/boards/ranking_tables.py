@@ -281,12 +281,13 @@ def _of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     rows, gaps = [], []
     for line in _models(frame):
         if line.lacks:
-            gaps.append(f"Not ranked: {line.model} lacks a rank in {line.lacks}.")
+            gaps.append(f"{line.model} lacks a rank in {line.lacks}.")
         else:
             rows.append(TableRow.of(f"{line.mean:.2f}", line.model, *map(str, found[line.model])))
     heads = ("mean rank", "model", *ranking.tasks)
     title = f"{ranking.setting} · overall, {len(ranking.tasks)} tasks"
-    return Table(title, heads, tuple(rows), left=2, notes=(MEAN, *gaps), repeated=2)
+    notes = (MEAN, *[f"Not ranked: {' '.join(gaps)}"] * bool(gaps))
+    return Table(title, heads, tuple(rows), left=2, notes=notes, repeated=2)
 
 
 def _layer(candidate: Candidate) -> str:

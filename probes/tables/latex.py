@@ -1,7 +1,7 @@
 r"""Tables as LaTeX, typeset by `booktabs`: `\usepackage{booktabs}`.
 
 Half intervals are subscripts and marks superscripts, so that digits align, and five tasks fit one
-column of `article` with two.
+column of `article` with two. The name of a group of rows has a line to itself.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ _SIGNS = {
 _LETTERS = 9
 """Heads, notes and names of rows in a table with intervals have lines of about this length."""
 
+_SENTENCE = 40
+_PARAGRAPH = r"p{.45\linewidth}"
+"""Columns of longer texts are paragraphs of this width."""
+
 
 def latex(table: Table, *, wide: bool = False) -> str:
     """A floating table with its title and notes as the caption, and a label made of the title.
@@ -46,6 +50,9 @@ def latex(table: Table, *, wide: bool = False) -> str:
         wide: over both columns of a page.
     """
     table = _without_curves(table.filled)
+    groups = [row.cells[0] for row in table.rows]
+    if grouped := table.left > 1 and not all(cell.text for cell in groups):
+        table = replace(table.with_columns(range(1, len(table.heads))), left=table.left - 1)
     parts = (f"{table.title}.", *table.notes, *(f"{line}." for line in table.legend))
     caption = " ".join(map(_escaped, parts))
     if any(cell.best for row in table.rows for cell in row.cells):
@@ -56,12 +63,17 @@ def latex(table: Table, *, wide: bool = False) -> str:
         for i in range(len(table.heads))
     ]
     columns = ["r@{}l" if two else "r" for two in split]
-    columns[: table.left] = "l" * table.left
-    heads = [_escaped(head).split("\n") for head in table.heads]
-    if any(split):
-        heads = [_small(head, two=two) for head, two in zip(table.heads, split, strict=True)]
+    for i in range(table.left):
+        longest = max((len(row.cells[i].text) for row in table.rows), default=0)
+        columns[i] = _PARAGRAPH if longest > _SENTENCE else "l"
+    heads = [_small(head, two=two) for head, two in zip(table.heads, split, strict=True)]
+    if not any(split):
+        heads[: table.left] = [[_escaped(head)] for head in table.heads[: table.left]]
     body: list[str] = []
-    for row in table.rows:
+    across = rf"\multicolumn{{{len(split) + sum(split)}}}{{@{{}}l@{{}}}}"
+    for row, group in zip(table.rows, groups, strict=True):
+        if grouped and group.text:
+            body += [r"\addlinespace"] * bool(body) + [rf"{across}{{{_words(group)}}} \\"]
         cells = [
             [_words(cell)] if i < table.left else _number(cell, two=two)
             for i, (cell, two) in enumerate(zip(row.cells, split, strict=True))

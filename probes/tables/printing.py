@@ -235,7 +235,7 @@ def markdown(table: Table, level: int = 3) -> str:
 def markdown_lines(table: Table) -> list[str]:
     """The lines of a table without its title and notes."""
     rules = ["---" if i < table.left else "---:" for i in range(len(table.heads))]
-    lines = [_line(map(_head, table.heads)), _line(rules)]
+    lines = [_line(map(escaped, table.names)), _line(rules)]
     return lines + [_line(map(_cell, row.cells)) for row in table.rows]
 
 
@@ -248,11 +248,6 @@ def escaped(text: str) -> str:
 
 def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _head(head: str) -> str:
-    name, _, qualified = head.partition("\n")
-    return escaped(f"{name} ({qualified})" if qualified else name)
 
 
 def _cell(cell: Cell) -> str:

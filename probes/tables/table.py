@@ -128,9 +128,9 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The heads in one line: ``pos (accuracy)``."""
-        parts = (head.partition("\n") for head in self.heads)
-        return tuple(f"{name} ({more})" if more else name for name, _, more in parts)
+        """The heads in one line: ``pos (accuracy, masked)``."""
+        parts = (head.split("\n") for head in self.heads)
+        return tuple(f"{x} ({', '.join(more)})" if more else x for x, *more in parts)
 
     @property
     def legend(self) -> list[str]:

@@ -24,7 +24,7 @@ from probes.tables.table import Cell, Table, TableRow
 
 TABLE = Table(
     "a | b",
-    ("layer", "pos\naccuracy, silver"),
+    ("layer", "pos\naccuracy\nsilver"),
     (
         TableRow.of("0", Cell("90.0", half="0.5", tied=True)),
         TableRow.of("1", Cell("95.0", half="0.5", best=True)),
@@ -94,6 +94,28 @@ def test_a_table_of_five_tasks_fits_one_column(tmp_path, paper):
         assert problem not in said[1].stdout
 
 
+def test_latex_gives_the_name_of_a_group_a_line_and_long_texts_a_paragraph():
+    rows = [("pos, n = 9", "m", "90.0"), ("", "o", "95.0"), ("srl", "m", "1.0")]
+    table = Table("t", ("task", "model", "score"), tuple(TableRow.of(*x) for x in rows), left=2)
+    lines = latex(table).splitlines()
+    start = lines.index(r"\toprule")
+    assert lines[start - 1 : start + 10] == [
+        r"\begin{tabular}{@{}lr@{}}",
+        r"\toprule",
+        r"model & \scriptsize score \\",
+        r"\midrule",
+        r"\multicolumn{2}{@{}l@{}}{pos, n = 9} \\",
+        r"m & 90.0 \\",
+        r"o & 95.0 \\",
+        r"\addlinespace",
+        r"\multicolumn{2}{@{}l@{}}{srl} \\",
+        r"m & 1.0 \\",
+        r"\bottomrule",
+    ]
+    sentence = Table("t", ("claim", "m"), (TableRow.of("word " * 9, "supported"),), left=2)
+    assert r"\begin{tabular}{@{}p{.45\linewidth}l@{}}" in latex(sentence)
+
+
 def test_latex_explains_the_marks_that_occur_and_leaves_out_curves():
     score = Cell("90.0", place=0.5)
     marked = Table("t", ("layer", "pos"), (TableRow.of("0", replace(score, best=True)),))
@@ -103,7 +125,7 @@ def test_latex_explains_the_marks_that_occur_and_leaves_out_curves():
     assert latex(starred).count(r"$\star$") == 2
     curves = Table("t", ("m", "layers", "n"), (TableRow.of("a", "▁▄█", "1"),), left=2)
     assert r"\begin{tabular}{@{}lr@{}}" in latex(curves)
-    assert r"m & n \\" in latex(curves)
+    assert r"m & \scriptsize n \\" in latex(curves)
 
 
 def test_the_terminal_marks_the_best_and_the_tied():
