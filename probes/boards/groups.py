@@ -132,7 +132,6 @@ def _fill(
 ) -> list[str]:
     """Fill a group with its results, task by task; returns what was left out."""
     units = alike(found, SAME_CURVE)
-    names = [next(iter(unit.values())).task.name for unit in units]
     left_out: list[str] = []
     paths: dict[str, dict[Path, Result]] = defaultdict(dict)
     for unit in units:
@@ -142,7 +141,7 @@ def _fill(
         for label, path in by_label.items():
             paths[label][path] = unit[path]
         first = next(iter(results.values()))
-        title = _unit_title(first, several=names.count(first.task.name) > 1)
+        title = _unit_title(first, [x for x in found.values() if x.task.name == first.task.name])
         made.units.append(TaskResults(first.task.name, title, results))
     made.units.sort(key=lambda unit: (table_order(unit.name), unit.title))
     made.paths.update({label: paths[label] for label in sorted(paths, key=model_order)})
@@ -164,10 +163,13 @@ def by_model(
     return {label: kept[label] for label in sorted(kept, key=model_order)}, left_out
 
 
-def _unit_title(result: Result, *, several: bool) -> str:
-    """The task, its metric, and what sets it apart from `several` units of this task."""
-    source = in_words(result.plug_ins)
-    marks = f", version {result.task.version}" * several + f", {source}" * bool(several and source)
+def _unit_title(result: Result, same_task: Sequence[Result]) -> str:
+    """The task, its metric, and what sets the result apart from others of this task."""
+    versions = {x.task.version for x in same_task}
+    sources = {in_words(x.plug_ins) for x in same_task}
+    marks = f", version {result.task.version}" * (len(versions) > 1)
+    if len(sources) > 1 and result.plug_ins:
+        marks += f", {in_words(result.plug_ins)}"
     marks += ", outdated" * (not is_current(result))
     return f"{result.task.name} ({metric_name(result)}{marks})"
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.boards.groups import Group
+from probes.boards.groups import Group, TaskResults
 from probes.boards.overview import layer_lines
 from probes.boards.recipes import recipe_and_seed
 from probes.common.errors import UserError
@@ -40,15 +40,16 @@ LabelledResult = tuple[str, str, Result]
 def scored(group: Group) -> list[LabelledResult]:
     """The results of a group beside their random twins, task by task."""
     return [
-        (model, _task(group, unit), unit.floored[model])
+        (model, _in_two_lines(unit), unit.floored[model])
         for unit in group.units
         for model in unit.results
     ]
 
 
-def _task(group: Group, unit: Any) -> str:
-    name = group.short_title(unit)
-    return unit.title if name == unit.title else _with_metric(unit.first)
+def _in_two_lines(unit: TaskResults) -> str:
+    """The task and, below it, the rest of its title and the unit."""
+    name, _, about = unit.title.partition(" (")
+    return f"{name}\n{about.removesuffix(')')}{', %' * is_percent(unit.first.task.metric)}"
 
 
 def _with_metric(result: Result) -> str:
