@@ -206,4 +206,7 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
         where = f": {', '.join(names)}" * (len(kinds) > 1)
         yield f"▽ not significantly above the floor ({kind}){where}."
     if fixed := dict.fromkeys(name for test in tests.values() if test for name in test.fixed):
-        yield f"Plain numbers there, without stored predictions: {listed(fixed, 'and')}."
+        yield (
+            f"Of {listed(fixed, 'and')} no predictions are stored, so layers are compared with "
+            "their scores alone."
+        )

@@ -73,10 +73,12 @@ def layer_lines(result: Result) -> list[LayerLine]:
 
 
 NOTE = (
-    "The best layers are those not significantly worse than any other on test (.05, corrected over "
-    "all pairs of layers); “on dev” says that layers were not tested against each other. Scores "
-    "belong to the layer chosen on dev, with 95 % intervals. The floor is the highest score "
-    "of the baselines, layer 0 and the random twin."
+    "The best layers are those above the floor that are not significantly worse than any other on "
+    "test (.05, corrected over all pairs of layers); “on dev” says that layers were not tested "
+    "against each other. Scores belong to the layer chosen on dev, with 95 % intervals. The floor "
+    "is the highest score of the baselines, layer 0 and the random twin. A reference is a rule "
+    "that knows what the probe is not shown; it is not part of the floor. Differences are of "
+    "unrounded scores."
 )
 
 
@@ -101,6 +103,8 @@ def finding(result: Result) -> str:
             "the best on dev."
         )
     tied = confidence_set(result)
+    if tied:
+        tied = {layer for layer in tied if not result.is_floored(layer)} or tied
     if tied is None:
         layers = f"layer {best} of {n_layers} on dev: {score}"
     elif tied == {best}:

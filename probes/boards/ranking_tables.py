@@ -53,12 +53,12 @@ def places(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -
 def ranked(ranking: Ranking) -> pd.DataFrame:
     """A ranking as a frame: a line for each candidate, by task and score; those apart come last.
 
-    Random twins, and scores that are not above their floor, have no place. Beside `CSV_HEADS`, the
-    columns are:
+    Random twins, and scores that are not significantly above their floor, have no place. Beside
+    `CSV_HEADS`, the columns are:
 
     - candidate: the `Candidate`;
     - place: its `RankRange` in the task; None without one;
-    - above: how many have a place and a higher score;
+    - above: how many that have a place come before it;
     - overall: the place among the models that have one in every task; mean: their mean rank;
     - lacks: the tasks in which the model has no place; None for random twins and those apart;
     - untested: whether some two of the task had to be compared by their intervals alone.
@@ -81,7 +81,7 @@ def ranked(ranking: Ranking) -> pd.DataFrame:
         complete = [(c, score) for c, score in scored if not lacks[c.name]]
         overall = own if len(complete) == len(scored) else _tested(complete)[0]
         for i, c in enumerate(ordered):
-            line = _line(ranking, c, own.get(c.name)) | {"above": i if c.ranked else 0}
+            line = _line(ranking, c, own.get(c.name)) | {"above": min(i, len(scored))}
             line |= {"overall": overall.get(c.name), "lacks": lacks.get(c.name)}
             lines.append(line | {"untested": untested})
     lines += [_line(ranking, c, None) | {"apart": why} for c, why in ranking.apart]
@@ -148,8 +148,9 @@ def interval_of(candidate: Candidate) -> Interval:
 _RULE = (
     "Best layer chosen on dev, score on test ± half the width of a 95 % interval "
     "over test documents or "
-    "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the variance "
-    "of training, max-T over all pairs, .05). A score that is not above its floor (▽) has no rank."
+    "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the "
+    "variance of training, max-T over all pairs, .05). A score that is not significantly above its "
+    "floor (▽) has no rank."
 )
 
 _UNCLEAR = "Borderline: a p behind it is so near .05 that other resamples might decide otherwise."
@@ -205,7 +206,8 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
 
     Models that have all tasks come first, by mean rank, then by scores; random twins come last.
     """
-    several = len(ranking.tasks) > 1
+    several = len(ranking.tasks) > 1 and frame.loc[frame["mean"].notna(), "model"].nunique() > 1
+    n_ranked = {task: sum(c.ranked for c in found) for task, found in ranking.tasks.items()}
     by_model: dict[str, dict[str, Any]] = defaultdict(dict)
     lines: list[Any] = [*frame[frame["apart"] == ""].itertuples()]
     for line in lines:
@@ -225,7 +227,10 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
             model,
             *size_cells(last.candidate.result),
             *[mean] * several,
-            *(_score_in_place(own[x]) if x in own else Cell(NOTHING) for x in ranking.tasks),
+            *(
+                _score_in_place(own[x], n_ranked[x]) if x in own else Cell(NOTHING)
+                for x in ranking.tasks
+            ),
             model=model,
             faint=last.candidate.random,
         )
@@ -233,14 +238,15 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     heads = ["model", "parameters\nclaimed", "layers\nclaimed", *["mean rank"] * several]
     for task, found in ranking.tasks.items():
         n = n_of(c.result for c in found)
-        heads.append(f"{task}\n{metric_name(found[0].result)}, n = {n}")
+        heads.append(f"{task}\n{metric_name(found[0].result)}\nn = {n}")
     return Table(ranking.setting, tuple(heads), tuple(rows), notes=(MEAN,) * several)
 
 
-def _score_in_place(line: Any) -> Cell:
+def _score_in_place(line: Any, n_ranked: int) -> Cell:
     """The score of a line of `ranked`, with its place and layer as a note."""
     candidate = line.candidate
-    said = [f"rank {line.place}"] if line.place else ["not above the floor"] * candidate.floored
+    said = [f"rank {line.place}"] * bool(line.place and n_ranked > 1)
+    said += ["not significantly above the floor"] * candidate.floored
     note = ", ".join([*said, f"layer {_layer(candidate)}"])
     return replace(_score(candidate), note=note, value=candidate.score)
 

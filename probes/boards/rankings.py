@@ -28,7 +28,8 @@ class Candidate:
     Attributes:
         name: what tables call the model; see `named`.
         path: the result's JSON file.
-        floored: whether it is not above the floor, to which random twins among the results count.
+        floored: whether it is not significantly above the floor, to which random twins among the
+            results count.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Candidate:
         """Remarks on the result."""
         of = {
             "random twin": self.random,
-            "not above the floor": self.floored,
+            "not significantly above the floor": self.floored,
             "silver": self.result.silver,
             "limited": self.result.corpus.limited,
             "cut": self.result.view == "cut",

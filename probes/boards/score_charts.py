@@ -96,7 +96,12 @@ def _shown(scores: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-_MARKS = "not significantly worse", "best on dev", "worse than another", "not above the floor"
+_MARKS = (
+    "not significantly worse",
+    "best on dev",
+    "worse than another",
+    "not significantly above the floor",
+)
 
 
 # Figures.

@@ -166,7 +166,7 @@ class Lines:
             y=self._axis(unit),
             title=worded(self.title, shown) or label_of(self._metrics[0]),
             log=self.log,
-            by="model" if several else "line",
+            by="line" if any(row[2] for row in drawn) and not several else "model",
             one_scale=not self.apart,
         )
 

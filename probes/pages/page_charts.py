@@ -68,10 +68,10 @@ def not_measured(charts: Iterable[PageChart]) -> list[str]:
     """Sentences that say which charts lack which models, and why."""
     tasks: dict[tuple[str, str, str], list[str]] = {}
     for chart in charts:
-        title = chart.title.removesuffix(f" · {chart.task}")
+        title, _, unit = chart.title.rpartition(" · ") if chart.task else (chart.title, "", "")
         for why in dict.fromkeys(chart.missing.values()):
             names = ", ".join(name for name, x in chart.missing.items() if x == why)
-            tasks.setdefault((title, names, why), []).append(chart.task)
+            tasks.setdefault((title, names, why), []).append(unit)
     return [
         f"Not measured: {title} of {names}{' on ' + ', '.join(each) if any(each) else ''}: {why}."
         for (title, names, why), each in tasks.items()

@@ -61,7 +61,7 @@ class PageSection:
 
     title: str = ""
     said: Sequence[str] = ()
-    points: Sequence[str] = ()
+    points: Sequence[tuple[str, str]] = ()
     charts: Sequence[PageChart] = ()
     tables: Sequence[Table] = ()
     sections: Sequence[PageSection] = ()
@@ -104,7 +104,7 @@ def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Pa
 def _layers(group: Group, label: str, opened: Sequence[str]) -> PageSection:
     results = [unit.floored[label] for unit in group.units if label in unit.results]
     # A model that was never trained is a floor of others.
-    points = [sentence(x) for x in results if x.model.random_seed is None]
+    points = [(x.task.name, sentence(x)) for x in results if x.model.random_seed is None]
     tables = list(score_tables(results))
     folded = label not in opened
     return PageSection(label, points=points, tables=tables, model=label, folded=folded)
@@ -113,10 +113,11 @@ def _layers(group: Group, label: str, opened: Sequence[str]) -> PageSection:
 def leaderboard(groups: Mapping[str, Group]) -> PageSection:
     """Each model's best layer by task."""
     said = [
-        "Each model at its best layer, by task; ▽ marks scores that are not above their floor. "
-        "Click a column heading to sort by it; models without a score come last. Overlapping "
-        "intervals do not show that two models are equal: python -m probes compare tests pairs. "
-        "Separate tables are for different texts or probes and cannot be compared with each other."
+        "Each model at its best layer, by task; ▽ marks scores that are not significantly above "
+        "their floor. Click a column heading to sort by it; models without a score come last. "
+        "Overlapping intervals do not show that two models are equal: python -m probes compare "
+        "tests pairs. Separate tables are for different texts or probes and cannot be compared "
+        "with each other."
     ]
     every = [PageSection(tables=[_best_layers(group)], groups=id) for id, group in groups.items()]
     return PageSection(said=said, sections=every)
@@ -179,7 +180,7 @@ def _evidence(group: Group, half: Look, whole: Look) -> Iterator[PageChart]:
                     chart = of_view(view, found, half, task=unit.name)
                     if chart.spec and "facet" in chart.spec:
                         chart = of_view(view, found, whole, task=unit.name, wide=True)
-                    yield replace(chart, title=f"{chart.title} · {unit.name}")
+                    yield replace(chart, title=f"{chart.title} · {group.short_title(unit)}")
 
 
 def _tables(label: str, tables: Iterable[Table]) -> PageSection:
@@ -189,8 +190,9 @@ def _tables(label: str, tables: Iterable[Table]) -> PageSection:
 def breakdowns(groups: Mapping[str, Group]) -> PageSection:
     """Scores by group of examples at each model's best layer."""
     said = [
-        "Test scores within groups of examples, at each model's best layer. python -m probes show "
-        "gives them for every layer and label."
+        "Test scores within groups of examples, at each model's best layer. Some tasks have "
+        "another metric here, one that is defined within a group. Groups that are too small have "
+        "no interval. python -m probes show gives the scores for every layer and label."
     ]
     every = [
         PageSection(
@@ -295,8 +297,9 @@ def _claims(
         if report.model == model_title(first):
             counts = Counter(outcome.verdict for outcome in report.outcomes.values())
             title = f"{label}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
-            tables = [_verdicts(report, group.probe)]
-            return PageSection(title, tables=tables, model=label, folded=folded)
+            tables = [_verdicts(report, group.probe)] if report.tested else []
+            said = [] if report.tested else [report.not_tested]
+            return PageSection(title, said=said, tables=tables, model=label, folded=folded)
     why = f"{label}: no claim was tested (made by another version of its tasks or probe)."
     return PageSection(missing=[why], model=label)
 
@@ -366,9 +369,12 @@ def _models(models: Mapping[str, PageModel]) -> Table:
 
 def _run(facts: Sequence[tuple[str, str]], made: Sequence[Record]) -> PageSection:
     names = ", ".join(dict.fromkeys(record.model.name for record in made))
+    corpora = ", ".join(dict.fromkeys(record.corpus.name for record in made))
     known = dict(facts) or {"provenance": "not recorded"}
     return PageSection(
-        f"{len(made)} record{'s' * (len(made) > 1)} of {names}", tables=[_facts(known)], folded=True
+        f"{len(made)} record{'s' * (len(made) > 1)} of {names} on {corpora}",
+        tables=[_facts(known)],
+        folded=True,
     )
 
 

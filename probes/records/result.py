@@ -155,7 +155,7 @@ class Result(Record):
         return max(known, key=lambda x: x[1], default=None)
 
     def is_floored(self, layer: int) -> bool:
-        """Whether a layer's score is not above the floor.
+        """Whether a layer's score is not significantly above the floor.
 
         As `floor_test` says; without one, the lower end of the score's 95 % interval, or the score
         if there is none, is compared with the floor as a plain number.

@@ -179,7 +179,8 @@ def announce_record(record: Record, title: str, path: Path) -> None:
         parts.append(
             f"no best layer, because {result.task.metric} is undefined on dev"
             if best is None
-            else f"best layer {best}" + ", not above the floor" * result.is_floored(best)
+            else f"best layer {best}"
+            + ", not significantly above the floor" * result.is_floored(best)
         )
         covered = result.examples.covered_sentences
         if covered is not None:

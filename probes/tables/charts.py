@@ -50,7 +50,7 @@ MARKS = {
     "L-.24,-.31Z",
     "not significantly worse": "circle",
     "worse than another": "cross",
-    "not above the floor": "triangle-down",
+    "not significantly above the floor": "triangle-down",
 }
 """Marks of layers as shapes, since a chart cannot rely on a font that has ★, ☆ and ▽."""
 

@@ -23,7 +23,7 @@ MARKS = {
     "best": ("★", "best layer on dev"),
     "tied": ("☆", "not significantly worse than any other"),
     "beaten": ("†", "significantly worse than another"),
-    "floored": ("▽", "not above the floor"),
+    "floored": ("▽", "not significantly above the floor"),
     "borderline": ("≈", "borderline: with other resamples, ☆ might change"),
 }
 """Sign and meaning of each mark of a layer's score, by field of `Cell`."""
@@ -41,7 +41,7 @@ class Cell:
         best: whether it belongs to the best layer or model.
         tied: whether it does not, and is not significantly worse on test than any other.
         beaten: whether it belongs to the best layer on dev, and another is significantly better.
-        floored: whether its score is not above the floor.
+        floored: whether its score is not significantly above the floor.
         borderline: whether other resamples may have changed these marks.
         place: its place on the colour scale, from 0 to 1; None for no colour.
         verdict: whether the text is the verdict on a claim.

@@ -28,6 +28,7 @@ from probes.boards.claims.rules import (
 )
 from probes.boards.claims.score_claims import all_claims
 from probes.cli.results import records_below
+from probes.common.errors import layer_ranges
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Row
 from probes.statistics.quantities import quantities
@@ -212,7 +213,7 @@ def test_p_values_of_several_tasks_are_corrected():
 def test_peaks_in_a_part(layers, expected):
     found = on("syntax-middle", best_at("depth", *layers))
     assert found.verdict == expected
-    assert found.why == f"depth is best at {', '.join(map(str, layers))} of 6; middle: 3, 4"
+    assert found.why == f"depth is best at {layer_ranges(layers)} of 6; middle: layers 3–4"
     ranked = {
         name: [row(f"{name}_p_best", 0.5 if x in at else 0.001, None, x, rank=64) for x in range(7)]
         for name, at in (("uuas", layers), ("nspr", (3,)))
@@ -295,7 +296,7 @@ def test_what_is_missing_is_named():
     assert missing["trees-middle"] == "there is no record of structure (--measurements structure)"
     cases = {
         "depth has no training_variance": ("syntax-middle", make_result("depth", [0.1] * 7, False)),
-        "depth was not measured at layer 5, 6": ("syntax-middle", make_result("depth", [0.1] * 5, n_layers=6)),
+        "depth was not measured at layers 5–6": ("syntax-middle", make_result("depth", [0.1] * 5, n_layers=6)),
         "layers could not be tested": ("syntax-middle", make_result("depth", [0.1] * 7, [None] * 7)),
         "anisotropy of geometry has no interval": ("narrow-cone", corpus_record("geometry", [row("anisotropy", 0.1, None, x) for x in range(7)], N)),
         "attention was not measured at layer 1": ("heads-specialise", attention([choice("obj")]).model_copy(update={"extent": {2: 1}})),
@@ -338,7 +339,7 @@ def test_p_values_are_corrected_for_all_claims_on_a_model():
     assert corrected(given) == {**given, "a": outcome(p=0.03)}
     found = corrected({**given, "d": outcome("undecided", 0.9)})
     assert found["a"].verdict == "undecided"
-    assert found["a"].why == "why; p = 0.03, of 3 claims 0.06"
+    assert found["a"].why == "why; p = 0.03, corrected for 3 claims 0.06"
     assert found["b"] == given["b"]
 
 
@@ -380,7 +381,9 @@ def test_reports_join_the_records_of_a_model_and_its_twin(tmp_path):
     assert first.outcomes["syntax-middle"].verdict == "supported"
     assert first.outcomes["narrower-higher"].verdict == "not specific to training"
     assert second.outcomes["narrower-higher"].verdict == "supported"
-    assert first.not_tested.startswith(f"Not tested, {len(all_claims()) - len(first.tested)} of ")
+    lacking = len(all_claims()) - len(first.tested)
+    assert first.not_tested.startswith(f"{lacking} of {len(all_claims())} claims were not tested: ")
+    assert "; 3: there is no record of attention (--measurements attention)" in first.not_tested
     json.dumps(first.outcomes, allow_nan=False)
     # Of several twins the first seed counts, and one of another model not at all.
     other = twin_of(geometry([0.3] * 7), "random-1:m", 1)

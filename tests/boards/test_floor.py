@@ -197,7 +197,7 @@ def test_a_score_that_is_not_above_its_floor_is_marked_and_not_the_best():
     text = layers_md([found])
     assert "| 5 | 73.1 ± 20.0☆▽ |" in text
     assert "**" not in text.split("##")[1]
-    assert "▽ not above the floor" in text
+    assert "▽ not significantly above the floor" in text
     assert not any(cell.best for row in score_table([found]).rows for cell in row.cells)
 
 

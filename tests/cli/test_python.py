@@ -46,7 +46,7 @@ def test_results_are_shown_as_tables_and_say_what_they_are(found):
         f"<caption><span>{name} · sample, limit 60 · linear probe · test</span></caption>" in html
     )
     assert "random twin" in html
-    assert "▽ not above the floor" in html
+    assert "▽ not significantly above the floor" in html
     assert "<caption><span>random:" not in html.split("geometry")[0]
     best = max(found.table()["pos"])
     assert f"{100 * best:.1f}" in html

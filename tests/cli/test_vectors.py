@@ -260,7 +260,7 @@ def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):
     vectors = probes.Vectors({0: X, 1: X}, Y, types=Y.astype(str))
     probes.probe(vectors, evidence="none", output=tmp_path / "r", cache_dir=tmp_path / "c")
     said = capsys.readouterr().err
-    assert "best layer 0, not above the floor · " in said
+    assert "best layer 0, not significantly above the floor · " in said
     assert " · a class per example, accuracy" in said
     assert "next    the call without evidence='none' adds the evidence behind these scores" in said
 

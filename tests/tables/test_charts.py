@@ -160,9 +160,11 @@ def test_models_that_are_shown_together_keep_their_colours():
 
 
 def test_marks_are_shapes_and_a_single_number_has_a_bar():
-    marked = CURVES[:4].assign(mark=["best on dev", "none", "not above the floor", "none"])
+    marked = CURVES[:4].assign(
+        mark=["best on dev", "none", "not significantly above the floor", "none"]
+    )
     drawn = svg(charts.lines(marked, PAPER))
-    assert {"best on dev", "not above the floor"} <= set(texts(drawn))
+    assert {"best on dev", "not significantly above the floor"} <= set(texts(drawn))
     assert "worse than another" not in texts(drawn)
     chart = charts.lines(marked, PAPER)
     assert column(chart, "model", alone=True) == ["random:m"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +35,7 @@ CAVEAT = "A model need not use what can be decoded from it."
 NOTE = (
     f"{CAVEAT} Undecided: the data do not decide. Verdicts are tested at .05, with p corrected for "
     "all claims on a model (Holm), not for many models. Not specific to training: the untrained "
-    "random twin gets the same verdict."
+    "random twin gets the same verdict. Primer: Rogers et al. 2020."
 )
 
 
@@ -69,12 +69,10 @@ class Report:
     @property
     def not_tested(self) -> str:
         """The other claims in one line, by reason; empty if there are none."""
-        lacking = {x: y.why for x, y in self.outcomes.items() if y.verdict == "not tested"}
-        names = {why: [x for x in lacking if lacking[x] == why] for why in lacking.values()}
-        reasons = "; ".join(f"{', '.join(each)}: {why}" for why, each in names.items())
-        return (
-            f"Not tested, {len(lacking)} of {len(all_claims())} claims: {reasons}." if names else ""
-        )
+        lacking = Counter(x.why for x in self.outcomes.values() if x.verdict == "not tested")
+        reasons = "; ".join(f"{n}: {why}" for why, n in lacking.items())
+        every = len(all_claims())
+        return f"{lacking.total()} of {every} claims were not tested: {reasons}." * bool(lacking)
 
 
 def make_reports(
@@ -173,7 +171,7 @@ def _grouped(
             usable[path] = record
         else:
             what = "task or probe" if record.task else "measurement"
-            progress.say(f"left out {path}: made by another version of the {what}")
+            progress.say(f"not used for claims: {path}, made by another version of the {what}")
     groups = []
     for every in alike(usable, SAME_VECTORS):
         chosen: dict[str, Path] = {}

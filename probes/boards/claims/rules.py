@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from probes.common.errors import layer_ranges
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.row import Row
@@ -124,7 +125,7 @@ class ModelRows:
             rows = [row for row in rows if row.layer in part]
             there = {row.layer for row in rows} if what.layers else set(record.extent)
             if absent := part - there:
-                raise MissingError(f"{what.name} was not measured at layer {_listed(absent)}")
+                raise MissingError(f"{what.name} was not measured at {layer_ranges(absent)}")
         return rows
 
     def intervals(self, what: Reads) -> list[tuple[Row, Ends]]:
@@ -178,10 +179,6 @@ def part_of(name: str, n_layers: int) -> set[int]:
     if found := {layer for layer in range(n_layers + 1) if inside[name](layer)}:
         return found
     raise MissingError(f"a model of {n_layers} layers has no layers that count as {name}")
-
-
-def _listed(layers: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(layers)))
 
 
 class Outcome(NamedTuple):
@@ -283,9 +280,9 @@ def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
         p_best = {row.layer or 0: row.value or 0.0 for row in rows}
         inside.append(max((p for layer, p in p_best.items() if layer in layers), default=0.0))
         outside.append(max((p for layer, p in p_best.items() if layer not in layers), default=0.0))
-        best = _listed(layer for layer, p in p_best.items() if p >= ALPHA)
+        best = layer_ranges((layer for layer, p in p_best.items() if p >= ALPHA), [*p_best])
         name = what.task or label_of(what.metric.removesuffix("_p_best"))
-        said.append(f"{name} is best at {best} of {model.n_layers}; {part}: {_listed(layers)}")
+        said.append(f"{name} is best at {best} of {model.n_layers}; {part}: {layer_ranges(layers)}")
         numbers.append({"of": name, "p_best": p_best})
     return decided(max(outside), any_of(inside), "; ".join(said), numbers)
 
@@ -297,7 +294,7 @@ def corrected(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     for name, p in zip(p_values, holm(list(p_values.values())), strict=True):
         before = outcomes[name]
         if before.verdict != "undecided" and p >= ALPHA:
-            why = f"{before.why}; p = {before.p:.2g}, of {len(p_values)} claims {p:.2g}"
+            why = f"{before.why}; p = {before.p:.2g}, corrected for {len(p_values)} claims {p:.2g}"
             found[name] = before._replace(verdict="undecided", why=why)
         if borderline(p):
             found[name] = found[name]._replace(why=f"{found[name].why}; p is borderline")

@@ -45,12 +45,18 @@ function filter() {
     each.classList.toggle("filtered", !keeps(each.dataset[name], each));
   });
   hide("task", name => !task || name === task);
-  hide("group", ids => !group || ids.split(" ").includes(group));
   hide("model", label => !hidden.has(label));
+  hide("group", (ids, each) => {
+    const own = all("[data-model]", each);
+    const left = !own.length || own.some(x => !x.classList.contains("filtered"));
+    return left && (!group || ids.split(" ").includes(group));
+  });
   document.getElementById("count").value =
     `${data.models.length - hidden.size} of ${data.models.length} models`;
   for (const place of all("[data-chart]")) {
     place.classList.remove("done");
+    const rows = Object.values(data.charts[place.dataset.chart].datasets).flat();
+    place.parentNode.classList.toggle("empty", rows.every(row => undrawn.has(row.model)));
     watcher.unobserve(place);
     watcher.observe(place);
   }
@@ -93,7 +99,8 @@ function fill(details) {
   const body = table.createTBody();
   for (const row of rows) {
     const line = body.insertRow();
-    heads.forEach(name => add("td", line, row[name] ?? ""));
+    const text = x => typeof x === "number" && !Number.isInteger(x) ? +x.toPrecision(4) : x ?? "";
+    heads.forEach(name => add("td", line, text(row[name])));
   }
   details.replaceChildren(details.firstElementChild, table);
 }

@@ -127,9 +127,9 @@ def test_a_score_that_is_not_above_its_floor_has_no_rank(tmp_path, capsys):
     lines = rows(printed(capsys, tmp_path, "--format", "md"))
     assert lines[3:] == [
         "| 1 | high | 1/1 | 95.0 ± 3.0 | 1 |  |",
-        "| – | flat | 1/1 | 90.0 ± 3.0▽ | 1 | not above the floor |",
+        "| – | flat | 1/1 | 90.0 ± 3.0▽ | 1 | not significantly above the floor |",
         "| – | random:untrained | 1/1 | 90.0 ± 3.0 | 1 | random twin |",
-        "| – | untrained | 1/1 | 89.0 ± 3.0▽ | 1 | not above the floor |",
+        "| – | untrained | 1/1 | 89.0 ± 3.0▽ | 1 | not significantly above the floor |",
     ]
     table = pd.read_csv(io.StringIO(printed(capsys, tmp_path, "--format", "csv")))
     assert table["n"].tolist() == [9] * 4
