@@ -9,7 +9,9 @@ from board_by_hand import put
 from results_by_hand import evidence_record
 
 from probes.__main__ import main
-from probes.measurements.joined_results import read_result
+from probes.boards.ranking_tables import ranked, table_of_all
+from probes.boards.rankings import make_rankings, named
+from probes.measurements.joined_results import find_results, read_result
 from probes.records.probe_spec import PROBES
 from probes.records.record_files import write_record
 from probes.records.row import Row
@@ -277,3 +279,24 @@ def test_what_cannot_be_compared_is_said(
     monkeypatch.chdir(tmp_path_factory.mktemp("empty"))
     assert main(["compare", "--results", str(two_models), *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_row_for_each_model_has_its_places_and_models_without_one_come_last(folder):
+    found = find_results(folder)
+    for name in ("causal", "old-task", "part", "cut", "other-probe", "narrow", "old-numbers"):
+        found = {path: x for path, x in found.items() if x.model.name != name}
+    (ranking,) = make_rankings(named(found))
+    table = table_of_all(ranking, ranked(ranking))
+    assert [row.cells[0].text for row in table.rows] == [
+        *("first", "close", "low", "one-task", "random:first")
+    ]
+    assert table.heads[3:] == ("mean rank", "pos\naccuracy\nn = 9", "srl\naccuracy\nn = 9")
+    assert [cell.note for cell in table.rows[0].cells[4:]] == [
+        "rank 1–2, layer 1/1",
+        "rank 1–3, layer 1/1",
+    ]
+    # One model alone has no rank that says anything.
+    alone = {path: x for path, x in found.items() if x.model.name in ("first", "random:first")}
+    (ranking,) = make_rankings(named(alone))
+    table = table_of_all(ranking, ranked(ranking))
+    assert [cell.note for cell in table.rows[0].cells[3:]] == ["layer 1/1", "layer 1/1"]
