@@ -124,7 +124,7 @@ def use_tables(
         layers = sorted({layer for x in own for layer in x.cells})
         yield Table(
             f"{model} · {task} · {family} probe · decodable and used",
-            ("layer", *(f"{x.name}\n{x.what}\n{x.corpus}" for x in own)),
+            ("layer", *("\n".join(dict.fromkeys([x.name, x.what, x.corpus])) for x in own)),
             tuple(
                 TableRow.of(str(i), *(x.cells.get(i, Cell(NOTHING)) for x in own)) for i in layers
             ),
