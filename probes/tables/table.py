@@ -6,7 +6,7 @@ Lines of CSV files are made here too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -182,15 +182,17 @@ class Table:
 
 
 def legend(tables: Iterable[Table]) -> list[str]:
-    """Meaning of the marks in tables of scores, in every format: a line, or none without marks."""
-    cells = [cell for table in tables for row in table.rows for cell in row.cells]
-    said = "" if all(cell.place is None for cell in cells) else marks_said(cells)
+    """Meaning of the marks in tables of scores: a line, or none if the notes say it all."""
+    every = list(tables)
+    cells = [cell for table in every for row in table.rows for cell in row.cells]
+    explained = {note[:1] for table in every for note in table.notes}
+    said = "" if all(cell.place is None for cell in cells) else marks_said(cells, explained)
     return [said] if said else []
 
 
-def marks_said(cells: Iterable[Cell]) -> str:
-    """Meaning of the marks of cells; empty without any."""
-    used = {sign for cell in cells for sign in cell.marks}
+def marks_said(cells: Iterable[Cell], explained: Collection[str] = ()) -> str:
+    """Meaning of the marks of cells but those that are `explained`; empty without any."""
+    used = {sign for cell in cells for sign in cell.marks}.difference(explained)
     return " · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)
 
 
