@@ -12,6 +12,7 @@ import pytest
 from killing import ROOT
 
 from probes.__main__ import main
+from probes.records.record_files import read_record
 
 COMMENT = re.compile(r"<!-- python -m probes (.+?) -->\n((?:.+\n)+)")
 
@@ -49,3 +50,29 @@ def test_numbers_in_the_text_stand_in_a_tested_table():
     known = {*decimals(tables)}
     assert known
     assert [x for x in decimals(prose(page)) if x not in known] == []
+
+
+def test_the_example_of_interchange_is_the_published_one():
+    (path,) = (ROOT / "results" / "published").glob("gemma-*/clams-en-three-*/interchange-*.json")
+    values = {
+        (row.layer, row.axes["position"], row.axes["direction"]): row
+        for row in read_record(path).rows.with_metric("flipped")
+        if row.axes.get("paradigm") == "en.obj_rel_across_anim" and row.axes["answers"] == "own"
+    }
+
+    def said(layer, position, direction):
+        row = values[layer, position, direction]
+        half = "" if row.interval is None else f" ± {50 * (row.interval[1] - row.interval[0]):.0f}"
+        return f"{100 * row.value:.0f}{half}"
+
+    noun, last = 2, 6
+    page = (ROOT / "docs" / "interventions.md").read_text(encoding="utf-8")
+    for layer in (0, 7, 10, 13, 14, 18):
+        place = noun if layer <= 13 else last
+        cells = [
+            said(layer, noun, "whole"),
+            said(layer, last, "whole"),
+            said(layer, place, "mean difference"),
+            said(layer, place, "random"),
+        ]
+        assert f"| {layer} | {' | '.join(cells)} |" in page
