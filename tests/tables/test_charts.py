@@ -122,7 +122,7 @@ def test_every_figure_of_scores_has_the_scores_of_the_records(scores):
 def test_a_frame_of_scores_says_what_tables_mark(scores):
     frame = scores_frame(scored(scores))
     assert len(frame) == sum(len(r.layers) for u in scores.units for r in u.results.values())
-    one = frame[(frame["model"] == "all-MiniLM-L6-v2") & frame["task"].str.startswith("pos")]
+    one = frame[(frame["model"] == "all-MiniLM-L6-v2") & frame["task"].str.startswith("pos\n")]
     result = next(u for u in scores.units if u.name == "pos").floored["all-MiniLM-L6-v2"]
     assert one.loc[one["best"], "layer"].tolist() == [result.best_number]
     assert one["floor_of"].unique().tolist() == [result.floor[0]]
