@@ -68,7 +68,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
         columns[i] = _PARAGRAPH if longest > _SENTENCE else "l"
     heads = [_small(head, two=two) for head, two in zip(table.heads, split, strict=True)]
     if not any(split):
-        heads[: table.left] = [[_escaped(head)] for head in table.heads[: table.left]]
+        heads[: table.left] = [_escaped(head).split("\n") for head in table.heads[: table.left]]
     body: list[str] = []
     across = rf"\multicolumn{{{len(split) + sum(split)}}}{{@{{}}l@{{}}}}"
     for row, group in zip(table.rows, groups, strict=True):
