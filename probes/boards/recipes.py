@@ -27,7 +27,13 @@ from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.extraction.model_names import RANDOM, RANDOM_NAME
 from probes.measurements.resampled import resampled
-from probes.measurements.table_cells import counted_head, metric_name, n_of, score_cell
+from probes.measurements.table_cells import (
+    counted_head,
+    metric_name,
+    n_of,
+    resampled_units,
+    score_cell,
+)
 from probes.records.record import corpus_title
 from probes.records.record_files import if_readable
 from probes.records.result import Result
@@ -260,7 +266,7 @@ def recipe_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
         ]
         rows.append(TableRow.of("seeds", *(str(len(x.seeds)) for x in group), faint=True))
         rows.append(TableRow.of("n", *(n_of(x.seeds.values()) for x in group), faint=True))
-        resampled = listed(dict.fromkeys(x.first.examples.resampled for x in group))
+        resampled = listed(dict.fromkeys(resampled_units(x.first) for x in group))
         yield Table(
             f"{title} · test",
             ("layer", *(f"{x.first.task.name}\n{metric_name(x.first)}" for x in group)),

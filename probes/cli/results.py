@@ -366,3 +366,14 @@ def no_results(folders: Iterable[Path], flag: str = "") -> UserError:
         f"{where}: no results; probe a model first: {RUN} --model M"
         f"{f', or name another folder with {flag}' * bool(flag)}{or_published(*folders)}."
     )
+
+
+def require_results(flag: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Check the names that a filter keeps.
+
+    Raises:
+        UserError: no result has one of them.
+    """
+    for name in names:
+        if name not in known:
+            raise UserError(f"{flag} {name}: no results. {did_you_mean(name, sorted(known))}")

@@ -271,7 +271,7 @@ def next_step(runs: Sequence[ModelRun]) -> str:
     if not any(run.results for run in runs):
         name, folder = next((name, run.folder) for run in runs for name in run.others)
         return f"see {numbers_path(folder, name)} for the numbers"
-    if not config.evidence_names:
+    if not (config.evidence_names or config.about_corpus):
         flag, setting = (
             ("--quick", "quick=True") if config.quick else ("--evidence none", "evidence='none'")
         )

@@ -76,7 +76,7 @@ def estimate_text(row: Row | None) -> str:
 
 def interval_note(results: Sequence[Result]) -> str:
     """A note on what intervals of scores resample."""
-    clusters = dict.fromkeys(result.examples.resampled for result in results)
+    clusters = dict.fromkeys(map(resampled_units, results))
     if all(result.examples.clusters < FEWEST for result in results):
         return f"No intervals: fewer than {FEWEST} test {' or '.join(clusters)}."
     return (
@@ -84,6 +84,12 @@ def interval_note(results: Sequence[Result]) -> str:
         "variation is not "
         "included."
     )
+
+
+def resampled_units(result: Result) -> str:
+    """The plural name of what intervals and tests resample."""
+    name = result.examples.resampled
+    return "texts" if result.task.shape == "text" and name == "sentences" else name
 
 
 def starred(result: Result, layer: int) -> str:

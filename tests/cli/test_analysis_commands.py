@@ -1,5 +1,6 @@
 """Results of a run, read back: resampled predictions, claims, breakdowns."""
 
+import csv
 import json
 import re
 
@@ -114,3 +115,14 @@ def test_several_folders_are_read_together(folder, shared, tmp_path, capsys):
     text = page.read_text("utf-8")
     assert "one · other" in text
     assert all(f'"{task}"' in text for task in TASKS)
+
+
+def test_show_of_some_tasks(folder, capsys):
+    assert main(["show", str(folder), "--task", "srl,pos", "--format", "csv"]) == 0
+    columns = next(csv.reader(capsys.readouterr().out.splitlines()))
+    assert [x for x in columns if x.endswith(" low")] == [
+        "pos (accuracy) low",
+        "srl (accuracy) low",
+    ]
+    assert main(["show", str(folder), "--task", "poss"]) == 2
+    assert "--task poss: no results. Did you mean 'pos'?" in capsys.readouterr().err

@@ -10,9 +10,8 @@ from pathlib import Path
 from probes.boards.ranking_tables import csv_rows, ranked, ranking_tables
 from probes.boards.rankings import make_rankings, named
 from probes.cli.arguments import add_format, add_older, names, place
-from probes.cli.results import no_results, records_below
+from probes.cli.results import no_results, records_below, require_results
 from probes.common.errors import UserError
-from probes.common.registry import did_you_mean
 from probes.measurements.catalogue import family_modules
 from probes.measurements.joined_results import joined
 from probes.records.record import Record
@@ -82,9 +81,7 @@ def chosen(found: Mapping[Path, Record], options: argparse.Namespace) -> dict[Pa
         ("--task", options.task, {r.task.name for r in found.values() if r.task}),
         ("--probe", options.probe, {r.probe.family for r in found.values() if r.probe}),
     ):
-        for name in asked or ():
-            if name not in known:
-                raise UserError(f"{flag} {name}: no results. {did_you_mean(name, sorted(known))}")
+        require_results(flag, asked or (), known)
     left = {
         path: r
         for path, r in found.items()

@@ -11,8 +11,8 @@ from probes.boards.layer_tables import model_tables
 from probes.boards.recipes import recipe_tables
 from probes.boards.trajectories import step_tables
 from probes.boards.use import use_tables
-from probes.cli.arguments import add_format, add_older, add_recipes, place
-from probes.cli.results import find_recipes, records_below, results_below
+from probes.cli.arguments import add_format, add_older, add_recipes, names, place
+from probes.cli.results import find_recipes, records_below, require_results, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "label, or evidence: "
         f"{', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
+    add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
     add("--probe", metavar="P", help="only this probe family, such as linear or mlp (default: all)")
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
     add_recipes(parser, "means over seeds, and what varies")
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
     Raises:
-        UserError: a path does not exist, or there are no results of this probe family.
+        UserError: a path does not exist, or there are no results of this task or probe family.
     """
     known = ("layer", "step", "use", "group", "label", *(x.name for x in probe_measurements()))
     if options.by not in known:
@@ -66,12 +67,12 @@ def run(options: argparse.Namespace) -> int:
     folders = [path for path in options.paths if path.is_dir()]
     found = results_below(folders, older=options.older) if folders else {}
     found |= {path: read_result(path) for path in options.paths if path not in folders}
+    require_results("--task", options.task, {result.task.name for result in found.values()})
+    if options.task:
+        found = {path: r for path, r in found.items() if r.task.name in options.task}
     if options.probe:
-        families = sorted({result.probe.family for result in found.values()})
-        if options.probe not in families:
-            raise UserError(
-                f"--probe {options.probe}: no results. {did_you_mean(options.probe, families)}"
-            )
+        families = {result.probe.family for result in found.values()}
+        require_results("--probe", [options.probe], families)
         found = {path: r for path, r in found.items() if r.probe.family == options.probe}
     if options.recipes is not None:
         if options.by != "layer":
