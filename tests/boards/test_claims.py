@@ -139,8 +139,8 @@ def test_higher_layers_are_compared_with_lower_ones(values, rising, falling):
 def test_the_reason_gives_the_least_and_the_greatest_numbers():
     found = on("narrower-higher", geometry([0.1, 0.2, 0.3, 0.0, 0.9, 0.4, 0.5]))
     assert found.why == (
-        "anisotropy at layers 5–6: 0.400 to 0.500 [0.390, 0.510]; "
-        "anisotropy at layers 0–2: 0.100 to 0.300 [0.090, 0.310]"
+        "anisotropy at layers 5–6: .400 to .500 [.390, .510]; "
+        "anisotropy at layers 0–2: .100 to .300 [.090, .310]"
     )
     assert [x["layer"] for x in found.numbers] == [5, 6, 0, 1, 2]
 
@@ -339,7 +339,7 @@ def test_p_values_are_corrected_for_all_claims_on_a_model():
     assert corrected(given) == {**given, "a": outcome(p=0.03)}
     found = corrected({**given, "d": outcome("undecided", 0.9)})
     assert found["a"].verdict == "undecided"
-    assert found["a"].why == "why; p = 0.03, corrected for 3 claims 0.06"
+    assert found["a"].why == "why; p = .030, corrected for 3 claims .060"
     assert found["b"] == given["b"]
 
 

@@ -16,7 +16,7 @@ from probes.common.errors import layer_ranges
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.row import Row
-from probes.statistics.metrics import label_of
+from probes.statistics.metrics import decimals, label_of, shown
 from probes.statistics.significance import ALPHA, borderline, holm
 
 Verdict = Literal[
@@ -238,7 +238,8 @@ def greater(*pairs: tuple[Any, Any], model: ModelRows, needed: Any = max) -> Out
                 numbers += [row._asdict() for row, _ in found]
             else:
                 ends.append([(side, side)])
-                said.append(f"limit: {side:g}")
+                (metric,) = (x.metric for x in pair if isinstance(x, Reads))
+                said.append(f"limit: {shown(side, metric) if side else 0}")
         p_for.append(needed(p_above(high, low) for high, low in product(*ends)))
         p_against.append(most_of(p_above(low, high) for high, low in product(*ends)))
     return decided(max(p_for), any_of(p_against), "; ".join(dict.fromkeys(said)), numbers)
@@ -294,7 +295,8 @@ def corrected(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     for name, p in zip(p_values, holm(list(p_values.values())), strict=True):
         before = outcomes[name]
         if before.verdict != "undecided" and p >= ALPHA:
-            why = f"{before.why}; p = {before.p:.2g}, corrected for {len(p_values)} claims {p:.2g}"
+            of_one, of_all = decimals(before.p, 3), decimals(p, 3)
+            why = f"{before.why}; p = {of_one}, corrected for {len(p_values)} claims {of_all}"
             found[name] = before._replace(verdict="undecided", why=why)
         if borderline(p):
             found[name] = found[name]._replace(why=f"{found[name].why}; p is borderline")
@@ -323,8 +325,9 @@ def _said(what: Reads, rows: Sequence[Row]) -> str:
     elif first.layer is not None and len(rows) == 1:
         text += f" at layer {first.layer}"
         text += f", head {first.axes['head']}" if "head" in first.axes else ""
+    number = partial(shown, metric=first.metric)
     values = [row.value or 0.0 for row in rows]
-    text += ": " + " to ".join(f"{x:.3f}" for x in dict.fromkeys([min(values), max(values)]))
+    text += ": " + " to ".join(map(number, dict.fromkeys([min(values), max(values)])))
     if ends := list(chain(*(row.interval or () for row in rows))):
-        text += f" [{min(ends):.3f}, {max(ends):.3f}]"
-    return text.replace(" -", " −").replace("[-", "[−")
+        text += f" [{number(min(ends))}, {number(max(ends))}]"
+    return text
