@@ -281,10 +281,10 @@ def load_results(*places: str | os.PathLike[str], older: bool = False) -> Result
             raise UserError(f"{place}: there is no such folder; name a folder of results.")
         folders += [path for path in found if path.is_dir()]
     records = records_below(folders, older=older)
-    return Results(_in_order(joined(records)), measured=of_corpora(records))
+    return Results(in_order(joined(records)), measured=of_corpora(records))
 
 
-def _in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
+def in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
     """Random twins last, and tasks as runs have them."""
 
     def place(entry: tuple[Path, Result]) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from probes.boards.recipes import recipe_tables
 from probes.boards.trajectories import step_tables
 from probes.boards.use import use_tables
 from probes.cli.arguments import add_format, add_older, add_recipes, names, place
-from probes.cli.results import find_recipes, records_below, require_results, results_below
+from probes.cli.results import find_recipes, in_order, records_below, require_results, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
     folders = [path for path in options.paths if path.is_dir()]
     found = results_below(folders, older=options.older) if folders else {}
     found |= {path: read_result(path) for path in options.paths if path not in folders}
+    found = in_order(found)
     require_results("--task", options.task, {result.task.name for result in found.values()})
     if options.task:
         found = {path: r for path, r in found.items() if r.task.name in options.task}
