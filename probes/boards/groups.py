@@ -39,13 +39,19 @@ class TaskResults:
     """One task in one setting: the results of all models that share a chart.
 
     Attributes:
-        title: task, metric, and what sets it apart.
+        name: of the task.
+        about: its metric, and what sets the results apart from others of this task.
         results: by model, as `model_labels` names it.
     """
 
     name: str
-    title: str
+    about: str
     results: dict[str, Result]
+
+    @property
+    def title(self) -> str:
+        """The task with what is said about it: ``pos (accuracy)``."""
+        return f"{self.name} ({self.about})"
 
     @property
     def first(self) -> Result:
@@ -141,8 +147,8 @@ def _fill(
         for label, path in by_label.items():
             paths[label][path] = unit[path]
         first = next(iter(results.values()))
-        title = _unit_title(first, [x for x in found.values() if x.task.name == first.task.name])
-        made.units.append(TaskResults(first.task.name, title, results))
+        about = _about(first, [x for x in found.values() if x.task.name == first.task.name])
+        made.units.append(TaskResults(first.task.name, about, results))
     made.units.sort(key=lambda unit: (table_order(unit.name), unit.title))
     made.paths.update({label: paths[label] for label in sorted(paths, key=model_order)})
     return left_out
@@ -163,15 +169,15 @@ def by_model(
     return {label: kept[label] for label in sorted(kept, key=model_order)}, left_out
 
 
-def _unit_title(result: Result, same_task: Sequence[Result]) -> str:
-    """The task, its metric, and what sets the result apart from others of this task."""
+def _about(result: Result, same_task: Sequence[Result]) -> str:
+    """The metric, and what sets the result apart from others of this task."""
     versions = {x.task.version for x in same_task}
     sources = {in_words(x.plug_ins) for x in same_task}
     marks = f", version {result.task.version}" * (len(versions) > 1)
     if len(sources) > 1 and result.plug_ins:
         marks += f", {in_words(result.plug_ins)}"
     marks += ", outdated" * (not is_current(result))
-    return f"{result.task.name} ({metric_name(result)}{marks})"
+    return metric_name(result) + marks
 
 
 def model_order(label: str) -> tuple[str, bool, str]:

@@ -40,21 +40,15 @@ LabelledResult = tuple[str, str, Result]
 def scored(group: Group) -> list[LabelledResult]:
     """The results of a group beside their random twins, task by task."""
     return [
-        (model, _in_two_lines(unit), unit.floored[model])
+        (model, _in_two_lines(unit.first, unit.about), unit.floored[model])
         for unit in group.units
         for model in unit.results
     ]
 
 
-def _in_two_lines(unit: TaskResults) -> str:
-    """The task and, below it, the rest of its title and the unit."""
-    name, _, about = unit.title.partition(" (")
-    return f"{name}\n{about.removesuffix(')')}{', %' * is_percent(unit.first.task.metric)}"
-
-
-def _with_metric(result: Result) -> str:
-    """The task and below it the metric, its view, and the unit."""
-    return f"{result.task.name}\n{metric_name(result)}{', %' * is_percent(result.task.metric)}"
+def _in_two_lines(result: Result, about: str) -> str:
+    """The task and, below it, what is said about it, and the unit."""
+    return f"{result.task.name}\n{about}{', %' * is_percent(result.task.metric)}"
 
 
 def scores_frame(found: Iterable[LabelledResult]) -> pd.DataFrame:
@@ -147,7 +141,8 @@ def score_heat_map(group: Group, look: Look) -> Drawn:
 def of_results(results: Sequence[Result], look: Look) -> Chart:
     """One model's heat maps, one for each probe family: the picture in a run's folder."""
     first = results[0]
-    scores = scores_frame((f"{x.probe.family} probe", _with_metric(x), x) for x in results)
+    named = ((f"{x.probe.family} probe", _in_two_lines(x, metric_name(x)), x) for x in results)
+    scores = scores_frame(named)
     title = f"{model_title(first)} on {first.corpus.name}{limit_mark(first)}: test scores by layer"
     return heat_map(scores, look, title=title)
 
