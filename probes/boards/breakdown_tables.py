@@ -15,7 +15,7 @@ from probes.measurements.table_cells import (
     starred,
     task_head,
 )
-from probes.records.record import limit_mark, model_title
+from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.tables.table import Cell, Table, TableRow
 
@@ -83,8 +83,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
 
 
 def _title(result: Result, what: str) -> str:
-    corpus = result.corpus.name + limit_mark(result)
-    parts = (model_title(result), corpus, task_head(result), f"{result.probe.family} probe", what)
+    parts = (subject_title(result), task_head(result), f"{result.probe.family} probe", what)
     return " · ".join(parts)
 
 
@@ -105,9 +104,8 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
 def tables_of(results: Iterable[Result], name: str) -> Iterator[tuple[str, Sequence[Table]]]:
     """Tables of one measurement, by model, corpus and probe family, which are the title."""
 
-    def unit(result: Result) -> tuple[str, str, str]:
-        corpus = result.corpus.name + limit_mark(result)
-        return model_title(result), corpus, result.probe.family
+    def unit(result: Result) -> tuple[str, str]:
+        return subject_title(result), result.probe.family
 
     for names, chosen in groupby(sorted(results, key=unit), key=unit):
         title = f"{' · '.join(names)} probe"

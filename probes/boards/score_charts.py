@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.boards.groups import Group, TaskResults
+from probes.boards.groups import Group
 from probes.boards.overview import layer_lines
 from probes.boards.recipes import recipe_and_seed
 from probes.common.errors import UserError
 from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.measurements.table_cells import metric_name
-from probes.records.record import limit_mark, model_title
+from probes.records.record import corpus_name, model_title
 from probes.records.result import Result
 from probes.records.values import ends
 from probes.statistics.metrics import axis_of, is_percent, shown
@@ -143,7 +143,7 @@ def of_results(results: Sequence[Result], look: Look) -> Chart:
     first = results[0]
     named = ((f"{x.probe.family} probe", _in_two_lines(x, metric_name(x)), x) for x in results)
     scores = scores_frame(named)
-    title = f"{model_title(first)} on {first.corpus.name}{limit_mark(first)}: test scores by layer"
+    title = f"{model_title(first)} on {corpus_name(first)}: test scores by layer"
     return heat_map(scores, look, title=title)
 
 

@@ -13,7 +13,7 @@ from probes.common.errors import UserError
 from probes.measurements.measurement import get_measurement, probe_measurements
 from probes.measurements.row_filters import chosen, interval_of, rows_in
 from probes.measurements.table_cells import metric_name, score_cell
-from probes.records.record import Record, limit_mark
+from probes.records.record import Record, corpus_name
 from probes.records.result import Result
 from probes.records.values import ends
 from probes.statistics.metrics import is_percent, label_of
@@ -89,7 +89,7 @@ def _scores(result: Result) -> Column:
     cells = {
         x.layer: score_cell(x.value, x.interval, metric, **x.marks) for x in layer_lines(result)
     }
-    corpus = result.corpus.name + limit_mark(result)
+    corpus = corpus_name(result)
     return Column(DECODABLE, corpus, metric, metric_name(result), "", cells)
 
 
@@ -104,7 +104,7 @@ def _beside(record: Record, task: str) -> Iterator[Column]:
         rows = rows_in(chosen(long_frame([record]), [each.metric], where))
         if rows:
             cells = {x["layer"]: score_cell(x["value"], interval_of(x), each.metric) for x in rows}
-            corpus = record.corpus.name + limit_mark(record)
+            corpus = corpus_name(record)
             yield Column(each.name, corpus, each.metric, label_of(each.metric), each.note, cells)
 
 

@@ -152,9 +152,14 @@ def limit_mark(record: Record) -> str:
     return "" if limit is None else f", limit {limit}"
 
 
+def corpus_name(record: Record) -> str:
+    """Name of a corpus, and its limit if it has one: ``ewt, limit 400``."""
+    return record.corpus.name + limit_mark(record)
+
+
 def subject_title(record: Record) -> str:
     """Model and corpus of a table: ``gpt2 (bfloat16) · ewt, limit 400``."""
-    return f"{model_title(record)} · {record.corpus.name}{limit_mark(record)}"
+    return f"{model_title(record)} · {corpus_name(record)}"
 
 
 def corpus_title(record: Record) -> str:

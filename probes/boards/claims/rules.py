@@ -295,7 +295,7 @@ def corrected(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     for name, p in zip(p_values, holm(list(p_values.values())), strict=True):
         before = outcomes[name]
         if before.verdict != "undecided" and p >= ALPHA:
-            of_one, of_all = decimals(before.p, 3), decimals(p, 3)
+            of_one, of_all = decimals(p_values[name], 3), decimals(p, 3)
             why = f"{before.why}; p = {of_one}, corrected for {len(p_values)} claims {of_all}"
             found[name] = before._replace(verdict="undecided", why=why)
         if borderline(p):
