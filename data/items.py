@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,10 +61,18 @@ def minimal_pair(
     return Item(name, "pairs", paradigm, texts, phenomenon, (WHOLE,), cluster=cluster)
 
 
-def first_of_each(items: Iterable[Item], limit: int) -> Iterator[Item]:
-    """The first items of each paradigm."""
-    seen: Counter[str] = Counter()
+def sample_of_each(items: Iterable[Item], limit: int) -> list[Item]:
+    """A sample of each paradigm, in the order of the items; the same each time.
+
+    The first items would not do: in CLAMS, they have the same subject. Items are drawn by the
+    digests of their ids, so that a smaller sample is part of a larger one.
+    """
+    paradigms: dict[str, list[Item]] = defaultdict(list)
     for item in items:
-        seen[item.paradigm] += 1
-        if seen[item.paradigm] <= limit:
-            yield item
+        paradigms[item.paradigm].append(item)
+    drawn = {
+        item.id
+        for each in paradigms.values()
+        for item in sorted(each, key=lambda x: hashlib.sha256(x.id.encode()).digest())[:limit]
+    }
+    return [item for item in items if item.id in drawn]

@@ -14,7 +14,7 @@ from probes.common.errors import UserError
 from probes.common.files import default_cache, default_data_dir, folder_name, sha256
 from probes.data.chunk_schemes import Scheme
 from probes.data.downloads import FileFinder
-from probes.data.items import KINDS, Item, Kind, first_of_each
+from probes.data.items import KINDS, Item, Kind, sample_of_each
 from probes.data.sentence import ROOT, SPLITS, Corpus, Sentence, bare, interned
 from probes.data.splits import (
     UNNAMED,
@@ -173,7 +173,8 @@ class Source:
         """The digest for who reads `layers`: with the further files that hold any of these."""
         further = {layer: self.further[layer] for layer in layers if layer in self.further}
         asked = {"limit": self.limit, "drop_overlap": self.drop_overlap, "split_by": self.split_by}
-        return _digest({**self._content, **asked, **further})
+        drawn = {"items": "drawn"} if self.items and self.limit is not None else {}
+        return _digest({**self._content, **asked, **further, **drawn})
 
     @cached_property
     def slug(self) -> str:
@@ -250,10 +251,10 @@ class Source:
         return replace(corpus, notes=notes)
 
     def _limited_items(self, corpus: Corpus) -> Corpus:
-        """The corpus with at most `limit` items of each paradigm."""
+        """The corpus with a sample of at most `limit` items of each paradigm."""
         items = corpus.items
         if self.limit is not None:
-            items = tuple(first_of_each(items, self.limit))
+            items = tuple(sample_of_each(items, self.limit))
         notes = {"items": len(items), "paradigms": len({item.paradigm for item in items})}
         limited = len(items) < len(corpus.items)
         return replace(corpus, items=items, notes={**notes, **corpus.notes}, limited=limited)

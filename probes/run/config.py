@@ -141,7 +141,12 @@ class RunConfig(Frozen):
     batch_tokens: int | None = setting(
         "tokens per forward pass (default: by kind of device)", None, "auto|N", ge=1
     )
-    limit: int | None = setting("keep the first N sentences of each split", None, "N", ge=1)
+    limit: int | None = setting(
+        "keep the first N sentences of each split, or draw N items of each paradigm",
+        None,
+        "N",
+        ge=1,
+    )
     overwrite: Overwrite = setting(
         "records to compute: those missing, always all, or never any", "missing"
     )

@@ -20,7 +20,7 @@ from probes.common.errors import UserError
 from probes.data import item_suites
 from probes.data.downloads import digest_of, read_card
 from probes.data.find import find_corpus
-from probes.data.items import WHOLE, Item, first_of_each, minimal_pair
+from probes.data.items import WHOLE, Item, minimal_pair, sample_of_each
 from probes.data.registered import corpora
 from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import Source
@@ -417,15 +417,26 @@ def test_a_limit_is_of_each_paradigm(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("\n".join(["sentence_good,sentence_bad,UID", *lines, "d 0,x,d"]))
     whole, some = (find_corpus(str(path), limit=limit).load() for limit in (None, 2))
-    assert [item.texts["good"][0] for item in some.items] == [
-        *("a 0", "b 0", "c 0", "a 1", "b 1", "c 1", "d 0")
-    ]
+    assert Counter(item.paradigm for item in some.items) == {"a": 2, "b": 2, "c": 2, "d": 1}
+    assert [item for item in whole.items if item in some.items] == list(some.items)
     assert (len(whole.items), whole.limited, some.limited) == (13, False, True)
     assert some.notes == {"items": 7, "paradigms": 4}
     # The limit is part of what identifies a source.
     assert find_corpus(str(path), limit=2).digest != find_corpus(str(path)).digest
     assert not find_corpus(str(path), limit=4).load().limited
-    assert list(first_of_each(whole.items, 9)) == list(whole.items)
+    assert sample_of_each(whole.items, 9) == list(whole.items)
+
+
+def test_a_limit_draws_from_the_whole_paradigm() -> None:
+    """CLAMS is sorted: its first thousand items of a paradigm have the same subject."""
+    items = [minimal_pair(f"{i}", "p", f"good {i}", f"bad {i}") for i in range(4000)]
+    few, more = sample_of_each(items, 100), sample_of_each(items, 400)
+    assert (len(few), len(more)) == (100, 400)
+    assert {x.id for x in few} < {x.id for x in more}
+    places = [int(x.id) for x in more]
+    assert places == sorted(places)
+    # 100 are expected in each quarter, with a standard deviation of 8.
+    assert all(70 < sum(q <= place // 1000 < q + 1 for place in places) < 130 for q in range(4))
 
 
 def test_any_change_of_an_item_changes_the_fingerprint() -> None:
