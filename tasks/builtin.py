@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import get_args
 
 from probes.tasks.morphology import VERSION, is_morphological
-from probes.tasks.task import Group, Task, plain_name, tasks
+from probes.tasks.task import Group, Task, plain_name
+from probes.tasks.task import tasks as tasks
 
 STANDARD = ("pos", "chunking", "depth", "agreement", "srl")
 """The tasks of a run without `--tasks`."""
@@ -92,16 +93,3 @@ def expanded(asked: Iterable[str], own: Mapping[str, Task] = MappingProxyType({}
     groups |= {"standard": list(STANDARD), "all": list(known)}
     of_each = ([one] if one in known else groups.get(one, [one]) for one in asked)
     return list(dict.fromkeys(name for names in of_each for name in names))
-
-
-__all__ = [
-    "SHIPPED",
-    "STANDARD",
-    "TASK_GROUPS",
-    "expanded",
-    "get_task",
-    "group_of",
-    "table_order",
-    "tasks",
-    "version_of",
-]

@@ -51,8 +51,9 @@ def task_of(column: LabelColumn, position: Position | None = None) -> Task:
         metric, also, reading = "micro_f1", (), f"a set of classes per {per}"
     rules: dict[str, Callable[..., Iterator[Example | Excluded]]] = {
         "word": partial(_word, column.types),
-        "sentence": _sentence,
-        "text": _text,
+        "sentence": partial(_whole, True),
+        # No type: hardly any text occurs twice, so a control task would be mere noise.
+        "text": partial(_whole, False),
     }
     return Task(
         name=name,
@@ -78,18 +79,10 @@ def _word(types: str | None, layer: str, sentence: Sentence) -> Iterator[Example
             yield Example(label, (i, i + 1), type=own[i] if own else "")
 
 
-def _sentence(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
+def _whole(typed: bool, layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
     (label,) = sentence.layer(layer)
     if label is None:
         yield NO_LABEL
     else:
-        yield Example(label, (0, len(sentence)), type=" ".join(sentence.words))
-
-
-def _text(layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
-    # No type: hardly any text occurs twice, so a control task would be mere noise.
-    (label,) = sentence.layer(layer)
-    if label is None:
-        yield NO_LABEL
-    else:
-        yield Example(label, (0, 1))
+        kind = " ".join(sentence.words) if typed else ""
+        yield Example(label, (0, len(sentence)), type=kind)

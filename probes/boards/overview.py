@@ -46,14 +46,12 @@ class LayerLine(NamedTuple):
 
     Attributes:
         value: the headline score on test, `interval` with its 95 % interval.
-        dev: the headline score on dev.
         marks: see `layer_marks`.
     """
 
     layer: int
     value: float | None
     interval: Interval
-    dev: float | None
     marks: Mapping[str, bool]
 
 
@@ -65,7 +63,6 @@ def layer_lines(result: Result) -> list[LayerLine]:
             layer,
             result.score(layer),
             result.interval(layer),
-            result.score(layer, "dev"),
             layer_marks(tests.get(layer), best=layer == best, floored=result.is_floored(layer)),
         )
         for layer in result.layers

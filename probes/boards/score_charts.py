@@ -54,9 +54,9 @@ def _in_two_lines(result: Result, about: str) -> str:
 def scores_frame(found: Iterable[LabelledResult]) -> pd.DataFrame:
     """Headline test scores: a row for each model, task, probe family and layer.
 
-    Columns: model, name, random, task, probe, metric, layer, value, low, high, dev, whether the
-    layer is `best` on dev, `floor` and what has it, whether the score is `floored` (not above it),
-    and `tied`, `beaten` and `borderline`, as the tests of layers say. Numbers are as in records.
+    Columns: model, name, random, task, metric, layer, value, low, high, floor, whether the layer is
+    `best` on dev, whether the score is `floored` (not above the floor), and `tied`, `beaten` and
+    `borderline`, as the tests of layers say. Numbers are as in records.
     """
     return pd.DataFrame(
         [row for model, task, result in found for row in _rows(model, task, result)],
@@ -65,17 +65,15 @@ def scores_frame(found: Iterable[LabelledResult]) -> pd.DataFrame:
 
 
 _COLUMNS = (
-    *("model", "name", "random", "task", "probe", "metric", "layer", "value", "low", "high"),
-    *("dev", "floor", "floor_of"),
+    *("model", "name", "random", "task", "metric", "layer", "value", "low", "high", "floor"),
 )
 
 
 def _rows(model: str, task: str, result: Result) -> Iterable[dict[str, Any]]:
-    floor_of, floor = result.floor or ("", np.nan)
+    _, floor = result.floor or ("", np.nan)
     about = (model, result.model.name, result.model.random_seed is not None, task)
     for x in layer_lines(result):
-        numbers = x.layer, x.value, *ends(x.interval), x.dev, floor, floor_of
-        values = (*about, result.probe.family, result.task.metric, *numbers)
+        values = (*about, result.task.metric, x.layer, x.value, *ends(x.interval), floor)
         yield {**dict(zip(_COLUMNS, values, strict=True)), **x.marks}
 
 
@@ -101,19 +99,19 @@ _MARKS = (
 # Figures.
 
 
-def heat_map(scores: pd.DataFrame, look: Look, panel: str = "model", title: str = "") -> Chart:
+def heat_map(scores: pd.DataFrame, look: Look, title: str = "") -> Chart:
     """Scores of layers and tasks, coloured by points above the floor, which is the lowest row."""
     found = _shown(scores).assign(
-        panel=scores[panel],
+        panel=scores["model"],
         row=scores["layer"],
         column=scores["task"],
         value=100 * (scores["value"].astype(float) - scores["floor"].astype(float)).round(5),
         text=[*map(shown, scores["value"], scores["metric"])],
     )
-    floors = scores.drop_duplicates([panel, "task"])
+    floors = scores.drop_duplicates(["model", "task"])
     lowest = pd.DataFrame(
         {
-            "panel": floors[panel],
+            "panel": floors["model"],
             "model": floors["model"],
             "row": "floor",
             "column": floors["task"],

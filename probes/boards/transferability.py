@@ -6,8 +6,6 @@ A frame has a row per layer and a column per task: headline test scores, higher 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,20 +15,6 @@ from probes.statistics.metrics import decimals
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import group_of
 from probes.tasks.task import plain_name
-
-
-class Agreement(NamedTuple):
-    """Rank correlation of two tasks' scores over layers.
-
-    Attributes:
-        rho: Spearman's correlation of their scores; None if one has no two different scores.
-        n: layers that both have.
-    """
-
-    task: str
-    other: str
-    rho: float | None
-    n: int
 
 
 def complete(scores: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
@@ -56,18 +40,6 @@ def ranks(scores: pd.DataFrame) -> pd.DataFrame:
         return scores[[]]
     found = scores[tasks].rank(ascending=False)
     return found.assign(**{"mean rank": found.mean(axis=1)})
-
-
-def agreements(scores: pd.DataFrame) -> list[Agreement]:
-    """Spearman's correlation of every two tasks' scores, over the layers that both have."""
-    found = []
-    for task, other in combinations(scores.columns, 2):
-        both = scores[[task, other]].dropna()
-        x, y = both.rank().to_numpy().T
-        varied = len(both) > 1 and x.std() > 0 and y.std() > 0
-        rho = float(np.corrcoef(x, y)[0, 1]) if varied else None
-        found.append(Agreement(str(task), str(other), rho, len(both)))
-    return found
 
 
 def all_ranks(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -103,14 +75,18 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
 
 
 def correlation_table(scores: pd.DataFrame) -> Table:
-    """A task × task triangle of correlations; without rows for a single task."""
+    """A task × task triangle of correlations over the layers that both tasks have; without rows
+    for a single task.
+    """
     names = [str(task) for task in scores]
-    found = {(a.task, a.other): a for a in agreements(scores)}
-    layers = sorted({agreement.n for agreement in found.values()})
+    rho = scores.corr("spearman", min_periods=2).to_numpy()
+    known = scores.notna().to_numpy().astype(int)
+    counts = known.T @ known
+    layers = sorted({*map(int, counts[np.tril_indices(len(names), -1)])})
     rows = []
     # The first task needs no row and the last one no column.
     for j, row in enumerate(names[1:], start=1):
-        texts = [_rho(found[column, row], layers) for column in names[:j]]
+        texts = [_rho(rho[j, i], int(counts[j, i]), layers) for i in range(j)]
         rows.append(TableRow.of(row, *texts, *[""] * (len(names) - 1 - j)))
     n = ", ".join(map(str, layers))
     return Table(
@@ -124,6 +100,6 @@ def correlation_table(scores: pd.DataFrame) -> Table:
     )
 
 
-def _rho(agreement: Agreement, layers: list[int]) -> str:
-    text = NOTHING if agreement.rho is None else decimals(agreement.rho, 2)
-    return text if len(layers) == 1 else f"{text} (n = {agreement.n})"
+def _rho(value: float, n: int, layers: list[int]) -> str:
+    text = NOTHING if np.isnan(value) else decimals(value, 2)
+    return text if len(layers) == 1 else f"{text} (n = {n})"

@@ -56,18 +56,17 @@ def joined(parts: Iterable[Fits]) -> Fits:
     """Join the fits of several groups of layers."""
     every = list(parts)
     found = [part.margins for part in every if part.margins is not None]
-
-    def along_layers(arrays: Iterable[Array]) -> Array:
-        return np.concatenate(list(arrays))
-
     return Fits(
-        {split: along_layers(part.predicted[split] for part in every) for split in ("dev", "test")},
-        along_layers(part.strength for part in every),
-        along_layers(part.stopped for part in every),
-        along_layers(part.dev_loss for part in every),
+        {
+            split: np.concatenate([part.predicted[split] for part in every])
+            for split in ("dev", "test")
+        },
+        np.concatenate([part.strength for part in every]),
+        np.concatenate([part.stopped for part in every]),
+        np.concatenate([part.dev_loss for part in every]),
         every[0].n_parameters,
         {name: array for part in every for name, array in part.parameters.items()},
-        along_layers(found) if found else None,
+        np.concatenate(found) if found else None,
     )
 
 

@@ -141,12 +141,12 @@ def influence(metric: Metric, sums: csr_array) -> Floats:
     return found
 
 
-def interval(values: Floats, level: float = LEVEL) -> Floats:
+def interval(values: Floats) -> Floats:
     """Percentile interval over the last axis. Shape (…, 2).
 
     NaN values are ignored. If all values are NaN, so is the interval.
     """
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     bounds = np.full((*values.shape[:-1], 2), np.nan)
     known = ~np.isnan(values).all(-1)
     if known.any():

@@ -84,23 +84,6 @@ class ErrorSpread:
         return self.resamples[one]
 
 
-@dataclass(frozen=True)
-class _Deviations:
-    """Standard deviations of replicates (cells, n), used for every resample."""
-
-    replicates: Floats
-
-    def of_sample(self, one: Ints, other: Ints) -> Floats:
-        differences = self.replicates[one] - self.replicates[other]
-        found: Floats = np.full(len(differences), np.nan)
-        known = ~np.isnan(differences).all(1)
-        found[known] = np.nanstd(differences[known], axis=1)
-        return found
-
-    def of_resamples(self, one: Ints, other: Ints) -> Floats:
-        return self.of_sample(one, other)[:, None]
-
-
 def all_pairs(n_cells: int) -> list[Pair]:
     """All pairs of two cells."""
     return list(combinations(range(n_cells), 2))
@@ -117,17 +100,16 @@ def borderline(p: Floats | Sequence[float] | float, n: int = MOST * RESAMPLES) -
 
 def max_t(
     scores: Floats,
-    blocks: Iterable[tuple[Floats, Errors | ErrorSpread | None]],
+    blocks: Iterable[tuple[Floats, Errors | ErrorSpread]],
     pairs: Sequence[Pair],
 ) -> Floats:
     """Two-sided p-values of differences, corrected for testing all of them.
 
     Step-down max-T (Westfall & Young 1993, algorithm 2.8; Romano & Wolf 2005). Let d be a
     difference with standard error s, and d* and s* the same in a resample; s* is s if it would be
-    0. Then p is the share of
-    resamples in which the greatest |d* − d| / s*, over this difference and all smaller ones, is at
-    least this |d| / s. One resample is added, so that p is never 0. All differences share the
-    resamples, so the correction accounts for their dependence.
+    0. Then p is the share of resamples in which the greatest |d* − d| / s*, over this difference
+    and all smaller ones, is at least this |d| / s. One resample is added, so that p is never 0. All
+    differences share the resamples, so the correction accounts for their dependence.
 
     If a p is `borderline` after the first block of resamples, further blocks are drawn until none
     is, or there are no more.
@@ -137,8 +119,7 @@ def max_t(
         blocks: replicates (cells, n) of each cell in a block of resamples, and their errors. An
             undefined replicate is NaN and counts as exceeding the differences of its cell. Errors
             give each resample its own standard error (the studentised bootstrap); without them,
-            tests of few or unequal clusters reject too often. If None, s and s* are the standard
-            deviation of d* in the first block.
+            tests of few or unequal clusters reject too often.
         pairs: the cells whose differences are tested.
 
     Returns:
@@ -148,10 +129,7 @@ def max_t(
     one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     for replicates, errors in blocks:
         if not n:
-            whole = _Deviations(replicates)
-        spread = errors or whole
-        if not n:
-            sizes = _sizes(scores, replicates, spread, one, other)
+            sizes = _sizes(scores, replicates, errors, one, other)
             (tested,) = np.nonzero(~np.isnan(sizes))
             order = tested[np.argsort(sizes[tested], kind="stable")]
         greatest = np.zeros((1, replicates.shape[1]))
@@ -159,8 +137,8 @@ def max_t(
             first, second = one[block], other[block]
             difference = (scores[first] - scores[second])[:, None]
             moved = np.abs(replicates[first] - replicates[second] - difference)
-            own = spread.of_sample(first, second)[:, None]
-            error = spread.of_resamples(first, second)
+            own = errors.of_sample(first, second)[:, None]
+            error = errors.of_resamples(first, second)
             # Without the few clusters that differ from the others, the error of a resample is 0.
             reached = _ratio(moved, np.where(error > _NO_ERROR * own, error, own))
             # Running maximum over this difference and all smaller ones, in earlier blocks too.
@@ -179,7 +157,7 @@ def max_t(
 def _sizes(
     scores: Floats,
     replicates: Floats,
-    errors: Errors | ErrorSpread | _Deviations,
+    errors: Errors | ErrorSpread,
     one: Ints,
     other: Ints,
 ) -> Floats:

@@ -29,12 +29,7 @@ _RAMP = (
 
 def shade(share: float) -> tuple[int, int, int]:
     """Red, green and blue, 0 to 255, from the darkest shade (0) to the lightest (1)."""
-    place = share * (len(_RAMP) - 1)
-    below = min(int(place), len(_RAMP) - 2)
-    red, green, blue = (
-        round(a + (place - below) * (b - a))
-        for a, b in zip(_RAMP[below], _RAMP[below + 1], strict=True)
-    )
+    red, green, blue, _ = colours_of(np.array(share)).tolist()
     return red, green, blue
 
 

@@ -32,11 +32,11 @@ def save(chart: Chart, path: Path, look: Look) -> None:
     write(path, svg(chart, look))
 
 
-def write(path: Path, drawn: str, form: str = "", dpi: int = 300) -> None:
-    """Write an SVG in the format that the file's name, or `form`, ends in."""
+def write(path: Path, drawn: str, dpi: int = 300) -> None:
+    """Write an SVG in the format that the file's name ends in."""
     import vl_convert
 
-    match form or path.suffix.lower():
+    match path.suffix.lower():
         case ".pdf":
             data = vl_convert.svg_to_pdf(drawn)
         case ".png":

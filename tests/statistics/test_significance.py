@@ -1,5 +1,7 @@
 """Tests of many differences: by definition, by hand, by simulation; noise of training."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -20,8 +22,22 @@ from probes.statistics.significance import (
 )
 
 
+@dataclass
+class Deviations:
+    """Standard deviations of replicates (cells, n) as the errors of all resamples."""
+
+    replicates: np.ndarray
+
+    def of_sample(self, one, other):
+        return np.nanstd(self.replicates[one] - self.replicates[other], axis=1)
+
+    def of_resamples(self, one, other):
+        return self.of_sample(one, other)[:, None]
+
+
 def max_t(scores, replicates, pairs, errors=None):
     """P-values from one block of resamples."""
+    errors = errors or Deviations(replicates)
     return significance.max_t(scores, [(replicates, errors)], pairs)
 
 

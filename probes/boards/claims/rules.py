@@ -143,8 +143,6 @@ class ModelRows:
 
 def _ends(row: Row) -> Ends | None:
     """The interval of a number; exact for a share of few items (Clopper–Pearson)."""
-    from scipy.stats import binomtest  # slow to import
-
     if row.interval is None and row.value is not None:
         unchanged = (row.metric, row.value) == ("ablation_drop", 0)
         if unchanged or row.axes.get("baseline") == "uniform":

@@ -15,11 +15,11 @@ from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Beside, Found, Level, measurement
 from probes.measurements.pivots import Pivot
+from probes.measurements.scores import intervals
 from probes.measurements.verb_forms import TASK, Forms
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
-from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
 from probes.statistics.metrics import metrics
 from probes.tasks.task import Task
 
@@ -87,14 +87,12 @@ def lens(context: TaskContext) -> Found:
         raise NotServedError("no example can be answered with one token of the model")
     gold = context.scorers["test"].gold.part(known)
     balanced = "balanced_accuracy"
-    metric = metrics.get(balanced if context.task.metric == balanced else "accuracy")
+    metric = balanced if context.task.metric == balanced else "accuracy"
 
     def row(name: str, given: NDArray[Any], layer: int | None, **axes: Any) -> Row:
-        said, draws = given[known][None], draws_of(gold)
-        pair = None
-        if draws is not None:
-            pair = bounds(interval(replicates(metric, gold, said, draws)[0]))
-        (value,) = metric(gold, said).tolist()
+        said = given[known][None]
+        (pair,) = intervals(gold, [metric], said)[metric]
+        (value,) = metrics.get(metric)(gold, said).tolist()
         return Row(name, value, layer, *ends(pair), n=said.size, axes=axes)
 
     train = context.examples.targets("train")
