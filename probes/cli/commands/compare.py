@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from probes.boards.rankings import Candidate, make_rankings, named
@@ -63,8 +63,9 @@ def run(options: argparse.Namespace) -> int:
     records = records_below([*others, *folders], "--results" * bool(others))
     found = [] if options.task else answers(records, options)
     candidates = named(joined(records))
-    # Models may have answers without scores.
-    models = find(options.model, options.results, candidates) if candidates or not found else []
+    answering = {model_title(record) for record in records.values()}
+    answering -= {model_title(c.result) for c in candidates}
+    models = find(options.model, options.results, candidates, answering)
     left = [
         c
         for c in candidates
@@ -115,19 +116,27 @@ def answers(records: Mapping[Path, Record], options: argparse.Namespace) -> list
     return [table for module in modules for table in module.paired_tables(module.compared(left))]
 
 
-def find(asked: list[str], results: Path, candidates: Sequence[Candidate]) -> list[str]:
+def find(
+    asked: list[str], results: Path, candidates: Sequence[Candidate], answering: Collection[str]
+) -> list[str]:
     """The names of the models to compare, among those of all candidates.
+
+    Args:
+        answering: models that have records, but no scores.
 
     Raises:
         UserError: a name has no results, or a folder has results of several models.
     """
-    known = sorted({c.name for c in candidates})
+    known = sorted({*(c.name for c in candidates), *answering})
     models: list[str] = []
     for name in asked:
         if _is_folder(name):
             # Of duplicate results only one is a candidate; it need not be the one in this folder.
-            headers = load(Path(name), measurements=[SCORES]).headers
-            here = {*headers[IDENTITY].itertuples(index=False, name=None)}
+            headers = load(Path(name)).headers
+            scored = headers[headers["measurement"] == SCORES]
+            if len(headers) and not len(scored):
+                continue
+            here = {*scored[IDENTITY].itertuples(index=False, name=None)}
             inside = {c.name for c in candidates if values(c.result, IDENTITY) in here}
             if len(inside) != 1:
                 found = f"results of {', '.join(sorted(inside))}" if inside else "no results"

@@ -61,8 +61,10 @@ def _columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> lis
             rows="phenomenon",
             columns=("scoring", "per"),
             where={"paradigm": None, "perturbation": None},
-            note="Share of pairs whose acceptable sentence is likelier; ties count ½, chance is "
-            "50 %. Per text: sum of log-probabilities; per token: their mean.",
+            note="Share of true predictions; of a pair, that the acceptable sentence is likelier "
+            "(ties count ½, chance is 50 %). Chance is lower for predictions that join several "
+            "comparisons, as in SyntaxGym. Per text: sum of log-probabilities; per token: their "
+            "mean.",
         ),
         Pivot(
             "by paradigm, %",

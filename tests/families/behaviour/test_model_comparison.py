@@ -1,5 +1,6 @@
 """Models compared by their own answers, on records made for them."""
 
+import board_by_hand as scores_by_hand
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,6 +83,20 @@ def test_the_difference_of_two_models_item_by_item(tmp_path):
     # Two items differ: too few for a test.
     assert islands[4].startswith("−3.3 [")
     assert islands[5] == "–"
+
+
+def test_a_model_with_answers_alone_is_compared_with_one_that_has_scores(tmp_path, capsys):
+    put(tmp_path, "one", answered((40, 10)))
+    put(tmp_path, "two", answered((10, 12)))
+    scores_by_hand.put(tmp_path, "two", "pos", 9)
+
+    def compared(*models):
+        return main(["compare", *models, "--results", str(tmp_path)]), capsys.readouterr()
+
+    done, said = compared("one", "two")
+    assert (done, "c 1 · pairs · accuracy, models compared" in said.out) == (0, True)
+    done, said = compared("one", "tow")
+    assert (done, "tow: no results in" in said.err) == (2, True)
 
 
 def test_a_model_against_itself_has_no_difference_and_no_p(tmp_path):
