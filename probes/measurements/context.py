@@ -37,8 +37,7 @@ from probes.statistics.partition import Partition, partition
 from probes.tasks.task import Task
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
-from probes.training.fit import Draw
-from probes.training.steps import fit_steps
+from probes.training.fit import Draw, fit_steps
 
 
 @dataclass(frozen=True, kw_only=True)
