@@ -282,7 +282,7 @@ class TaskContext(ModelContext):
         """The layers in groups that fit in memory, and the bytes in which to hold their features.
 
         Args:
-            n_cells, n_concatenated: see `probes.training.dataset.work_of`.
+            n_cells, n_concatenated: see `ProbingData.group_layers`.
         """
         size, room = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
         for first in range(0, len(layers), size):
