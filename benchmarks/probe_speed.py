@@ -137,7 +137,8 @@ def stored_vectors(cache: Path, model: str, view: View) -> StoredVectors:
         manifest = json.loads(path.read_text())
         if manifest["model"]["name"] == model and manifest["key"]["view"] == view.digest:
             vectors = StoredVectors(cache, StoreKey(**manifest["key"]), view)
-            if vectors.is_complete([layer_part(n) for n in range(vectors.n_layers)]):
+            parts = [layer_part(n) for n in range(vectors.n_layers)]
+            if not any(vectors.missing(shard, parts) for shard in range(vectors.n_shards)):
                 return vectors
     sys.exit(f"{cache}: no vectors of {model}; run run_probes.py with the same folders first.")
 

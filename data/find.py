@@ -1,7 +1,7 @@
 """Finding a corpus by the value of `--corpus`: a name, files, or a dataset on the hub.
 
-A new kind of input is an entry of `_KINDS`: the endings of its files, the flags that it takes, and
-a function that makes a `Source`.
+A new kind of input is an entry of `_KINDS`: by the ending of its files, a function that makes a
+`Source`, and the flags that it takes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import glob
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from probes.common.errors import UserError, listed, printable
 from probes.common.registry import did_you_mean
@@ -18,20 +18,6 @@ from probes.data.item_suites import find_items
 from probes.data.registered import corpora
 from probes.data.sources import CorpusRequest, Source
 from probes.data.treebank import find_treebank
-
-
-class _Kind(NamedTuple):
-    """A kind of files.
-
-    Attributes:
-        endings: of the files' names.
-        flags: fields of `CorpusRequest` that apply to it; others are refused.
-        find: makes the source from the corpus's name, the files and the request.
-    """
-
-    endings: frozenset[str]
-    flags: tuple[str, ...]
-    find: Callable[[str, list[Path], CorpusRequest], Source]
 
 
 def _table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
@@ -62,14 +48,16 @@ def _raw_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
 
 
 _OF_TABLES = ("task_from", "text", "label", "group", "split_by")
-_TREEBANK = _Kind(frozenset((".conllu",)), ("split_by",), find_treebank)
-_TABLES = tuple(
-    _Kind(frozenset((ending,)), (*_OF_TABLES, "field"), _table)
-    for ending in (".jsonl", ".json", ".csv", ".parquet")
-)
-_KINDS = (_TREEBANK, *_TABLES, _Kind(frozenset((".txt",)), ("annotate", "split_by"), _raw_text))
-_FLAGS = tuple(dict.fromkeys(flag for kind in _KINDS for flag in kind.flags))
-_ENDINGS = sorted(ending for kind in _KINDS for ending in kind.endings)
+_KINDS: dict[str, tuple[Callable[[str, list[Path], CorpusRequest], Source], tuple[str, ...]]] = {
+    ".conllu": (find_treebank, ("split_by",)),
+    **dict.fromkeys((".jsonl", ".json", ".csv", ".parquet"), (_table, (*_OF_TABLES, "field"))),
+    ".txt": (_raw_text, ("annotate", "split_by")),
+}
+"""By ending of files: what makes a source from the corpus's name, the files and the request; and
+the fields of `CorpusRequest` that apply, the others being refused."""
+
+_FLAGS = tuple(dict.fromkeys(flag for _, flags in _KINDS.values() for flag in flags))
+_ENDINGS = sorted(_KINDS)
 _READABLE = listed(_ENDINGS)
 
 
@@ -123,10 +111,10 @@ def _find_own(request: CorpusRequest, paths: list[Path]) -> Source:
 
         return find_dataset(name, request)
     endings = {path.suffix.lower() for path in paths}
-    for kind in _KINDS:
-        if endings <= kind.endings:
-            _refuse_unused(request, kind.flags)
-            return kind.find(_label(request.corpus, paths), paths, request)
+    if len(endings) == 1 and (kind := _KINDS.get(paths[0].suffix.lower())):
+        make, flags = kind
+        _refuse_unused(request, flags)
+        return make(_label(request.corpus, paths), paths, request)
     for path in paths:
         if path.suffix.lower() not in _ENDINGS:
             raise UserError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS, Corpus, Sentence
@@ -86,14 +86,13 @@ def columns_in(given: object) -> dict[str, list[Any]] | None:
         UserError: an element of the list is no text with its label, or two columns of the frame
             have the same name.
     """
-    if _is_frame(given):
-        frame: Any = given
-        names = list(map(str, frame.columns))
+    if isinstance(given, pd.DataFrame):
+        names = list(map(str, given.columns))
         if len(set(names)) < len(names):
             raise UserError(
                 f"corpus=DataFrame: two columns have the same name: {', '.join(names)}."
             )
-        there = frame.astype(object).where(frame.notna(), None)
+        there = given.astype(object).where(given.notna(), None)
         return {
             name: [x.tolist() if isinstance(x, (np.ndarray, np.generic)) else x for x in column]
             for name, (_, column) in zip(names, there.items(), strict=True)
@@ -108,15 +107,9 @@ def columns_in(given: object) -> dict[str, list[Any]] | None:
     return {"text": list(texts), "label": plain}
 
 
-def _is_frame(given: object) -> bool:
-    """Whether it is a data frame, which it can be only if its library is loaded."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(given, pandas.DataFrame)
-
-
 def is_in_memory(given: object) -> bool:
     """Whether what was given as a corpus is one, or sentences or a table: no names or paths."""
-    if isinstance(given, Corpus) or _is_frame(given):
+    if isinstance(given, (Corpus, pd.DataFrame)):
         return True
     if not isinstance(given, (list, tuple)) or not given:
         return False

@@ -174,16 +174,6 @@ def place(text: str) -> Path:
     return Path(text)
 
 
-class _Extend(argparse.Action):
-    """Collects the files of a flag that may be repeated and may name several files each time."""
-
-    def __call__(
-        self, parser: object, namespace: argparse.Namespace, values: object, option: object = None
-    ) -> None:
-        before = getattr(namespace, self.dest, None) or ()
-        setattr(namespace, self.dest, (*before, *values))  # type: ignore[misc]
-
-
 def add_setting(
     parser: argparse.ArgumentParser, name: str, group: argparse._ArgumentGroup | None = None
 ) -> None:
@@ -201,12 +191,14 @@ def add_setting(
     if name == "corpus":
         about["nargs"] = "+"
     if name == "include":
-        about |= {"type": names, "action": _Extend}
+        about |= {"type": names, "action": "extend"}
     text = field.description or ""
     if default and default is not PydanticUndefined and field.annotation is not bool:
         text += f" (default: {','.join(default) if isinstance(default, tuple) else default})"
     if parser.argument_default is None:
-        about["default"] = field.get_default(call_default_factory=True)
+        value = field.get_default(call_default_factory=True)
+        # What "extend" adds to is a list.
+        about["default"] = list(value) if name == "include" else value
     flag = f"--{name.replace('_', '-')}"
     (group or parser).add_argument(flag, help=text.replace("%", "%%"), **about)
 

@@ -121,8 +121,8 @@ class WordTokenizer:
         self.start_id: int | None = next((i for i in starts if i is not None), None)
         self.chats = ChatTemplate(tokenizer)
         self._space = self._word_prefix()
-        self.prefix, self.suffix = self._special_tokens(tokenizer.backend_tokenizer.post_processor)
-        self.types = self._token_types(tokenizer.backend_tokenizer.post_processor)
+        processor = tokenizer.backend_tokenizer.post_processor
+        self.prefix, self.suffix, self.types = self._around(processor)
         named = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
         self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
 
@@ -293,28 +293,22 @@ class WordTokenizer:
             "split differently from running text, so word vectors would not be the model's own."
         )
 
-    def _special_tokens(self, post_processor: Any) -> tuple[list[int], list[int]]:
-        """The ids of the special tokens before and after a text."""
-        bare = self._backend.encode("the", add_special_tokens=False)
+    def _around(self, post_processor: Any) -> tuple[list[int], list[int], TokenTypes]:
+        """The ids of the special tokens before and after a text, and the value of `types`."""
         if post_processor is None:
-            return [], []
-        full = post_processor.process(bare).ids
-        for start in range(len(full) - len(bare.ids) + 1):
-            if full[start : start + len(bare.ids)] == bare.ids:
-                return full[:start], full[start + len(bare.ids) :]
+            return [], [], TokenTypes()
+        bare = self._backend.encode("the", add_special_tokens=False)
+        full = post_processor.process(bare)
+        ids, kinds = full.ids, full.type_ids
+        for start in range(len(ids) - len(bare.ids) + 1):
+            end = start + len(bare.ids)
+            if ids[start:end] == bare.ids:
+                types = TokenTypes(kinds[:start], kinds[start], kinds[end:])
+                return ids[:start], ids[end:], types
         raise UserError(
             "This tokenizer is not supported: it changes a text's subwords when it adds special "
             "tokens."
         )
-
-    def _token_types(self, post_processor: Any) -> TokenTypes:
-        """The value of `types`."""
-        if post_processor is None:
-            return TokenTypes()
-        text = self._backend.encode("the", add_special_tokens=False)
-        types = post_processor.process(text).type_ids
-        start, end = len(self.prefix), len(self.prefix) + len(text.ids)
-        return TokenTypes(types[:start], types[start], types[end:])
 
 
 def _for_text(backend: Tokenizer) -> tuple[Tokenizer, int]:

@@ -40,7 +40,6 @@ from probes.extraction.store import (
     Store,
     StoreKey,
     replacement,
-    require_room,
     shard_folders,
     shard_lock,
     store_folder,
@@ -448,13 +447,3 @@ def _give_up(store: Store, why: str) -> None:
         with published(store.folder / REPLACED) as temporary:
             temporary.write_text(json.dumps({"why": why}))
     drop_shards(store.folder)
-
-
-def require_space(readings: Sequence[Reading]) -> None:
-    """Check that what is missing fits on the disk, before any of it is encoded.
-
-    Raises:
-        UserError: there is too little room.
-    """
-    if readings:
-        require_room(readings[0].cache, sum(reading.bytes_missing() for reading in readings))

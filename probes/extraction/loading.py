@@ -7,7 +7,7 @@ import importlib.util
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -29,8 +29,6 @@ from probes.extraction.model_names import RANDOM
 from probes.extraction.unfit import require_implemented, require_scaled, sized, unused_weights
 from probes.tasks.task import Sublayer
 
-E = TypeVar("E", bound=Encoder)
-
 
 def load_encoder(
     source: ModelSource,
@@ -39,6 +37,7 @@ def load_encoder(
     dtype: DType = "float32",
     trust_remote_code: bool = False,
     lm_head: bool = False,
+    planned: bool = False,
 ) -> Encoder:
     """Load the model that `source` points at.
 
@@ -47,6 +46,7 @@ def load_encoder(
         dtype: dtype of the forward pass.
         trust_remote_code: run code from the model's own folder if needed.
         lm_head: also load the language-model head, for collectors that read logits.
+        planned: make a `PlannedEncoder` instead, without weights.
 
     Raises:
         UserError: transformers cannot load the model, the files lack weights or changed since they
@@ -54,42 +54,11 @@ def load_encoder(
         NoHeadError: the files have no language-model head.
     """
     with _gguf_parsed_once(source):
-        loaded = load_model(source, device, dtype, trust_remote_code, lm_head)
+        model, tokenizer, unused = load_model(
+            source, device, dtype, trust_remote_code, lm_head, planned=planned
+        )
     source.require_unchanged()
-    return _encoder(Encoder, source, device, *loaded)
-
-
-def plan_encoder(
-    source: ModelSource, *, device: str = "auto", dtype: DType = "float32", trust_remote_code: bool
-) -> PlannedEncoder:
-    """The model that `source` points at, without weights; see `load_encoder`.
-
-    Raises:
-        UserError: transformers cannot build the model.
-    """
-    with _gguf_parsed_once(source):
-        loaded = load_model(source, device, dtype, trust_remote_code, planned=True)
-    return _encoder(PlannedEncoder, source, device, *loaded)
-
-
-@contextmanager
-def _gguf_parsed_once(source: ModelSource) -> Iterator[None]:
-    """Parse a GGUF file once: transformers does so four times, in Python, at 15 s for Gemma's."""
-    if not source.gguf:
-        yield
-        return
-    import gguf
-
-    reader = gguf.GGUFReader
-    gguf.GGUFReader = functools.cache(reader)  # type: ignore[assignment, misc]
-    try:
-        yield
-    finally:
-        gguf.GGUFReader = reader  # type: ignore[misc]
-
-
-def _encoder(kind: type[E], source: ModelSource, device: str, *loaded: Any) -> E:
-    model, tokenizer, unused = loaded
+    kind = PlannedEncoder if planned else Encoder
     encoder = kind(
         model,
         tokenizer,
@@ -107,6 +76,22 @@ def _encoder(kind: type[E], source: ModelSource, device: str, *loaded: Any) -> E
     elif source.seed is not None and (source.gguf or source.config.get("quantization_config")):
         encoder.notes["quantised weights"] = "none, unlike those of the pretrained model"
     return encoder
+
+
+@contextmanager
+def _gguf_parsed_once(source: ModelSource) -> Iterator[None]:
+    """Parse a GGUF file once: transformers does so four times, in Python, at 15 s for Gemma's."""
+    if not source.gguf:
+        yield
+        return
+    import gguf
+
+    reader = gguf.GGUFReader
+    gguf.GGUFReader = functools.cache(reader)  # type: ignore[assignment, misc]
+    try:
+        yield
+    finally:
+        gguf.GGUFReader = reader  # type: ignore[misc]
 
 
 @quiet_transformers()

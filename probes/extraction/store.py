@@ -142,10 +142,6 @@ class Store:
         """The parts that a shard lacks."""
         return [part for part in parts if part not in self._files[shard]]
 
-    def is_complete(self, parts: Sequence[str]) -> bool:
-        """Whether all shards have these parts."""
-        return not any(self.missing(shard, parts) for shard in range(self.n_shards))
-
     def arrays(self, part: str) -> list[NDArray[Any]]:
         """A part of every shard, mapped read-only.
 

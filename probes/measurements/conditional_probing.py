@@ -103,8 +103,7 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
     Rows by layer: bits per example added to layer 0 (not for regressions), and points of the
     headline metric; and the number of test examples without bits, since train lacks their label.
     """
-    from probes.training.fit import Draw
-    from probes.training.steps import fit_steps
+    from probes.training.fit import Draw, fit_steps
 
     data, gold = context.data, context.scorers["test"].gold
     groups = list(context.groups(context.layers, 1, 2))

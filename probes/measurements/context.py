@@ -37,8 +37,7 @@ from probes.statistics.partition import Partition, partition
 from probes.tasks.task import Task
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
-from probes.training.fit import Draw
-from probes.training.steps import fit_steps
+from probes.training.fit import Draw, fit_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,7 +282,7 @@ class TaskContext(ModelContext):
         """The layers in groups that fit in memory, and the bytes in which to hold their features.
 
         Args:
-            n_cells, n_concatenated: see `probes.training.dataset.work_of`.
+            n_cells, n_concatenated: see `ProbingData.group_layers`.
         """
         size, room = self.data.group_layers(self.memory, self.spec, n_cells, n_concatenated)
         for first in range(0, len(layers), size):

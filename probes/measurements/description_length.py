@@ -106,14 +106,19 @@ def description_length(context: TaskContext) -> Found:
     uniform code / codelength), and bits per label of each block, by the number of examples sent
     before. Also the length of the uniform code.
     """
-    from probes.training.online_code import decisions, prior_block_bits, uniform_bits
-    from probes.training.steps import code_steps
+    from probes.training.online_code import (
+        PREFIX_STEPS,
+        block_ends,
+        decisions,
+        prior_block_bits,
+        uniform_bits,
+    )
 
     rows: list[Row] = []
     n_priors = len(family_of(context.spec).logit_variances)
     groups = list(context.groups(context.layers, n_priors))
     n_outputs = context.data.n_outputs
-    steps = code_steps(context.data.sentences("train"))
+    steps = PREFIX_STEPS * (len(block_ends(context.data.sentences("train"))) - 1)
     uniform = 0.0
     with context.bar(len(groups) * steps):
         for layers, room in groups:

@@ -113,10 +113,15 @@ def _fit_mixes(
     """
     import torch
 
-    from probes.training.fit import Draw, fit, predict
+    from probes.training.fit import Draw, fit, fit_steps, predict
     from probes.training.memory_plan import block_bytes
-    from probes.training.scalar_mix import Mixed, layer_overlap, learn_mixes, mix_scales
-    from probes.training.steps import fit_steps, mix_steps
+    from probes.training.scalar_mix import (
+        Mixed,
+        layer_overlap,
+        learn_mixes,
+        mix_scales,
+        mix_steps,
+    )
 
     data, spec = context.data, context.spec
     layers, n_layers = context.layers, len(context.layers)

@@ -1,4 +1,4 @@
-"""The settings of a run: checked field by field, frozen, hashable."""
+"""The settings of a run: checked field by field, frozen."""
 
 from __future__ import annotations
 
@@ -283,9 +283,6 @@ class RunConfig(Frozen):
     @classmethod
     def _in_order(cls, layers: Layers) -> Layers:
         return layers if isinstance(layers, str) else tuple(sorted(set(layers)))
-
-    def __hash__(self) -> int:
-        return hash(self.model_dump_json())
 
     @property
     def texts(self) -> str:

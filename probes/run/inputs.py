@@ -127,7 +127,7 @@ class LazyModel:
 
     def _load(self, *, lm_head: bool) -> Encoder:
         from probes.compute.memory import explain_out_of_memory
-        from probes.extraction.loading import load_encoder, plan_encoder
+        from probes.extraction.loading import load_encoder
 
         if self.given.startswith(VECTORS):
             from probes.extraction.vector_files import read_vectors
@@ -138,13 +138,6 @@ class LazyModel:
             announce_given(given.info, self.source, time.perf_counter() - clock)
             # Given vectors have all that is asked of an encoder whose texts are known.
             return cast("Encoder", given)
-        if self.config.dry_run:
-            return plan_encoder(
-                self.source,
-                device=self.config.device,
-                dtype=self.dtype,
-                trust_remote_code=self.config.trust_remote_code,
-            )
         clock = time.perf_counter()
         remedy = "use --dtype bfloat16, another --device, a smaller model, or free some memory."
         with explain_out_of_memory(f"loading {self.source.name}", remedy):
@@ -154,8 +147,10 @@ class LazyModel:
                 dtype=self.dtype,
                 trust_remote_code=self.config.trust_remote_code,
                 lm_head=lm_head,
+                planned=self.config.dry_run,
             )
-        announce_model(encoder, self.source, time.perf_counter() - clock)
+        if not self.config.dry_run:
+            announce_model(encoder, self.source, time.perf_counter() - clock)
         return encoder
 
     @property

@@ -27,14 +27,13 @@ from probes.extraction.encoding import (
     collected,
     read,
     read_changed,
-    require_space,
     text_vectors,
     vectors_of,
     word_vectors,
 )
 from probes.extraction.interventions import Intervention
 from probes.extraction.shards import Shard
-from probes.extraction.store import Store
+from probes.extraction.store import Store, require_room
 from probes.extraction.text_vectors import place_of
 from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import View, ViewName, plain_text, plain_view
@@ -339,7 +338,7 @@ class LoadedModel:
         alone = self.run.config.workers == 1 and reading.stored() is None
         found: Store
         if reading.missing():
-            require_space([reading])
+            require_room(reading.cache, reading.bytes_missing())
             with self._explained(reading.collector) as (encoder, batch_tokens):
                 make = collected if place[1] else vectors_of
                 found = make(reading, encoder, batch_tokens)

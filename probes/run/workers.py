@@ -24,7 +24,6 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
-from probes.measurements.plugins import discover
 from probes.run.inputs import find_models
 from probes.run.model_run import ModelRun
 from probes.run.plan import model_runs
@@ -85,7 +84,6 @@ class RunRequest:
         settings = json.loads(self.settings)
         # The process that has asked for it has said the same.
         with progress.forwarded(lambda *_: None):
-            discover(settings["include"])
             config = validate(settings)
             models = find_models(self.models, config)
             source = find_corpus(*config.tested, **config.corpus_request)

@@ -71,8 +71,10 @@ class ProbingData:
         self._order = training_order(examples.splits["train"].sentence)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
         self._rows["train"] = [span[self._order] for span in self._rows["train"]]
-        self._hidden = vectors.manifest["model"]["hidden_size"]
-        self.width, self.width_read = _widths(examples, self._hidden, project)
+        hidden = vectors.manifest["model"]["hidden_size"]
+        self.width = (project or hidden) * examples.n_spans
+        # A block is in memory both before and after its projection.
+        self.width_read = (hidden if project is None else project + hidden) * examples.n_spans
 
     @property
     def ordered(self) -> bool:
@@ -87,9 +89,25 @@ class ProbingData:
     def group_layers(
         self, memory: int, spec: ProbeSpec, n_cells: int, n_concatenated: int = 1
     ) -> tuple[int, int]:
-        """`probes.training.memory_plan.group_layers` for this task; arguments as of `work_of`."""
-        data = self.examples, self._hidden, self._project
-        work = work_of(*data, spec, self.device, n_cells, n_concatenated)
+        """`probes.training.memory_plan.group_layers` for this task.
+
+        Args:
+            n_cells: cells of a layer that are fitted at once: those of all draws, or of an online
+                code one for each prior.
+            n_concatenated: layers whose features one probe reads.
+        """
+        n_features, n_read = n_concatenated * self.width, n_concatenated * self.width_read
+        if n_concatenated > 1:
+            n_read += n_features  # A block is in memory both before and after it is concatenated.
+        work = Work(
+            spec,
+            n_features=n_features,
+            n_read=n_read,
+            n_examples=sum(len(part.examples) for part in self.examples.splits.values()),
+            n_outputs=self.n_outputs,
+            n_cells=n_cells,
+            n_batches=min(n_cells, fits_at_once(self.device)) if is_seeded(spec) else 1,
+        )
         return group_layers(memory, self.device, work)
 
     def features(self, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
@@ -248,45 +266,6 @@ class ProbingData:
             return predicted
         mean, deviation = self.unit
         return predicted.astype(np.float64) * deviation + mean
-
-
-def work_of(
-    examples: Examples,
-    hidden: int,
-    project: int | None,
-    spec: ProbeSpec,
-    device: torch.device,
-    n_cells: int,
-    n_concatenated: int = 1,
-) -> Work:
-    """Sizes that determine the memory of training on a task; reads no vectors.
-
-    Args:
-        hidden: size of the model's vectors.
-        project: see `ProbingData`.
-        n_cells: cells of a layer that are fitted at once: those of all draws, or of an online code
-            one for each prior.
-        n_concatenated: layers whose features one probe reads.
-    """
-    n_features, n_read = (n_concatenated * n for n in _widths(examples, hidden, project))
-    if n_concatenated > 1:
-        n_read += n_features  # A block is in memory both before and after it is concatenated.
-    return Work(
-        spec,
-        n_features=n_features,
-        n_read=n_read,
-        n_examples=sum(len(part.examples) for part in examples.splits.values()),
-        n_outputs=len(examples.classes),
-        n_cells=n_cells,
-        n_batches=min(n_cells, fits_at_once(device)) if is_seeded(spec) else 1,
-    )
-
-
-def _widths(examples: Examples, hidden: int, project: int | None) -> tuple[int, int]:
-    """`ProbingData.width` and `ProbingData.width_read`."""
-    # A block is in memory both before and after its projection.
-    read = hidden if project is None else project + hidden
-    return (project or hidden) * examples.n_spans, read * examples.n_spans
 
 
 def unit_of(numbers: Array) -> tuple[float, float]:

@@ -11,17 +11,19 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, blocks, rebatched, resampled
-from probes.training.families import family_of
+from probes.training.batches import Batches, batch_bounds, blocks, rebatched, resampled
+from probes.training.families import family_of, is_convex, is_seeded
 from probes.training.features import Features
 from probes.training.fitted import FittedProbes, in_order, mean_loss
 from probes.training.full_batch import fit_full_batch, ridge
 from probes.training.losses import log_loss, loss_for
-from probes.training.trainer import MinibatchFit, Trainer, run_fits
+from probes.training.trainer import MinibatchFit, Trainer, run_fits, scheduled_steps
 
 FEW = 1 << 14
 """Up to this many training examples, every step of a convex fit reads all of them."""
@@ -195,3 +197,38 @@ def log_probabilities(fitted: FittedProbes, data: Batches, spec: ProbeSpec) -> T
         outputs = family.checked_outputs(fitted.parameters, data.features.block(part))
         parts.append(loss.log_probabilities(outputs, data.labels[:, part]).sum(2))
     return torch.cat(parts, 2)
+
+
+def fit_steps(
+    spec: ProbeSpec,
+    sentences: Tensor,
+    n_outputs: int,
+    draws: Sequence[Draw],
+    kept: NDArray[np.bool_] | None = None,
+    *,
+    converge: bool = False,
+) -> int:
+    """Number of steps of `fit`, for progress bars.
+
+    If groups of layers are trained in turn (`probes.training.memory_plan.group_layers`), each
+    group takes this many steps.
+
+    Args:
+        sentences: the sentence of each training example, equal ones adjacent. Shape (N,).
+        n_outputs: number of classes; 0 for a regression.
+        kept: True for the training examples in the fit of each draw (K, N); by default all.
+        converge: see `fit`.
+    """
+    family = family_of(spec)
+    if family.closed_form and n_outputs == 0:
+        rows = [b""] * len(draws) if kept is None else [row.tobytes() for row in kept]
+        return len({(draw.sample, row) for draw, row in zip(draws, rows, strict=True)})
+    if not (is_convex(spec) or is_seeded(spec)):  # solved
+        return len(draws) * full_batch_steps(spec, converge=True)
+    if fits_full_batches(spec, len(sentences), n_outputs):
+        usual = full_batch_steps(spec)
+    else:
+        usual = scheduled_steps(spec, len(batch_bounds(sentences, spec.batch)) - 1)
+    if family.convex:
+        return full_batch_steps(spec, converge=True) if converge else usual
+    return len(set(draws)) * usual

@@ -1,38 +1,13 @@
-"""Losses of classification, multi-label and regression probes."""
+"""Losses of classification, multi-label and regression probes.
+
+Labels and weights have shape (L, K, N), or (K, N) if layers share them.
+"""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
-
-
-class Loss(Protocol):
-    """A weighted loss. Labels and weights have shape (L, K, N), or (K, N) if layers share them."""
-
-    def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """Sum over examples. Shape (L, K)."""
-
-    def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        """Derivative of the loss with respect to the outputs. Shape (L, K, C, N)."""
-
-    def decide(self, outputs: Tensor) -> Tensor:
-        """Predictions from outputs. Shape (L, K, N), or (L, K, N, bytes) for label sets."""
-
-
-class LogLoss(Loss, Protocol):
-    """A loss that is the negative logarithm of a probability."""
-
-    def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Natural log-probability of each decision in a label. Shape (L, K, decisions, N)."""
-
-    def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """Share of examples with each label, after adding 1/2 to counts. Shape (K, C)."""
-
-    def prior(self, shares: Tensor) -> Tensor:
-        """Output biases that predict these shares. Shape (K, C)."""
 
 
 class CrossEntropy:
@@ -53,7 +28,7 @@ class CrossEntropy:
         return outputs.log_softmax(2).gather(2, _index(labels, outputs))
 
     def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """Share of examples with each class. Shape (K, C)."""
+        """Share of examples with each class, after adding 1/2 to counts. Shape (K, C)."""
         count = torch.zeros(len(labels), n_outputs, device=weights.device)
         count.scatter_add_(1, labels, weights).add_(0.5)
         return count / count.sum(1, keepdim=True)
@@ -63,7 +38,7 @@ class CrossEntropy:
         return shares.log()
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """The most probable class."""
+        """The most probable class. Shape (L, K, N)."""
         # Five times as fast as argmax; both take the first of several maxima.
         return outputs.max(2).indices
 
@@ -80,7 +55,7 @@ class SquaredError:
         return (outputs - labels.unsqueeze(-2)).mul_(weights.unsqueeze(-2))
 
     def decide(self, outputs: Tensor) -> Tensor:
-        """The number itself."""
+        """The number itself. Shape (L, K, N)."""
         return outputs.squeeze(2)
 
 
@@ -117,7 +92,7 @@ class BinaryCrossEntropy:
         return (held * outputs).sub_(softplus(outputs))
 
     def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """Share of examples with each label. Shape (K, C)."""
+        """Share of examples with each label, after adding 1/2 to counts. Shape (K, C)."""
         held = (self._held(labels) * weights.unsqueeze(-2)).sum(-1)
         return (held + 0.5) / (weights.sum(-1, keepdim=True) + 1)
 
@@ -137,6 +112,13 @@ class BinaryCrossEntropy:
         """Expand set indices (…, K, N) to indicators (…, K, C, N)."""
         held: Tensor = self._sets[labels].movedim(-1, -2)
         return held
+
+
+LogLoss = CrossEntropy | BinaryCrossEntropy
+"""A loss that is the negative logarithm of a probability."""
+
+Loss = LogLoss | SquaredError
+"""A weighted loss of any kind of task."""
 
 
 def log_loss(sets: Tensor | None) -> LogLoss:

@@ -27,7 +27,14 @@ from torch import Tensor
 
 from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, blocks, rebatched, resampled, shuffled_batches
+from probes.training.batches import (
+    Batches,
+    batch_bounds,
+    blocks,
+    rebatched,
+    resampled,
+    shuffled_batches,
+)
 from probes.training.families import family_of
 from probes.training.family import LossGradient, Parameters, ProbeFamily
 from probes.training.features import Features, InAxes
@@ -103,8 +110,13 @@ def even_logits(reach: Sequence[int], n_layers: int) -> Tensor:
     return torch.zeros(beyond.shape).masked_fill(beyond, -math.inf)
 
 
-def mix_steps(n_batches: int) -> int:
-    """Number of steps for learning mixes."""
+def mix_steps(sentences: Tensor) -> int:
+    """Number of steps for learning mixes.
+
+    Args:
+        sentences: the sentence of each training example, equal ones adjacent. Shape (N,).
+    """
+    n_batches = len(batch_bounds(sentences, MIX_BATCH)) - 1
     return max(_PASSES * n_batches, _MIN_STEPS)
 
 
@@ -150,7 +162,7 @@ def learn_mixes(
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
     of_probes = Adam(parameters, initial_rate(family, spec, n_features))
     of_mixes = Adam([logits], _LEARNING_RATE)
-    n_steps = mix_steps(n_batches)
+    n_steps = mix_steps(train.sentences.cpu())
     check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}
     best = logits.softmax(1)
     least = torch.full((len(reach),), math.inf, device=device)

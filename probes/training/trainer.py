@@ -90,6 +90,7 @@ class MinibatchFit:
     Attributes:
         start: starting parameters of every cell. Leading dimensions (L, K).
         n_steps: number of steps.
+        best: the best parameters of each cell; set by `begin`.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class MinibatchFit:
         self._adam = Adam(parameters, initial_rate(trainer.family, trainer.spec, n_features))
         checks = trainer.spec.checks
         self._check_at = {math.ceil(self.n_steps * i / checks) for i in range(1, checks + 1)}
-        self._best = FittedProbes(
+        self.best = FittedProbes(
             [p.clone() for p in self._found()],
             strengths,
             torch.zeros_like(strengths),
@@ -146,10 +147,6 @@ class MinibatchFit:
         if number in self._check_at:
             self._keep_best(number / self.n_steps)
 
-    def result(self) -> FittedProbes:
-        """The best parameters of each cell."""
-        return self._best
-
     def _found(self) -> Parameters:
         """Current parameters, for the features as given."""
         if self._axes is None:
@@ -158,7 +155,7 @@ class MinibatchFit:
 
     def _keep_best(self, at: float) -> None:
         """Keep the parameters of cells whose dev loss is the least so far."""
-        trainer, best = self.trainer, self._best
+        trainer, best = self.trainer, self.best
         found, often = self._found(), trainer.spec.checks > 1
         dev_loss = mean_loss(trainer.family, trainer.loss, found, trainer.dev, kept=often)
         better = dev_loss < best.dev_loss
@@ -166,7 +163,7 @@ class MinibatchFit:
             torch.where(better.view(*better.shape, *[1] * (p.dim() - 2)), p, old)
             for p, old in zip(found, best.parameters, strict=True)
         ]
-        self._best = replace(
+        self.best = replace(
             best,
             parameters=kept,
             stopped=torch.where(better, at, best.stopped),
@@ -201,7 +198,7 @@ def run_fits(fits: Iterable[MinibatchFit]) -> Iterator[FittedProbes]:
             at_once = fits_at_once(first.trainer.train.features.device)
             group = [first, *islice(rest, at_once - 1)]
             _run_together(group)
-            yield from (fit.result() for fit in group)
+            yield from (fit.best for fit in group)
 
 
 def _run_together(fits: Sequence[MinibatchFit]) -> None:

@@ -51,8 +51,7 @@ VALUES = st.recursive(
 @check(300)
 @given(st.dictionaries(st.sampled_from(sorted(RunConfig.model_fields)), VALUES, max_size=3))
 def test_settings(given_settings):
-    config = or_our_error(validate, given_settings)
-    assert config is None or hash(config) == hash(config.model_copy())
+    or_our_error(validate, given_settings)
 
 
 FLAGS = sorted(o for a in build_parser()._actions for o in a.option_strings if o != "-h")

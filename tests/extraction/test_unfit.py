@@ -16,7 +16,7 @@ import probes
 from probes.common.errors import UserError
 from probes.compute.devices import pick_device
 from probes.extraction.encoder import Encoder
-from probes.extraction.loading import load_encoder, plan_encoder
+from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.unfit import require_scaled
 from probes.extraction.views import Text
@@ -173,9 +173,8 @@ def test_a_configuration_that_asks_for_far_more_than_the_files_hold(
     stored = load_file(tmp_path / "model.safetensors").values()
     n, numbers = len(stored), sum(weight.numel() for weight in stored)
     change(tmp_path, **settings)
-    build = plan_encoder if planned else load_encoder
     with pytest.raises(UserError, match=f"where its files hold {n:,} with {numbers:,}; correct"):
-        build(find_model(str(tmp_path)), device="cpu", trust_remote_code=False)
+        load(tmp_path, planned=planned)
 
 
 # -- models that do not read subwords -----------------------------------------------------
@@ -214,7 +213,7 @@ def test_a_plan_describes_the_model_that_is_loaded(
     if not weights:
         (tmp_path / "model.safetensors").unlink()
     source = find_model(str(tmp_path), planned=True)
-    planned = plan_encoder(source, device="cpu", trust_remote_code=False)
+    planned = load_encoder(source, device="cpu", planned=True)
     assert source.weightless != weights
     same = {"digest": source.digest, "revision": source.revision}
     assert planned.info == loaded.info.model_copy(update={} if weights else same)
@@ -238,9 +237,7 @@ def test_a_plan_needs_no_memory_for_weights(tmp_path: Path) -> None:
     save("llama-3", tmp_path)
     (tmp_path / "model.safetensors").unlink()
     change(tmp_path, **sizes)
-    info = plan_encoder(
-        find_model(str(tmp_path), planned=True), device="cpu", trust_remote_code=False
-    ).info
+    info = load_encoder(find_model(str(tmp_path), planned=True), device="cpu", planned=True).info
     each = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
     assert info.parameters == 32000 * 4096 + 32 * each + 4096
     assert (info.n_layers, info.hidden_size, info.causal) == (32, 4096, True)
