@@ -172,5 +172,6 @@ def test_selectivity_is_that_of_the_scores(found, unit):
         low, high = layer.interval
         assert low < layer.value < high
         assert layer.value == pytest.approx(layer.task - np.mean(layer.controls))
-    assert controls.common == 3
+    draws = set(zip(*(x.controls for x in controls.layers), strict=True))
+    assert controls.common == len(draws) == 3
     assert controls.sd == pooled([x.controls for x in controls.layers]).sd
