@@ -1,7 +1,6 @@
 """Results with sums instead of predictions, and results that are inconsistent."""
 
 import json
-import zipfile
 
 import numpy as np
 import pytest
@@ -88,15 +87,6 @@ def test_models_are_compared_as_from_predictions(results, shared, capsys, comman
         assert "| .001 |" in said[0]
 
 
-def test_predictions_and_labels_are_not_in_the_folder(shared):
-    held = [zipfile.ZipFile(path).namelist() for path in shared.rglob("*.npz")]
-    assert len(held) == 3
-    assert {name for names in held for name in names} == {
-        "layers.npy",
-        "sums.npy",
-    }
-
-
 def test_what_was_shared_can_be_passed_on(shared, tmp_path):
     again = exported(shared, tmp_path / "again")
     first, second = (
@@ -104,29 +94,6 @@ def test_what_was_shared_can_be_passed_on(shared, tmp_path):
         for folder in (shared, again)
     )
     assert first == second
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda a: a.update(sums=a["sums"] + 1),
-        lambda a: a.update(sums=a["sums"][:1]),
-        lambda a: a.update(sums=a["sums"][:, 1:]),
-        lambda a: a.update(sums=a["sums"][:, :, 0]),
-        lambda a: a.update(sums=a["sums"][:, :, :1]),
-        lambda a: a.update(sums=a["sums"].astype(str)),
-        lambda a: a.update(sums=np.array(3.0)),
-        lambda a: a.update(layers=a["layers"] + 1),
-        lambda a: a.pop("layers"),
-    ],
-)
-def test_inconsistent_sums_are_named(shared, change):
-    (path,) = shared.glob("first*/c/*-scores-*.json")
-    arrays = dict(read_arrays(path))
-    change(arrays)
-    np.savez(path.with_suffix(".npz"), **arrays)
-    with pytest.raises(UserError, match=r"\.npz: .*[Dd]elete"):
-        of_all_layers(find_results(shared)[path], path)
 
 
 def changed(path, change):
@@ -183,18 +150,32 @@ def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, 
         assert f"left out {path}: not a readable result" in capsys.readouterr().err
 
 
+OF_SUMS = [
+    lambda a: a.update(sums=a["sums"] + 1),
+    lambda a: a.update(sums=a["sums"][:1]),
+    lambda a: a.update(sums=a["sums"][:, 1:]),
+    lambda a: a.update(sums=a["sums"][:, :, 0]),
+    lambda a: a.update(sums=a["sums"][:, :, :1]),
+    lambda a: a.update(sums=a["sums"].astype(str)),
+    lambda a: a.update(sums=np.array(3.0)),
+    lambda a: a.update(layers=a["layers"] + 1),
+    lambda a: a.pop("layers"),
+]
+OF_PREDICTIONS = [
+    lambda a: a.update(predicted=a["predicted"][0, 0]),
+    lambda a: a.update(predicted=a["predicted"][:1]),
+    lambda a: a.update(gold=a["gold"][:9]),
+    lambda a: a.update(sentence=a["sentence"].astype(str)),
+    lambda a: a.update(gold=a["gold"] + 30000),
+]
+
+
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda a: a.update(predicted=a["predicted"][0, 0]),
-        lambda a: a.update(predicted=a["predicted"][:1]),
-        lambda a: a.update(gold=a["gold"][:9]),
-        lambda a: a.update(sentence=a["sentence"].astype(str)),
-        lambda a: a.update(gold=a["gold"] + 30000),
-    ],
+    ("folder", "change"),
+    [*(("shared", x) for x in OF_SUMS), *(("results", x) for x in OF_PREDICTIONS)],
 )
-def test_inconsistent_predictions_are_named(tmp_path, change):
-    path = put(tmp_path, "odd", "pos", 9)
+def test_inconsistent_arrays_are_named(results, shared, folder, change):
+    (path,) = {"shared": shared, "results": results}[folder].glob("first*/c/*-scores-*.json")
     arrays = dict(read_arrays(path))
     change(arrays)
     np.savez(path.with_suffix(".npz"), **arrays)
