@@ -1,10 +1,8 @@
 """Results with sums instead of predictions, and results that are inconsistent."""
 
-import json
-
 import numpy as np
 import pytest
-from board_by_hand import N, put
+from board_by_hand import N, edited, place_of, put
 from tiny_runs import of_all_layers
 
 from probes.__main__ import main
@@ -96,27 +94,13 @@ def test_what_was_shared_can_be_passed_on(shared, tmp_path):
     assert first == second
 
 
-def changed(path, change):
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
-    return path
-
-
-def row(content, metric, layer, split="test"):
-    """The place of a row of the scores."""
-    rows = content["rows"]
-    splits = rows.get("split") or ["test"] * len(rows["metric"])
-    return [*zip(rows["metric"], rows["layer"], splits, strict=True)].index((metric, layer, split))
-
-
 def renamed(content, *place):
     """Without the row at a place, for which there is one of another metric."""
-    content["rows"]["metric"][row(content, *place)] = "nspr"
+    content["rows"]["metric"][place_of(content, *place)] = "nspr"
 
 
 def scored(content, value, *place):
-    content["rows"]["value"][row(content, *place)] = value
+    content["rows"]["value"][place_of(content, *place)] = value
 
 
 @pytest.mark.parametrize(
@@ -140,7 +124,7 @@ def scored(content, value, *place):
 )
 def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, said):
     put(tmp_path, "sound", "pos", 40)
-    path = changed(put(tmp_path, "odd", "pos", 9), change)
+    path = edited(put(tmp_path, "odd", "pos", 9), change)
     with pytest.raises(UserError, match=f"not a readable result .*{said}"):
         read_result(path)
     assert [r.model.name for r in find_results(tmp_path).values()] == ["sound"]
