@@ -139,30 +139,6 @@ CONTROLS = [
 ]
 
 
-def code_rows(bits, blocks=None, starts=(0,), uniform=8000.0):
-    """The rows of codes by layer, None for that of the labels alone.
-
-    Args:
-        bits: by layer, with an interval or without.
-        blocks: bits per label, by layer.
-    """
-    rows = []
-    for layer, (value, *interval) in bits.items():
-        axes = {} if layer is not None else {"baseline": "labels alone"}
-        low, high = [uniform / x for x in reversed(interval)] or (None, None)
-        rows.append(Row("codelength", value, layer, split="train", axes=axes))
-        rows.append(Row("compression", uniform / value, layer, low, high, split="train", axes=axes))
-        for start, each in zip(starts, (blocks or {}).get(layer, [value]), strict=True):
-            place = {**axes, "examples": start}
-            rows.append(Row("bits_per_label", each, layer, split="train", axes=place))
-    return rows
-
-
-CODES = code_rows(
-    {0: (4000.0, 3800.0, 4200.0), 1: (2000 / 0.9, 1900 / 0.9, 2100 / 0.9), None: (6000.0,)}
-)
-
-
 def test_a_table_has_the_tasks_that_have_its_measurement():
     result = with_found(bare(scores=(0.5, 0.9)), "selectivity", CONTROLS)
     found = evidence_tables([result, bare("depth", (0.1, 0.2), metric="nspr")])
@@ -170,17 +146,24 @@ def test_a_table_has_the_tasks_that_have_its_measurement():
     assert found["selectivity"][0].heads == ("layer", "pos (accuracy)")
 
 
-LEARNT = code_rows(
-    {0: (115.0,), 1: (60.0,), 2: (84.0,), None: (145.0,)},
-    {0: (2.0, 1.0, 0.9), 1: (2.0, 0.5, 0.1), 2: (2.0, 0.8, 0.4), None: (2.0, 1.5, 1.2)},
-    (0, 20, 50),
-)
-"""Blocks of 20, 30 and 50 examples of four classes."""
+STARTS = 0, 20, 50
+"""Examples sent before blocks of 20, 30 and 50."""
+BITS = {0: (2.0, 1.0, 0.9), 1: (2.0, 0.5, 0.1), 2: (2.0, 0.8, 0.4), None: (2.0, 1.5, 1.2)}
+"""Per label of each block, by layer, None for the labels alone."""
+
+
+def curves(n_blocks):
+    return [
+        Row("bits_per_label", each, layer, split="train", axes={**of, "examples": start})
+        for layer, bits in BITS.items()
+        for of in [{} if layer is not None else {"baseline": "labels alone"}]
+        for start, each in list(zip(STARTS, bits, strict=True))[:n_blocks]
+    ]
 
 
 def test_learning_curves_of_layers_and_the_labels_alone():
-    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", LEARNT)
-    once = with_found(bare(), "description_length", CODES)
+    result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", curves(3))
+    once = with_found(bare(), "description_length", curves(1))
     chart, missing = view_of("description_length", "learning", {"m": result, "once": once})
     assert [(row["line"], row["x"], row["value"]) for row in data_of(chart)] == [
         *(("layer 0", 20, 1.0), ("layer 0", 50, 0.9)),

@@ -1,13 +1,12 @@
 """`leaderboard.csv`: columns, types, texts that spreadsheets would run, one row per layer."""
 
-import json
 import re
 import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from board_by_hand import put, put_evidence
+from board_by_hand import edited, place_of, put, put_evidence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,11 +91,11 @@ def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
     shutil.copytree(path.parents[1], tmp_path / "theirs" / "m")
     assert len(read(tmp_path)) == 2
     assert capsys.readouterr().err == ""
-    content = json.loads(path.read_text())
-    rows = content["rows"]
-    place = [*zip(rows["metric"], rows["layer"], rows["split"], strict=True)]
-    rows["value"][place.index(("accuracy", 0, "test"))] = 0.5
-    (tmp_path / "theirs" / "m" / "c" / path.name).write_text(json.dumps(content))
+
+    def half(content):
+        content["rows"]["value"][place_of(content, "accuracy", 0)] = 0.5
+
+    edited(tmp_path / "theirs" / "m" / "c" / path.name, half)
     assert read(tmp_path).score[0] == pytest.approx(0.25)
     assert (
         capsys.readouterr().err == "left out 1 duplicate result with other content; -v says which\n"

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from board_by_hand import put
+from board_by_hand import edited, place_of, put
 from corpus_records import geometry, store_record
 from heads_by_hand import attention, choice, numbers
 from tiny_runs import run, shortened_schedule
@@ -17,14 +17,6 @@ from probes.records.record import SCHEMA_VERSION
 from probes.records.record_files import read_record, write_record
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
-
-
-def changed(path, change):
-    """Change the content of a record; return its path."""
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
-    return path
 
 
 def renamed(path, before, after):
@@ -99,11 +91,9 @@ def to_nowhere(path):
     return path
 
 
-def first(content, column, value, metric="accuracy"):
+def first(content, column, value):
     """Changes a column of the test score of layer 0."""
-    rows = content["rows"]
-    place = [*zip(rows["metric"], rows["layer"], rows["split"], strict=True)]
-    rows[column][place.index((metric, 0, "test"))] = value
+    content["rows"][column][place_of(content, "accuracy", 0)] = value
 
 
 def without_baselines(content):
@@ -118,38 +108,38 @@ def without_baselines(content):
 
 LEFT_OUT = {
     "truncated": lambda *of: truncated(scores(*of)),
-    "not an object": lambda *of: changed(scores(*of), lambda c: c.clear()),
+    "not an object": lambda *of: edited(scores(*of), lambda c: c.clear()),
     "unreadable": lambda *of: unreadable(scores(*of)),
     "to nowhere": lambda *of: to_nowhere(scores(*of)),
-    "of a corpus, as scores": lambda *of: changed(
+    "of a corpus, as scores": lambda *of: edited(
         of_corpus(*of), lambda c: c.update(measurement="scores")
     ),
-    "infinite size": lambda *of: changed(
+    "infinite size": lambda *of: edited(
         scores(*of), lambda c: c["provenance"].update(bytes_on_disk="inf")
     ),
-    "impossible accuracy": lambda *of: changed(scores(*of), lambda c: first(c, "value", 1e308)),
-    "infinite interval": lambda *of: changed(scores(*of), lambda c: first(c, "high", float("inf"))),
+    "impossible accuracy": lambda *of: edited(scores(*of), lambda c: first(c, "value", 1e308)),
+    "infinite interval": lambda *of: edited(scores(*of), lambda c: first(c, "high", float("inf"))),
 }
 """Records that cannot be read, which every command names that reads records of their kind."""
 
 USED_AS_FAR_AS_KNOWN = {
     "unknown family": lambda *of: renamed(
-        changed(scores(*of), lambda c: c["probe"].update(family="unheard")), "linear", "unheard"
+        edited(scores(*of), lambda c: c["probe"].update(family="unheard")), "linear", "unheard"
     ),
     "unknown measurement": lambda *of: renamed(
-        changed(of_corpus(*of), lambda c: c.update(measurement="unheard")), "geometry", "unheard"
+        edited(of_corpus(*of), lambda c: c.update(measurement="unheard")), "geometry", "unheard"
     ),
     "unknown evidence": lambda *of: renamed(
-        changed(evidence(*of), lambda c: c.update(measurement="unheard")),
+        edited(evidence(*of), lambda c: c.update(measurement="unheard")),
         "training_variance",
         "unheard",
     ),
-    "no baselines": lambda *of: changed(scores(*of), without_baselines),
+    "no baselines": lambda *of: edited(scores(*of), without_baselines),
     "lost arrays": lambda *of: lost(scores(*of)),
     "damaged arrays": lambda *of: damaged(scores(*of)),
     "arrays that do not fit": lambda *of: cut(scores(*of)),
     "damaged arrays of heads": lambda *of: damaged(heads(*of)),
-    "another schema": lambda *of: changed(scores(*of), lambda c: c.update(schema_version=99)),
+    "another schema": lambda *of: edited(scores(*of), lambda c: c.update(schema_version=99)),
 }
 
 
@@ -237,7 +227,7 @@ def test_what_is_unknown_or_lacks_arrays_stops_nothing(folder, ranked, tmp_path,
 
 
 def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, tmp_path, capsys):
-    path = changed(of_corpus(folder, "odd"), lambda c: c.update(settings={}))
+    path = edited(of_corpus(folder, "odd"), lambda c: c.update(settings={}))
     assert main(["export", str(folder), str(tmp_path / "sound"), "--sums"]) == 0
     assert f"left out {path}: not a readable result (no option " in capsys.readouterr().err
 

@@ -32,6 +32,7 @@ POST_NORM = {
     "bart": ("self_attn_layer_norm", "final_layer_norm"),
 }
 PRE_NORM = ["gpt2", "gpt-neox", "llama-2", "llama-3", "qwen2", "qwen3", "gemma", "modernbert", "t5"]
+PARTS_NORMED = ["gemma2", "gemma3"]
 
 
 def encoder_of(name: str) -> Encoder:
@@ -97,44 +98,33 @@ def test_vectors_are_those_of_plain_passes(name: str) -> None:
     assert len({vectors[0, 0].item() for vectors in found.values()}) == len(found)
 
 
-@pytest.mark.parametrize("name", PRE_NORM)
-def test_blocks_add_their_parts_to_the_stream(name: str) -> None:
-    encoder = encoder_of(name)
-    found, n = ours(encoder, "first"), encoder.info.n_layers
-    for block in range(1, n + 1):
-        total = sum(found[part] for part in (layer_part(block - 1), *parts_of(block)))
-        if block == n:
-            norm = {"gpt2": "ln_f", "modernbert": "final_norm", "gpt-neox": "final_layer_norm"}
-            norm |= {"t5": "final_layer_norm"}
-            total = encoder.model.get_submodule(norm.get(name, "norm"))(total).detach()
-        torch.testing.assert_close(found[layer_part(block)], total, rtol=1e-4, atol=1e-5)
-
-
 def parts_of(block: int) -> tuple[str, str]:
     return layer_part(block, "attention"), layer_part(block, "mlp")
 
 
-@pytest.mark.parametrize(("name", "norms"), POST_NORM.items())
-def test_others_norm_what_they_have_added(name: str, norms: tuple[str, str]) -> None:
+def after_block(name: str, model: Any, block: int, *states: torch.Tensor) -> torch.Tensor:
+    """What a block makes of the state before it and of the outputs of its attention and MLP."""
+    before, attention, mlp = states
+    its = block_of(model, name, block)
+    if name in POST_NORM:  # of what has been added
+        first, second = map(its.get_submodule, POST_NORM[name])
+        return second(first(before + attention) + mlp)
+    if name in PARTS_NORMED:
+        attention = its.post_attention_layernorm(attention)
+        mlp = its.post_feedforward_layernorm(mlp)
+    total = before + attention + mlp
+    last = block == model.config.num_hidden_layers
+    return model.get_submodule(NORMS[name])(total) if last else total
+
+
+@pytest.mark.parametrize("name", [*PRE_NORM, *POST_NORM, *PARTS_NORMED])
+def test_blocks_add_their_parts_to_the_stream(name: str) -> None:
     encoder = encoder_of(name)
     found = ours(encoder, "first")
     for block in range(1, encoder.info.n_layers + 1):
-        its = block_of(encoder.model, name, block)
-        first, second = map(its.get_submodule, norms)
-        attention, mlp = (found[part] for part in parts_of(block))
-        wanted = second(first(found[layer_part(block - 1)] + attention) + mlp).detach()
+        states = (found[part] for part in (layer_part(block - 1), *parts_of(block)))
+        wanted = after_block(name, encoder.model, block, *states).detach()
         torch.testing.assert_close(found[layer_part(block)], wanted, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["gemma2", "gemma3"])
-def test_gemma_norms_each_part(name: str) -> None:
-    encoder = encoder_of(name)
-    found = ours(encoder, "first")
-    its = block_of(encoder.model, name, 1)
-    attention, mlp = (found[part] for part in parts_of(1))
-    total = its.post_attention_layernorm(attention) + its.post_feedforward_layernorm(mlp)
-    wanted = (found[layer_part(0)] + total).detach()
-    torch.testing.assert_close(found[layer_part(1)], wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "mpnet"])

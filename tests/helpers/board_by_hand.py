@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 
 import numpy as np
@@ -121,3 +122,18 @@ def put_evidence(path, measurement, rows, *, version=None, settings=(), **fields
     name = record_name(scores.task.name, scores.probe.family, measurement, key)
     write_record(path.with_name(name), record, {})
     return path.with_name(name)
+
+
+def edited(path, change):
+    """Change the content of a record; return its path."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def place_of(content, metric, layer, split="test"):
+    """The place of a row of the scores in the columns of their record."""
+    rows = content["rows"]
+    splits = rows.get("split") or ["test"] * len(rows["metric"])
+    return [*zip(rows["metric"], rows["layer"], splits, strict=True)].index((metric, layer, split))

@@ -100,6 +100,14 @@ def logged(folder, event):
     return [line for line in lines if line["event"] == event]
 
 
+def wait_for(condition, seconds=180):
+    """Return when a condition holds; fail if it does not within that time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def age(folder):
     """Make what is there two hours old, as if the run had been killed then."""
     past = time.time() - 7200

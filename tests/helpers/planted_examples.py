@@ -19,12 +19,13 @@ def planted(n, seed, regression=False):
     y = (x[1] @ w + torch.randn(n, N_CLASSES)).argmax(1)
     if regression:
         y = x[1] @ w[:, 0] + 3 + 0.5 * torch.randn(n)
-    sentences = torch.arange(n) // 5
-    return one_cell(x, y, sentences)
+    return one_cell(x, y, per_sentence=5)
 
 
-def one_cell(x, y, sentences, n_cells=1):
-    """Examples with the same labels for all cells, all of weight 1."""
+def one_cell(x, y, sentences=None, n_cells=1, *, per_sentence=1):
+    """Examples with the same labels for all cells, all of weight 1; features are (L, N, H)."""
+    if sentences is None:
+        sentences = torch.arange(len(y)) // per_sentence
     weights = torch.ones(n_cells, len(y))
     bounds = batch_bounds(sentences)
     return Batches(Held(x), y.expand(n_cells, -1), weights, sentences, bounds)

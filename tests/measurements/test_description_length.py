@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import torch
 from found_in_rows import code_in
+from planted_examples import one_cell
 
 from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
-from probes.training.batches import Batches, batch_bounds
 from probes.training.family import Linear
-from probes.training.features import Held
 from probes.training.online_code import (
     OnlineCode,
     deviation,
@@ -23,12 +22,6 @@ from probes.training.online_code import (
     sentence_bits,
     sentence_clusters,
 )
-
-
-def examples(x, y, per_sentence=1):
-    """Examples of weight 1 with features (L, N, H)."""
-    sentences = torch.arange(len(y)) // per_sentence
-    return Batches(Held(x), y[None], torch.ones(1, len(y)), sentences, batch_bounds(sentences))
 
 
 def saying(*shares):
@@ -42,7 +35,7 @@ def test_a_block_is_coded_by_the_mixture_of_its_probes():
     y = torch.tensor([0, 1] * 20)
     said = (0.5, 0.75, 0.125, 0.5)
     parameters = saying(*[(p, 1 - p) for p in said])
-    block = examples(torch.zeros(1, 40, 3), y, 4)
+    block = one_cell(torch.zeros(1, 40, 3), y, per_sentence=4)
     each, words = sentence_bits(Linear(), parameters, block, 2, n_sent=40)
     assert words.tolist() == [4] * 10
     # A share 2 / (2 · 40 + 2) of every distribution is uniform.
@@ -60,7 +53,7 @@ def test_a_block_is_coded_by_the_mixture_of_its_probes():
 def test_a_label_that_a_probe_rules_out_costs_no_more_than_the_escape():
     y = torch.tensor([1])
     parameters = saying((1.0, 0.0))
-    block = examples(torch.zeros(1, 1, 3), y)
+    block = one_cell(torch.zeros(1, 1, 3), y)
     each, _ = sentence_bits(Linear(), parameters, block, 2, n_sent=40)
     assert each.item() == pytest.approx(-math.log2(1 / 82), rel=1e-6)
 
@@ -75,7 +68,7 @@ def test_the_standard_error_is_that_of_resampled_sentences_or_documents(of_a_doc
         # Words of a sentence, and sentences of a document, depend on each other.
         kind = torch.rand(200 // of_a_document).repeat_interleave(5 * of_a_document)
         y = (torch.rand(1000) < 0.3 * kind).long()
-        block = replace(examples(torch.zeros(1, 1000, 3), y, 5), partition=documents)
+        block = replace(one_cell(torch.zeros(1, 1000, 3), y, per_sentence=5), partition=documents)
         bits, excess = mixture_bits(*sentence_bits(Linear(), parameters, block, 2, n_sent=1000))
         found.append(bits.item())
         errors.append(deviation([excess], [sentence_clusters(block)], 1).item())

@@ -1,11 +1,8 @@
 """Results with sums instead of predictions, and results that are inconsistent."""
 
-import json
-import zipfile
-
 import numpy as np
 import pytest
-from board_by_hand import N, put
+from board_by_hand import N, edited, place_of, put
 from tiny_runs import of_all_layers
 
 from probes.__main__ import main
@@ -88,15 +85,6 @@ def test_models_are_compared_as_from_predictions(results, shared, capsys, comman
         assert "| .001 |" in said[0]
 
 
-def test_predictions_and_labels_are_not_in_the_folder(shared):
-    held = [zipfile.ZipFile(path).namelist() for path in shared.rglob("*.npz")]
-    assert len(held) == 3
-    assert {name for names in held for name in names} == {
-        "layers.npy",
-        "sums.npy",
-    }
-
-
 def test_what_was_shared_can_be_passed_on(shared, tmp_path):
     again = exported(shared, tmp_path / "again")
     first, second = (
@@ -106,50 +94,13 @@ def test_what_was_shared_can_be_passed_on(shared, tmp_path):
     assert first == second
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda a: a.update(sums=a["sums"] + 1),
-        lambda a: a.update(sums=a["sums"][:1]),
-        lambda a: a.update(sums=a["sums"][:, 1:]),
-        lambda a: a.update(sums=a["sums"][:, :, 0]),
-        lambda a: a.update(sums=a["sums"][:, :, :1]),
-        lambda a: a.update(sums=a["sums"].astype(str)),
-        lambda a: a.update(sums=np.array(3.0)),
-        lambda a: a.update(layers=a["layers"] + 1),
-        lambda a: a.pop("layers"),
-    ],
-)
-def test_inconsistent_sums_are_named(shared, change):
-    (path,) = shared.glob("first*/c/*-scores-*.json")
-    arrays = dict(read_arrays(path))
-    change(arrays)
-    np.savez(path.with_suffix(".npz"), **arrays)
-    with pytest.raises(UserError, match=r"\.npz: .*[Dd]elete"):
-        of_all_layers(find_results(shared)[path], path)
-
-
-def changed(path, change):
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
-    return path
-
-
-def row(content, metric, layer, split="test"):
-    """The place of a row of the scores."""
-    rows = content["rows"]
-    splits = rows.get("split") or ["test"] * len(rows["metric"])
-    return [*zip(rows["metric"], rows["layer"], splits, strict=True)].index((metric, layer, split))
-
-
 def renamed(content, *place):
     """Without the row at a place, for which there is one of another metric."""
-    content["rows"]["metric"][row(content, *place)] = "nspr"
+    content["rows"]["metric"][place_of(content, *place)] = "nspr"
 
 
 def scored(content, value, *place):
-    content["rows"]["value"][row(content, *place)] = value
+    content["rows"]["value"][place_of(content, *place)] = value
 
 
 @pytest.mark.parametrize(
@@ -173,7 +124,7 @@ def scored(content, value, *place):
 )
 def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, said):
     put(tmp_path, "sound", "pos", 40)
-    path = changed(put(tmp_path, "odd", "pos", 9), change)
+    path = edited(put(tmp_path, "odd", "pos", 9), change)
     with pytest.raises(UserError, match=f"not a readable result .*{said}"):
         read_result(path)
     assert [r.model.name for r in find_results(tmp_path).values()] == ["sound"]
@@ -183,18 +134,32 @@ def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, 
         assert f"left out {path}: not a readable result" in capsys.readouterr().err
 
 
+OF_SUMS = [
+    lambda a: a.update(sums=a["sums"] + 1),
+    lambda a: a.update(sums=a["sums"][:1]),
+    lambda a: a.update(sums=a["sums"][:, 1:]),
+    lambda a: a.update(sums=a["sums"][:, :, 0]),
+    lambda a: a.update(sums=a["sums"][:, :, :1]),
+    lambda a: a.update(sums=a["sums"].astype(str)),
+    lambda a: a.update(sums=np.array(3.0)),
+    lambda a: a.update(layers=a["layers"] + 1),
+    lambda a: a.pop("layers"),
+]
+OF_PREDICTIONS = [
+    lambda a: a.update(predicted=a["predicted"][0, 0]),
+    lambda a: a.update(predicted=a["predicted"][:1]),
+    lambda a: a.update(gold=a["gold"][:9]),
+    lambda a: a.update(sentence=a["sentence"].astype(str)),
+    lambda a: a.update(gold=a["gold"] + 30000),
+]
+
+
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda a: a.update(predicted=a["predicted"][0, 0]),
-        lambda a: a.update(predicted=a["predicted"][:1]),
-        lambda a: a.update(gold=a["gold"][:9]),
-        lambda a: a.update(sentence=a["sentence"].astype(str)),
-        lambda a: a.update(gold=a["gold"] + 30000),
-    ],
+    ("folder", "change"),
+    [*(("shared", x) for x in OF_SUMS), *(("results", x) for x in OF_PREDICTIONS)],
 )
-def test_inconsistent_predictions_are_named(tmp_path, change):
-    path = put(tmp_path, "odd", "pos", 9)
+def test_inconsistent_arrays_are_named(results, shared, folder, change):
+    (path,) = {"shared": shared, "results": results}[folder].glob("first*/c/*-scores-*.json")
     arrays = dict(read_arrays(path))
     change(arrays)
     np.savez(path.with_suffix(".npz"), **arrays)

@@ -2,12 +2,11 @@
 
 import os
 import signal
-import time
 
 import pandas as pd
 import psutil
 import pytest
-from killing import logged, small_corpus, written
+from killing import logged, small_corpus, wait_for, written
 from on_ray import flags, marked, require_nothing_left, scores, started
 from plugged_in import measurement_file
 
@@ -121,10 +120,3 @@ def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
     found = (tmp_path / "results").rglob("*-scores-*.json")
     assert [path.name.partition("-")[0] for path in found] == ["pos"]
     assert [event["status"] for event in logged(tmp_path, "end")] == ["stopped"]
-
-
-def wait_for(condition, seconds=180):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from killing import ROOT, logged, small_corpus, written
+from killing import ROOT, logged, small_corpus, wait_for, written
 from plugged_in import TASK, measurement_file
 from transformers import AutoModel, AutoTokenizer
 
@@ -192,13 +192,6 @@ def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
     )
     assert "tables of what is done: python -m probes show " in err
     assert not list(tmp_path.rglob("*.lock"))
-
-
-def wait_for(condition, seconds=180):
-    clock = time.monotonic()
-    while not condition():
-        assert time.monotonic() - clock < seconds
-        time.sleep(0.05)
 
 
 def alive(group):

@@ -18,7 +18,7 @@ from probes.statistics.bootstrap import interval, resample
 from probes.statistics.gold import Gold, chunk_spans
 from probes.statistics.metrics import metrics, shown, shown_sd
 from probes.statistics.partition import partition
-from probes.statistics.rank_correlation import nspr_sentences
+from probes.statistics.rank_correlation import nspr_sentences, spearman
 from probes.statistics.ranking_metrics import RANKING, curves, ranking_scores
 from probes.statistics.two_answers import TwoAnswers, fitted_threshold, found, p_values
 
@@ -338,3 +338,22 @@ def test_differences_are_tested_where_enough_clusters_differ():
     assert p[1] < 0.01
     in_one_document = TwoAnswers(its.one, its.other, positive, cluster * 0, 1)
     assert np.isnan(in_one_document.estimate("kappa")[1]).all()
+
+
+def test_correlations_within_sentences_are_scipys():
+    rng = np.random.default_rng(2)
+    labels = rng.integers(0, 4, (6, 5))
+    labels[:, 0] = 9
+    predicted = np.round(rng.random((3, 5, 1, 5)), 1)  # with ties
+    correlations = spearman(predicted, labels)
+    assert correlations.shape == (3, 5, 6)
+    for place in np.ndindex(correlations.shape):
+        expected = spearmanr(predicted[place[0], place[1], 0], labels[place[2]]).statistic
+        assert correlations[place] == pytest.approx(expected)
+
+
+def test_correlations_of_constants():
+    labels = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 2.0]])
+    predicted = np.array([[3.0, 2.0, 1.0], [5.0, 5.0, 5.0]])
+    assert np.isnan(spearman(predicted, labels)[0])
+    assert spearman(predicted, labels)[1] == 0

@@ -76,7 +76,7 @@ def test_a_sparse_probe_is_logistic_regression_on_the_features_that_differ_most(
 
 def test_features_of_each_label_set_are_ranked_by_itself():
     x = torch.tensor([[0.0, 0, 0], [0, 0, 1], [5, 1, 0], [5, 1, 1]])[None]
-    data = one_cell(x, torch.tensor([0, 0, 1, 1]), torch.arange(4), 2)
+    data = one_cell(x, torch.tensor([0, 0, 1, 1]), n_cells=2)
     data = replace(data, labels=torch.tensor([[0, 0, 1, 1], [0, 1, 0, 1]]))
     assert ranked(data, 2)[0].tolist() == [[0, 1, 2], [2, 0, 1]]
 

@@ -21,31 +21,37 @@ WORDS = [("a", "bird", "sang"), ("the", "old", "house", "is", "near"), ("some", 
 LETTERS = np.array([len(word) for words in WORDS for word in words])
 
 
-def probing_data(label, folder=None, device="cpu", documents=("", "", "")):
-    """Data of a task whose numbers a function makes of the length of a word."""
+def data_of(label, splits, kind, metric, also=()):
+    """Data of a task whose labels a function makes of words; `splits` has pairs (words, document)."""
 
     def rule(sentence):
         for i, word in enumerate(sentence.words):
-            yield Example(label(len(word)), (i, i + 1), type=word)
+            yield Example(label(word), (i, i + 1), type=word)
 
-    splits = {
+    sentences = {
         split: tuple(
-            Sentence(f"{split}{i}", "en", WORDS[i % len(WORDS)], document=document)
-            for i, document in enumerate(documents)
+            Sentence(f"{split}{i}", "en", words, document=document)
+            for i, (words, document) in enumerate(given)
         )
-        for split in ("train", "dev", "test")
+        for split, given in splits.items()
     }
-    corpus = Corpus("c", "1", "MIT", splits)
-    number = Task("number", 1, (), "word", "regression", "spearman", ("mae",), rule, "")
-    examples = collect_examples(number, corpus, "masked")
+    task = Task("letters", 1, (), "word", kind, metric, also, rule, "")
+    corpus = Corpus("c", "1", "MIT", sentences)
+    examples = collect_examples(task, corpus, "masked")
     view = examples.view_of(corpus)
     vectors = SimpleNamespace(
         n_layers=1,
-        folder=folder,
         manifest={"model": {"hidden_size": 2}},
         starts=np.zeros(len(view.index), dtype=np.int64),
     )
-    return ProbingData(examples, view, vectors, torch.device(device), project=None)
+    return ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
+
+
+def probing_data(label, documents=("", "", "")):
+    """Data of a task whose numbers a function makes of the length of a word."""
+    given = [(WORDS[i % len(WORDS)], document) for i, document in enumerate(documents)]
+    splits = dict.fromkeys(("train", "dev", "test"), given)
+    return data_of(lambda word: label(len(word)), splits, "regression", "spearman", ("mae",))
 
 
 @pytest.mark.parametrize(
@@ -92,25 +98,9 @@ def test_training_samples_are_drawn_from_documents_where_there_are_enough(n_docu
 
 def worded(metric="accuracy"):
     """Data of a task with the first letter of each word, of which dev has one more."""
-
-    def rule(sentence):
-        for i, word in enumerate(sentence.words):
-            yield Example(word[0], (i, i + 1), type=word)
-
-    texts = {"train": WORDS, "dev": [*WORDS, ("zebra",)], "test": WORDS}
-    splits = {
-        split: tuple(Sentence(f"{split}{i}", "en", words) for i, words in enumerate(given))
-        for split, given in texts.items()
-    }
-    letter = Task("letter", 1, (), "word", "classification", metric, (), rule, "")
-    examples = collect_examples(letter, Corpus("c", "1", "MIT", splits), "masked")
-    view = examples.view_of(Corpus("c", "1", "MIT", splits))
-    vectors = SimpleNamespace(
-        n_layers=1,
-        manifest={"model": {"hidden_size": 2}},
-        starts=np.zeros(len(view.index), dtype=np.int64),
-    )
-    return ProbingData(examples, view, vectors, torch.device("cpu"), project=None)
+    given = [(words, "") for words in WORDS]
+    splits = {"train": given, "dev": [*given, (("zebra",), "")], "test": given}
+    return data_of(lambda word: word[0], splits, "classification", metric)
 
 
 def held(data, split):

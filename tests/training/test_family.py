@@ -19,7 +19,7 @@ from probes.training.batches import (
 from probes.training.families import families
 from probes.training.family import MLP, Linear, shared_input
 from probes.training.fit import Draw, fit, predict
-from probes.training.losses import CrossEntropy, SquaredError
+from probes.training.losses import BinaryCrossEntropy, CrossEntropy, SquaredError
 
 
 def torch_cross_entropy(logits, y, weights):
@@ -33,31 +33,42 @@ def torch_squared_error(outputs, y, weights):
     return 0.5 * ((outputs[:, :, 0] - y) ** 2 * weights).sum()
 
 
-TORCH_LOSSES = {CrossEntropy: torch_cross_entropy, SquaredError: torch_squared_error}
+def torch_binary_cross_entropy(outputs, y, weights):
+    held = SETS[y].movedim(-1, 1).expand(2, -1, -1, -1)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(outputs, held, reduction="none")
+    return (loss.sum(2) * weights).sum()
+
+
+SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
+LOSSES = {
+    "ce": (CrossEntropy(), torch_cross_entropy, 3),
+    "mse": (SquaredError(), torch_squared_error, 1),
+    "bce": (BinaryCrossEntropy(SETS), torch_binary_cross_entropy, 3),
+}
 
 
 @pytest.mark.parametrize("family", [Linear(), MLP(5)], ids=["linear", "mlp"])
-@pytest.mark.parametrize("loss", [CrossEntropy, SquaredError], ids=["ce", "mse"])
-def test_hand_written_and_inherited_gradients_are_those_of_torch(family, loss):
+@pytest.mark.parametrize(("loss", "theirs", "n_outputs"), LOSSES.values(), ids=LOSSES)
+def test_hand_written_and_inherited_gradients_are_those_of_torch(family, loss, theirs, n_outputs):
     torch.manual_seed(0)
-    n_outputs = 3 if loss is CrossEntropy else 1
     x = torch.randn(2, 11, 6)
-    y = torch.randint(3, (2, 11)) if n_outputs == 3 else torch.randn(2, 11)
+    classes = len(SETS) if isinstance(loss, BinaryCrossEntropy) else 3
+    y = torch.randint(classes, (2, 11)) if n_outputs == 3 else torch.randn(2, 11)
     weights = torch.rand(2, 11)
     parameters = [p + 0.1 * torch.randn_like(p) for p in family.initial(2, [0, 1], 6, n_outputs)]
     leaves = [p.clone().requires_grad_() for p in parameters]
-    value = TORCH_LOSSES[loss](family.outputs(leaves, x), y, weights)
+    value = theirs(family.outputs(leaves, x), y, weights)
     expected = torch.autograd.grad(value, leaves)
     # The same formula, with the inherited `backward`.
     plain = type("Plain", (type(family),), {"backward": ProbeFamily.backward})
     without = plain.__new__(plain)
     without.__dict__.update(family.__dict__)
     for each in (family, without):
-        gradients = each.gradient(parameters, x, lambda o: loss().errors(o, y, weights))
-        for ours, theirs in zip(gradients, expected, strict=True):
-            torch.testing.assert_close(ours, theirs)
+        gradients = each.gradient(parameters, x, lambda o: loss.errors(o, y, weights))
+        for ours, wanted in zip(gradients, expected, strict=True):
+            torch.testing.assert_close(ours, wanted)
     torch.testing.assert_close(
-        loss().total(family.outputs(parameters, x), y, weights).sum(), value.detach()
+        loss.total(family.outputs(parameters, x), y, weights).sum(), value.detach()
     )
 
 

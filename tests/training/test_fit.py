@@ -78,7 +78,7 @@ def test_constant_features_predict_the_majority():
     n = 600
     x = torch.zeros(1, n, 5)
     y = (torch.arange(n) % 3 == 0).long()
-    data = one_cell(x, y, torch.arange(n))
+    data = one_cell(x, y)
     fitted = fit(data, data, 2, PROBES["linear"], [Draw()])
     assert predict(fitted, Held(x), 2, PROBES["linear"]).unique().tolist() == [0]
     entropy = -(1 / 3 * np.log(1 / 3) + 2 / 3 * np.log(2 / 3))

@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from planted_examples import one_cell
 
 from probes.records.probe_spec import PROBES
 from probes.training import online_code as coding
-from probes.training.batches import Batches, batch_bounds
-from probes.training.features import Held
 from probes.training.online_code import (
     block_ends,
     decisions,
@@ -21,15 +20,9 @@ from probes.training.online_code import (
 SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
-def examples(x, y, per_sentence=1):
-    """Examples of weight 1 with features (L, N, H)."""
-    sentences = torch.arange(len(y)) // per_sentence
-    return Batches(Held(x), y[None], torch.ones(1, len(y)), sentences, batch_bounds(sentences))
-
-
 def test_too_few_examples_for_two_blocks_have_a_uniform_code():
     y = torch.tensor([0, 1, 2] * 10)
-    code = online_code(examples(torch.randn(2, 30, 4), y), 3, PROBES["linear"])
+    code = online_code(one_cell(torch.randn(2, 30, 4), y), 3, PROBES["linear"])
     assert code.ends == (30,)
     assert code.bits.tolist() == pytest.approx([uniform_bits(30, 3)] * 2)
 
@@ -45,7 +38,7 @@ def test_labels_independent_of_the_features_cost_little_more_than_their_entropy(
     share = torch.tensor([0.6, 0.3, 0.1])
     torch.manual_seed(0)
     y = torch.multinomial(share, 3000, replacement=True)
-    code = online_code(examples(torch.randn(1, 3000, 64), y, 5), 3, PROBES["linear"])
+    code = online_code(one_cell(torch.randn(1, 3000, 64), y, per_sentence=5), 3, PROBES["linear"])
     entropy = -(share * share.log2()).sum().item()
     deviation = (share * (-share.log2() - entropy) ** 2).sum().sqrt().item()
     low = 3000 * entropy - 3 * deviation * 3000**0.5
@@ -57,7 +50,7 @@ def test_informative_features_give_a_far_shorter_code():
     y = torch.randint(4, (3000,))
     x = torch.randn(2, 3000, 64)
     x[1, :, :4] = 2 * torch.nn.functional.one_hot(y, 4).float()
-    code = online_code(examples(x, y, 5), 4, PROBES["linear"])
+    code = online_code(one_cell(x, y, per_sentence=5), 4, PROBES["linear"])
     noise, planted = code.bits.tolist()
     assert noise > 0.95 * 6000
     assert planted < 0.15 * 6000
@@ -99,7 +92,7 @@ def hard():
     y = (z[:, :40] @ truth[:40] + 0.5 * torch.randn(6000, 6, generator=generator)).argmax(1)
     turn = torch.linalg.qr(torch.randn(96, 96, generator=generator))[0]
     x = (z * (6 / torch.arange(1, 97)).clamp_max(2)) @ turn
-    return examples(x[None], y, 5)
+    return one_cell(x[None], y, per_sentence=5)
 
 
 def test_the_code_is_that_of_prefixes_fitted_to_the_end(monkeypatch):

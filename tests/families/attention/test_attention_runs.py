@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from changed_corpus import changed
-from head_numbers import HeadNumbers, one
+from head_numbers import one
 from killing import small_corpus
 from measuring import measured
 from tiny_models import save, save_tokenizer
@@ -46,13 +46,6 @@ def notes(record):
     )
 
 
-def test_workers_find_the_same(usual, models, small, tmp_path):
-    found = one(models / "bert", small, tmp_path, "--workers", "2")
-    assert found.record.rows == usual.record.rows
-    arrays, expected = read_arrays(found.path), read_arrays(usual.path)
-    assert all((arrays[name] == expected[name]).all() for name in (*arrays, *expected))
-
-
 def test_an_interrupted_run_goes_on_with_what_was_kept(usual, models, small, tmp_path, monkeypatch):
     def interrupted(sentences, excluded):
         raise KeyboardInterrupt
@@ -63,15 +56,6 @@ def test_an_interrupted_run_goes_on_with_what_was_kept(usual, models, small, tmp
     # Nothing is collected again.
     monkeypatch.setattr("probes.families.attention.collector.HeadSums.take", None)
     assert one(models / "bert", small, tmp_path).record.rows == usual.record.rows
-
-
-@pytest.mark.slow
-def test_random_twins_are_measured_too(models, small, tmp_path):
-    found = measured(models / "bert", small, tmp_path, "-q", "--twins", "1")
-    names = {record.model.name: HeadNumbers(record.rows) for record in found.records.values()}
-    assert sorted(names) == ["bert", "random:bert"]
-    own, twin = (names[name].of("entropy").values for name in ("bert", "random:bert"))
-    assert (own != twin).all()
 
 
 @pytest.mark.parametrize("language", ["Spanish", "Japanese", "Hebrew"])

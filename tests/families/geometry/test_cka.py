@@ -1,8 +1,12 @@
 """Linear CKA, biased and unbiased, against its form with Gram matrices of words."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from probes.measurements.measurement import get_measurement
 from probes.statistics.cka import cka_between, cka_within, linear_cka
 
 N = 9_000
@@ -86,3 +90,25 @@ def test_independent_layers_have_no_unbiased_similarity():
     biased, unbiased = np.mean(draws, axis=0)
     assert biased == pytest.approx(0.198, abs=0.02)
     assert abs(unbiased) < 3 * np.std(draws, axis=0)[1] / 20
+
+
+def context(name, *layers, base=None):
+    return SimpleNamespace(
+        layers=range(len(layers)),
+        words=lambda split, layer: {"test": layers}[split][layer],
+        rows=lambda split: np.arange(len(layers[0])),
+        model=SimpleNamespace(hidden_size=layers[0].shape[1], name=name),
+        bar=lambda n: nullcontext(SimpleNamespace(update=lambda n: None)),
+        base=base,
+    )
+
+
+def test_both_estimates_of_two_models_are_measured():
+    shared, own = related()
+    ours, bases = (shared, cloud(8, 4)), (own, cloud(5, 6))
+    found = get_measurement("model_similarity")(context("a", *ours, base=context("b", *bases)))
+    expected = np.array([by_gram(x, y) for x in ours for y in bases])
+    assert [row.metric for row in found.rows] == ["cka"] * 4 + ["unbiased_cka"] * 4
+    assert [row.value for row in found.rows] == pytest.approx(expected.T.ravel(), 1e-5, 1e-8)
+    assert expected[0, 0] > 2 * expected[1:, 0].max()
+    assert found.facts == {"words": 300}
