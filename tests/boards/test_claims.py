@@ -316,7 +316,7 @@ def test_every_claim_reads_what_is_measured():
     assert len(BY_NAME) == len(all_claims())
     records = records_below([PUBLISHED])
     stored = {record.measurement for record in records.values() if record.task is None}
-    assert stored == {"attention", "geometry", "structure"}
+    assert stored == {"ablation", "attention", "geometry", "structure"}
     model = ModelRows(record for record in records.values() if record.task is None)
     for claim in all_claims():
         assert claim.source.startswith("Primer ")
