@@ -1,7 +1,7 @@
 """Finding a corpus by the value of `--corpus`: a name, files, or a dataset on the hub.
 
-A new kind of input is an entry of `_KINDS`: by the ending of its files, a function that makes a
-`Source`, and the flags that it takes.
+To add a kind of input, add an entry to `_KINDS`: its file ending, a function that makes a `Source`,
+and the flags that it takes.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _KINDS: dict[str, tuple[Callable[[str, list[Path], CorpusRequest], Source], tupl
     **dict.fromkeys((".jsonl", ".json", ".csv", ".parquet"), (_table, (*_OF_TABLES, "field"))),
     ".txt": (_raw_text, ("annotate", "split_by")),
 }
-"""By ending of files: what makes a source from the corpus's name, the files and the request; and
-the fields of `CorpusRequest` that apply, the others being refused."""
+"""By file ending: the function that makes a source from the corpus's name, the files and the
+request; and the fields of `CorpusRequest` that apply (others are refused)."""
 
 _FLAGS = tuple(dict.fromkeys(flag for _, flags in _KINDS.values() for flag in flags))
 _ENDINGS = sorted(_KINDS)

@@ -65,14 +65,16 @@ def sample_of_each(items: Iterable[Item], limit: int) -> list[Item]:
     """A sample of each paradigm, in the order of the items; the same each time.
 
     The first items would not do: in CLAMS, they have the same subject. Items are drawn by the
-    digests of their ids, so that a smaller sample is part of a larger one.
+    digests of their ids, so that a smaller sample is part of a larger one. Contexts are drawn by
+    cluster, since conditions of the same context are compared.
     """
+
+    def place(item: Item) -> bytes:
+        name = item.cluster or item.id if item.kind == "contexts" else item.id
+        return hashlib.sha256(name.encode()).digest()
+
     paradigms: dict[str, list[Item]] = defaultdict(list)
     for item in items:
         paradigms[item.paradigm].append(item)
-    drawn = {
-        item.id
-        for each in paradigms.values()
-        for item in sorted(each, key=lambda x: hashlib.sha256(x.id.encode()).digest())[:limit]
-    }
+    drawn = {item.id for each in paradigms.values() for item in sorted(each, key=place)[:limit]}
     return [item for item in items if item.id in drawn]

@@ -142,7 +142,7 @@ class RunConfig(Frozen):
         "tokens per forward pass (default: by kind of device)", None, "auto|N", ge=1
     )
     limit: int | None = setting(
-        "keep the first N sentences of each split, or draw N items of each paradigm",
+        "keep the first N sentences of each split, or draw N items from each paradigm",
         None,
         "N",
         ge=1,

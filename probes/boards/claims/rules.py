@@ -236,7 +236,7 @@ def greater(*pairs: tuple[Any, Any], model: ModelRows, needed: Any = max) -> Out
                 numbers += [row._asdict() for row, _ in found]
             else:
                 ends.append([(side, side)])
-                (metric,) = (x.metric for x in pair if isinstance(x, Reads))
+                metric = next(x.metric for x in pair if isinstance(x, Reads))
                 said.append(f"limit: {shown(side, metric) if side else 0}")
         p_for.append(needed(p_above(high, low) for high, low in product(*ends)))
         p_against.append(most_of(p_above(low, high) for high, low in product(*ends)))
@@ -313,7 +313,7 @@ def beside_twin(outcome: Outcome, twin: Outcome) -> Outcome:
 
 
 def _said(what: Reads, rows: Sequence[Row]) -> str:
-    """Least and greatest value: ``anisotropy at lower layers: 0.061 to 0.183 [0.059, 0.185]``."""
+    """Least and greatest value: ``anisotropy at lower layers: .061 to .183 [.059, .185]``."""
     first = rows[0]
     shared = {axis: {str(row.axes.get(axis)) for row in rows} for axis in _OF if axis in first.axes}
     of = [what.task, *(min(places) for places in shared.values() if len(places) == 1)]
@@ -325,7 +325,7 @@ def _said(what: Reads, rows: Sequence[Row]) -> str:
         text += f", head {first.axes['head']}" if "head" in first.axes else ""
     number = partial(shown, metric=first.metric)
     values = [row.value or 0.0 for row in rows]
-    text += ": " + " to ".join(map(number, dict.fromkeys([min(values), max(values)])))
+    text += ": " + " to ".join(dict.fromkeys(map(number, (min(values), max(values)))))
     if ends := list(chain(*(row.interval or () for row in rows))):
         text += f" [{number(min(ends))}, {number(max(ends))}]"
     return text

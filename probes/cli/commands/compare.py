@@ -135,7 +135,10 @@ def find(
             headers = load(Path(name)).headers
             scored = headers[headers["measurement"] == SCORES]
             if len(headers) and not len(scored):
-                continue
+                inside = {model_title(record) for record in records_below([Path(name)]).values()}
+                if len(inside) == 1:
+                    models += inside
+                    continue
             here = {*scored[IDENTITY].itertuples(index=False, name=None)}
             inside = {c.name for c in candidates if values(c.result, IDENTITY) in here}
             if len(inside) != 1:

@@ -67,7 +67,6 @@ def run(options: argparse.Namespace) -> int:
     folders = [path for path in options.paths if path.is_dir()]
     found = results_below(folders, older=options.older) if folders else {}
     found |= {path: read_result(path) for path in options.paths if path not in folders}
-    found = in_order(found)
     require_results("--task", options.task, {result.task.name for result in found.values()})
     if options.task:
         found = {path: r for path, r in found.items() if r.task.name in options.task}
@@ -103,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         for result in found.values():
             _show_breakdown(with_floor(result, found.values()), options.by, options.all)
     else:
-        for title, tables in tables_of(found.values(), options.by):
+        for title, tables in tables_of(in_order(found).values(), options.by):
             if not tables:
                 printer.say(f"{title}: no {options.by}.")
             printer.show(tables)

@@ -61,10 +61,10 @@ def _columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> lis
             rows="phenomenon",
             columns=("scoring", "per"),
             where={"paradigm": None, "perturbation": None},
-            note="Share of true predictions; of a pair, that the acceptable sentence is likelier "
-            "(ties count ½, chance is 50 %). Chance is lower for predictions that join several "
-            "comparisons, as in SyntaxGym. Per text: sum of log-probabilities; per token: their "
-            "mean.",
+            note="Share of predictions that come true. For a minimal pair, the prediction is that "
+            "the acceptable sentence is likelier (ties count ½, chance is 50 %). A prediction that "
+            "joins several comparisons, as in SyntaxGym, is less likely to come true by chance. "
+            "Per text: sum of log-probabilities; per token: their mean.",
         ),
         Pivot(
             "by paradigm, %",
