@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from probes.measurements import shown
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.table_cells import (
     group_cell,
@@ -97,7 +98,7 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
     for each in probe_measurements():
         having = [result for result in results if result.found(each.name) is not None]
         if having:
-            tables[each.name] = list(each.tables(having))
+            tables[each.name] = list(shown.tables_of(each, having))
     return tables
 
 

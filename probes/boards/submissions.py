@@ -24,7 +24,8 @@ from probes.measurements.header_columns import values
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
-from probes.measurements.record_validation import require_sound, validated
+from probes.measurements.record_validation import validated
+from probes.measurements.soundness import require_sound
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, record_key
 from probes.records.record_files import name_of, read_record, record_paths

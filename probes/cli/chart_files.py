@@ -10,10 +10,10 @@ from probes.boards.groups import Group, corpus_groups, group, model_key, model_l
 from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
-from probes.measurements.chart_views import findings_of
 from probes.measurements.measurement import Measurement, corpus_measurements, probe_measurements
 from probes.measurements.pivots import Pivot
 from probes.measurements.plugin_keys import plugin_failure
+from probes.measurements.shown import findings_of
 from probes.records.record import Record
 from probes.records.result import Result
 

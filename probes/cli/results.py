@@ -28,6 +28,7 @@ from probes.measurements.joined_results import joined, marked
 from probes.measurements.long_frame import long_frame
 from probes.measurements.measurement import get_measurement, probe_measurements
 from probes.measurements.measurement import measurements as known_measurements
+from probes.measurements.shown import tables_of
 from probes.records.record import Record
 from probes.records.record_files import or_published
 from probes.records.result import SCORES, Result
@@ -204,7 +205,7 @@ class Results:
         yield from model_tables(self.found)
         for record in self.others:
             if record.measurement in known_measurements:
-                yield from get_measurement(record.measurement).tables([record])
+                yield from tables_of(get_measurement(record.measurement), [record])
 
 
 def merged(parts: Sequence[Results]) -> Results:

@@ -23,6 +23,7 @@ from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source
+from probes.measurements import shown
 from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import get_measurement
 from probes.measurements.scores import SUMS, read_predictions
@@ -180,7 +181,7 @@ def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:
             yield from tables
     for run in runs:
         for name, record in run.others.items():
-            yield from get_measurement(name).tables([record])
+            yield from shown.tables_of(get_measurement(name), [record])
 
 
 def _close(runs: Sequence[ModelRun]) -> None:

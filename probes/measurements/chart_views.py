@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from probes.measurements.pivots import ShownRecords, lacking
 from probes.measurements.row_filters import (
     Where,
     chosen,
@@ -23,68 +22,18 @@ from probes.measurements.row_filters import (
     unit_of,
     worded,
 )
-from probes.records.result import UNMEASURED
 from probes.statistics.metrics import axis_of, decimals, is_percent, label_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from probes.measurements.long_frame import Findings
-    from probes.measurements.measurement import Measurement
     from probes.tables.charts import Chart, Look
 
 
-def findings_of(
-    given: Measurement, records: Mapping[str, Any], paths: Mapping[str, Path] = MappingProxyType({})
-) -> Findings:
-    """The records that charts of a measurement are made from.
-
-    Args:
-        records: by label, of evidence the results that it is shown with.
-        paths: their files, beside which arrays are read.
-    """
-    from probes.measurements.long_frame import Findings
-
-    every = {label: given.own(record) for label, record in records.items()}
-    own = {label: record for label, record in every.items() if record is not None}
-    without = {label: given.missing_of(x) for label, x in records.items() if label not in own}
-    return Findings(own, paths, without)
-
-
-def caption(view: Any, found: Findings) -> tuple[str, str]:
+def caption(view: Any, found: ShownRecords) -> tuple[str, str]:
     """Title and note of a chart, with the places that its rows have in place of their axes."""
     shown = view.chosen(found) if hasattr(view, "chosen") else found.frame
     return worded(view.title or label_of(view.metric), shown), worded(view.note, shown)
-
-
-def require_drawable(given: Measurement, record: Any, path: Path | None = None) -> None:
-    """Make every table and chart of a record; whatever does not fit together raises an exception.
-
-    Args:
-        record: of evidence, the result that it is shown with.
-        path: of the record, if arrays may be beside it.
-    """
-    from probes.tables.charts import PAPER
-
-    for table in given.tables([record]):
-        _ = table.texts
-    model = record.model.name
-    stored = {model: path} if path and path.with_suffix(".npz").exists() else {}
-    found = findings_of(given, {model: record}, stored)
-    for view in given.charts:
-        if model not in view.missing(found):
-            view.draw(found, PAPER)
-
-
-def lacking(found: Findings, shown: pd.DataFrame) -> dict[str, str]:
-    """Reasons why models have no number among the rows that are shown."""
-    known = shown.groupby("model")["value"].count()
-    reasons = {
-        model: "there are no numbers" if model in known else UNMEASURED
-        for model in found.records
-        if not known.get(model)
-    }
-    return {**found.lacking, **reasons}
 
 
 @dataclass(frozen=True)
@@ -120,13 +69,13 @@ class Lines:
     of_several: Where = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
 
-    def missing(self, found: Findings) -> dict[str, str]:
+    def missing(self, found: ShownRecords) -> dict[str, str]:
         """Reasons why models have no curve, by label."""
         shown = self.chosen(found)
         at = shown.reindex(columns=[self.x])[self.x]
         return lacking(found, shown[at.gt(0).fillna(False) if self.log else at.notna()])
 
-    def draw(self, found: Findings, look: Look) -> Chart:
+    def draw(self, found: ShownRecords, look: Look) -> Chart:
         """One model has all lines in a panel; of several, each line has a panel."""
         import pandas as pd
 
@@ -174,7 +123,7 @@ class Lines:
     def _metrics(self) -> tuple[str, ...]:
         return (self.metric,) if isinstance(self.metric, str) else self.metric
 
-    def chosen(self, found: Findings) -> pd.DataFrame:
+    def chosen(self, found: ShownRecords) -> pd.DataFrame:
         """The rows that are drawn."""
         several = found.frame["model"].nunique() > 1
         where = {**self.where, **self.of_several} if several else self.where
@@ -230,13 +179,13 @@ class Cells:
     digits: int = 2
     where: Where = field(default_factory=dict)
     apart: str = ""
-    more: Callable[[Findings, str], Mapping[tuple[int, int], Mapping[str, str]]] | None = None
+    more: Callable[[ShownRecords, str], Mapping[tuple[int, int], Mapping[str, str]]] | None = None
 
-    def missing(self, found: Findings) -> dict[str, str]:
+    def missing(self, found: ShownRecords) -> dict[str, str]:
         """Reasons why models have no heat map, by label."""
         return lacking(found, self.chosen(found))
 
-    def draw(self, found: Findings, look: Look) -> Chart:
+    def draw(self, found: ShownRecords, look: Look) -> Chart:
         """A panel for each model, and each place that stands apart."""
         import pandas as pd
 
@@ -275,7 +224,7 @@ class Cells:
             high=self.high,
         )
 
-    def chosen(self, found: Findings) -> pd.DataFrame:
+    def chosen(self, found: ShownRecords) -> pd.DataFrame:
         """The rows that are drawn."""
         return chosen(found.frame, [self.metric], self.where)
 
@@ -309,12 +258,12 @@ class Maps:
     across: str = "head"
     kinds: Mapping[str, str] = field(default_factory=dict)
 
-    def missing(self, found: Findings) -> dict[str, str]:
+    def missing(self, found: ShownRecords) -> dict[str, str]:
         """Reasons why models have no pictures, by label."""
         reasons = {model: self._why(found, model) for model in found.records}
         return {**found.lacking, **{model: why for model, why in reasons.items() if why}}
 
-    def draw(self, found: Findings, look: Look) -> Chart:
+    def draw(self, found: ShownRecords, look: Look) -> Chart:
         """A panel of pictures for each model."""
         import pandas as pd
 
@@ -346,7 +295,7 @@ class Maps:
             title=self.title,
         )
 
-    def _why(self, found: Findings, model: str) -> str:
+    def _why(self, found: ShownRecords, model: str) -> str:
         """The reason why a model has no pictures; empty if it has some."""
         if self.array not in found.records[model].arrays:
             return self.absent

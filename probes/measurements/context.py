@@ -25,7 +25,7 @@ from probes.extraction.store import Store
 from probes.extraction.vectors import StoredVectors
 from probes.extraction.views import View, plain_text
 from probes.measurements.probing import Fits, Labels, Probing, joined
-from probes.measurements.stored_probes import Trained
+from probes.measurements.trained import Trained
 from probes.records.header import ModelRecord
 from probes.records.parameters import Parameters, of_layer, read_parameters
 from probes.records.probe_spec import ProbeSpec

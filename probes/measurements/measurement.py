@@ -294,27 +294,6 @@ class Measurement:
             return record
         return cast("Result", record).evidence.get(self.name)
 
-    def tables(self, records: Sequence[Any]) -> Sequence[Table]:
-        """Tables of the findings for one model and corpus.
-
-        Args:
-            records: one, or the results of one probe family, all of which have it.
-        """
-        from probes.measurements.long_frame import long_frame
-        from probes.measurements.pivots import tables
-        from probes.records.record import TREES, subject_title
-
-        own = [each for each in map(self.own, records) if each is not None]
-        notes = list(dict.fromkeys(note for record in own for note in record.notes))
-        title = self.title
-        if self.of != "task":
-            (record,) = own
-            title = f"{subject_title(record)} · {title}"
-            title += f" · {TREES}" * (record.corpus.other_trees and "heads" in self.needs)
-            title += f" from {record.base.name}" if record.base else ""
-        found = tables(self.views, long_frame(own), title, notes)
-        return [*found, *(table for record in own for table in self.more_tables(record))]
-
     @property
     def charts(self) -> list[ChartView]:
         """The charts among its views."""

@@ -24,6 +24,7 @@ from probes.measurements.row_filters import (
     worded,
 )
 from probes.measurements.table_cells import score_cell
+from probes.records.result import UNMEASURED
 from probes.statistics.metrics import (
     axis_of,
     is_percent,
@@ -37,7 +38,8 @@ from probes.tables.table import NOTHING, Cell, Table, TableRow, marks_said
 if TYPE_CHECKING:
     import pandas as pd
 
-    from probes.measurements.long_frame import Findings
+    from probes.records.record import Record
+    from probes.records.record_files import Arrays
     from probes.tables.charts import Look
 
 
@@ -287,6 +289,40 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
         yield f"{labels[0].upper()}{labels[1:]}{of}: {why}."
 
 
+class ShownRecords(Protocol):
+    """What a chart is drawn from: records of several models by label, as in `Findings`."""
+
+    @property
+    def records(self) -> Mapping[str, Record]:
+        """The records."""
+
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        """Why others have none, by label."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows of all."""
+
+    @property
+    def arrays(self) -> Mapping[str, Arrays]:
+        """The arrays beside them, by label."""
+
+    def __hash__(self) -> int:
+        """They are told apart by identity, so that what is computed from them can be kept."""
+
+
+def lacking(found: ShownRecords, shown: pd.DataFrame) -> dict[str, str]:
+    """Reasons why models have no number among the rows that are shown."""
+    known = shown.groupby("model")["value"].count()
+    reasons = {
+        model: "there are no numbers" if model in known else UNMEASURED
+        for model in found.records
+        if not known.get(model)
+    }
+    return {**found.lacking, **reasons}
+
+
 class ChartView(Protocol):
     """A chart of a measurement, on the page and by `python -m probes figure`."""
 
@@ -302,10 +338,10 @@ class ChartView(Protocol):
     def note(self) -> str:
         """Explanation below the heading."""
 
-    def missing(self, found: Findings) -> dict[str, str]:
+    def missing(self, found: ShownRecords) -> dict[str, str]:
         """Reasons why models are not in it, by label."""
 
-    def draw(self, found: Findings, look: Look) -> Any:
+    def draw(self, found: ShownRecords, look: Look) -> Any:
         """An Altair chart of all other models."""
 
 
@@ -324,18 +360,16 @@ class ByLayer:
         """The measurement's name, with spaces."""
         return self.name.replace("_", " ")
 
-    def chosen(self, found: Findings) -> pd.DataFrame:
+    def chosen(self, found: ShownRecords) -> pd.DataFrame:
         """The rows that are drawn."""
         rows = chosen(found.frame, (), dict.fromkeys(axes_of(found.frame)))
         return rows[rows["layer"].notna()]
 
-    def missing(self, found: Findings) -> dict[str, str]:
+    def missing(self, found: ShownRecords) -> dict[str, str]:
         """Reasons why models are not in it, by label."""
-        from probes.measurements.chart_views import lacking
-
         return lacking(found, self.chosen(found))
 
-    def draw(self, found: Findings, look: Look) -> Any:
+    def draw(self, found: ShownRecords, look: Look) -> Any:
         """An Altair chart of all other models."""
         from probes.tables import charts
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from probes.measurements.stored_probes import Trained
+from probes.measurements.trained import Trained
 from probes.records.parameters import Parameters
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record_files import Arrays
@@ -19,8 +19,9 @@ from probes.records.result import Result
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 from probes.training.families import family_of
+from probes.training.family import FittedProbes
 from probes.training.fit import Draw, fit, margins, predict
-from probes.training.fitted import FittedProbes, named
+from probes.training.fitted import named
 
 Array = NDArray[Any]
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from probes.measurements.chart_views import require_drawable
 from probes.measurements.header_columns import HEADER_KINDS, WHOLE, values
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.scores import SUMS, read_predictions
 from probes.records.record import Record
-from probes.records.record_files import has_arrays, read_arrays, unreadable
+from probes.records.record_files import unreadable
 from probes.records.result import SCORES, Result
 from probes.statistics.metrics import bounds_of
 
@@ -79,36 +77,3 @@ def _require_possible(record: Record) -> None:
         if value is not None and not low <= value <= high:
             of_layer = "" if layer is None else f" of layer {layer}"
             raise ValueError(f"{metric}{of_layer} is {value:.6g}")
-
-
-MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
-"""Errors that showing rows may raise if they do not fit together."""
-
-
-def require_sound(record: Record, path: Path) -> None:
-    """Check what a record and the arrays beside it hold. Unloaded plug-ins are not checked.
-
-    Raises:
-        UserError: its rows do not fit the measurement, a number is impossible, or the arrays cannot
-            be read.
-    """
-    validated(record, path)
-    if path.with_suffix(".npz").exists():
-        if record.measurement == SCORES and not has_arrays(path, SUMS):
-            read_predictions(path)
-        else:
-            read_arrays(path, record.arrays)
-    _require_shown(record, path)
-
-
-def _require_shown(record: Record, path: Path) -> None:
-    """Raise UserError unless tables and charts of a typed record of the suite's can be made."""
-    if record.measurement not in measurements or measurements.origin(record.measurement):
-        return
-    measurement = get_measurement(record.measurement)
-    if measurement.of == "task":
-        return
-    try:
-        require_drawable(measurement, record, path)
-    except MISFITS as error:
-        raise unreadable(path, error) from error

@@ -89,8 +89,9 @@ def sparse_probing(context: TaskContext) -> Found:
     import torch
 
     from probes.training.class_means import SIZES, columns, fit_narrow, ranked
+    from probes.training.convex import full_batch_steps
     from probes.training.features import Held
-    from probes.training.fit import full_batch_steps, predict
+    from probes.training.fit import predict
 
     data, spec, name = context.data, context.spec, context.task.metric
     test, n_draws = context.scorers["test"], max(context.extent.values())

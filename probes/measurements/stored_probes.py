@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +11,12 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.records.parameters import FOLDABLE, Parameters, folded
 from probes.records.probe_spec import ProbeSpec
-from probes.records.result import Result
 
 if TYPE_CHECKING:
     import torch
 
     from probes.measurements.context import TaskContext
     from probes.training.layer_probe import LayerProbe
-
-
-class Trained(NamedTuple):
-    """Probes trained on another corpus: their scores there, and their parameters."""
-
-    result: Result
-    parameters: Parameters
 
 
 def why_not(probe: ProbeSpec) -> str:

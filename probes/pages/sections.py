@@ -16,9 +16,9 @@ from probes.boards.groups import CorpusGroup, Group, TaskResults
 from probes.boards.layer_tables import score_tables
 from probes.boards.overview import sentence
 from probes.boards.ranking_tables import size_cells
-from probes.measurements.chart_views import findings_of
 from probes.measurements.header_columns import values
 from probes.measurements.measurement import probe_measurements
+from probes.measurements.shown import findings_of, tables_of
 from probes.measurements.table_cells import group_cell, group_metric_title, score_cell
 from probes.pages.page_charts import (
     HALF,
@@ -237,12 +237,14 @@ def of_measurement(
         same = [x for x, own in scored.items() if own.units[0].first.corpus.fingerprint == text]
         found = findings_of(each.measurement, each.records, each.paths)
         charts = [of_view(view, found, look, wide=True) for view in each.measurement.charts]
-        tables = each.measurement.tables
         sections.append(
             PageSection(
                 each.title,
                 charts=charts,
-                sections=[_tables(label, tables([own])) for label, own in each.records.items()],
+                sections=[
+                    _tables(label, tables_of(each.measurement, [own]))
+                    for label, own in each.records.items()
+                ],
                 missing=not_measured(charts),
                 groups=" ".join(same),
             )

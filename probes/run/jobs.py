@@ -13,7 +13,7 @@ from probes.measurements.measurement import (
     Measurement,
     get_measurement,
 )
-from probes.measurements.stored_probes import Trained
+from probes.measurements.trained import Trained
 from probes.records.record import Extent
 from probes.records.record_files import Arrays
 from probes.records.result import SCORES, Result

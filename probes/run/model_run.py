@@ -25,7 +25,7 @@ from probes.measurements.measurement import (
 from probes.measurements.plugin_keys import digests, plug_ins_of, plugin_failure, source_of
 from probes.measurements.record_validation import as_result, validated
 from probes.measurements.scores import read_predictions
-from probes.measurements.stored_probes import Trained
+from probes.measurements.trained import Trained
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES
 from probes.records.record import Extent, Inputs, Record, record_key, record_name

@@ -17,10 +17,10 @@ from probes.common.terminal import progress
 from probes.compute.devices import MAP, exact_products, pick_device
 from probes.compute.memory import explain_out_of_memory
 from probes.extraction.sites import sites_of
-from probes.measurements.chart_views import require_drawable
 from probes.measurements.context import ModelContext, PairContext, TaskContext
 from probes.measurements.measurement import Found, as_found, measurements
 from probes.measurements.probing import Probing
+from probes.measurements.shown import require_drawable
 from probes.records.parameters import Parameters, note_cache, write_parameters
 from probes.records.probe_spec import PROBES
 from probes.records.record import Record

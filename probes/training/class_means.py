@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from probes.records.probe_spec import PROBES, ProbeSpec
-from probes.training.batches import Batches, blocks
-from probes.training.family import Linear, Parameters
+from probes.training.batches import Batches, blocks, rebatched
+from probes.training.convex import fit_convex
+from probes.training.family import FittedProbes, Linear, Parameters
 from probes.training.features import Features, Held
-from probes.training.fit import Draw, fit
-from probes.training.fitted import FittedProbes, in_order, mean_loss
-from probes.training.losses import CrossEntropy
+from probes.training.fitted import in_order, mean_loss
+from probes.training.losses import CrossEntropy, loss_for
+from probes.training.trainer import Trainer
 
 SIZES = (1, 2, 5, 16)
 """Numbers of features of sparse probes; the last one is that of the reported probe."""
@@ -131,4 +132,8 @@ def columns(features: Features, chosen: Tensor) -> Held:
 def fit_narrow(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec) -> FittedProbes:
     """Fit a linear probe of one cell to a few features; every step reads all examples."""
     linear = PROBES["linear"].model_copy(update={"l2": spec.l2, "epochs": spec.epochs})
-    return fit(train, dev, n_outputs, linear, [Draw()], converge=True)
+    train = rebatched(train, linear.batch)
+    trainer = Trainer(train, dev, Linear(), loss_for(n_outputs, train.sets), linear)
+    n_layers, n_examples, _ = train.features.shape
+    prior = torch.tensor(linear.l2, device=train.features.device) / n_examples
+    return fit_convex(trainer, n_outputs, prior.expand(n_layers, 1).contiguous(), converge=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -26,7 +27,6 @@ from torch import Tensor
 if TYPE_CHECKING:
     from probes.records.probe_spec import ProbeSpec
     from probes.training.batches import Batches
-    from probes.training.fitted import FittedProbes
 
 Parameters = list[Tensor]
 """Alternating weights and biases, each with leading dimensions (L, K). Weights are penalised. The
@@ -34,6 +34,23 @@ first weight is (L, K, out, H); the last bias is that of the outputs (L, K, C)."
 
 LossGradient = Callable[[Tensor], Tensor]
 """From outputs to the derivative of the loss with respect to them. Both (L, K, C, N)."""
+
+
+@dataclass(frozen=True)
+class FittedProbes:
+    """The probes of K cells at each of L layers.
+
+    Attributes:
+        parameters: leading dimensions (L, K).
+        strength: L2 strength. Shape (L, K).
+        stopped: share of the steps after which the dev loss was least; 1 is the end. (L, K).
+        dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, K).
+    """
+
+    parameters: Parameters
+    strength: Tensor
+    stopped: Tensor
+    dev_loss: Tensor
 
 
 class ProbeFamily(ABC):

@@ -8,7 +8,6 @@ for all cells (`ProbeSpec.l2`). The test split is never read.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,15 +17,14 @@ from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches, batch_bounds, blocks, rebatched, resampled
+from probes.training.convex import fit_convex, fits_full_batches, full_batch_steps
 from probes.training.families import family_of, is_convex, is_seeded
+from probes.training.family import FittedProbes
 from probes.training.features import Features
-from probes.training.fitted import FittedProbes, in_order, mean_loss
-from probes.training.full_batch import fit_full_batch, ridge
+from probes.training.fitted import in_order
+from probes.training.full_batch import ridge
 from probes.training.losses import log_loss, loss_for
 from probes.training.trainer import MinibatchFit, Trainer, run_fits, scheduled_steps
-
-FEW = 1 << 14
-"""Up to this many training examples, every step of a convex fit reads all of them."""
 
 
 class Draw(NamedTuple):
@@ -82,7 +80,7 @@ def fit(
     prior = torch.tensor(spec.l2, device=train.features.device) / train.features.shape[1]
     if family.convex:
         strength = prior.expand(n_layers, len(draws)).contiguous()
-        return _fit_convex(trainer, n_outputs, strength, converge=converge)
+        return fit_convex(trainer, n_outputs, strength, converge=converge)
     groups = cells_by(draws)
 
     def fit_of(cells: list[int]) -> MinibatchFit:
@@ -101,52 +99,6 @@ def cells_by(keys: Iterable[Hashable]) -> list[list[int]]:
     for cell, key in enumerate(keys):
         found.setdefault(key, []).append(cell)
     return list(found.values())
-
-
-def fits_full_batches(spec: ProbeSpec, n_examples: int, n_outputs: int) -> bool:
-    """Whether every step of a fit reads all examples, as in convex fits with few examples.
-
-    Few examples make few batches, but Adam needs hundreds of steps. With many examples, a whole
-    pass is too expensive for a single step.
-    """
-    return family_of(spec).convex and n_outputs > 0 and n_examples <= FEW
-
-
-def full_batch_steps(spec: ProbeSpec, *, converge: bool = False) -> int:
-    """Number of passes over the examples in such a fit (a few more if steps are shortened).
-
-    Args:
-        converge: see `fit`.
-    """
-    return (8 if converge else 2) * spec.epochs
-
-
-def _fit_convex(
-    trainer: Trainer, n_outputs: int, strengths: Tensor, *, converge: bool = False
-) -> FittedProbes:
-    """Fit cells of a convex family with strengths (L, K); see `fit`."""
-    train, family, loss, spec = trainer.train, trainer.family, trainer.loss, trainer.spec
-    start = trainer.initial([0] * strengths.shape[1], n_outputs)
-    if not converge and not fits_full_batches(spec, len(train.sentences), n_outputs):
-        return trainer.run(start, strengths)
-    of_labels = log_loss(train.sets)
-    labels = train.labels.expand(strengths.shape[1], -1)
-    shares = of_labels.shares(labels, train.weights.expand_as(labels), n_outputs)
-    # Start from biases that predict the label frequencies.
-    start[-1] = of_labels.prior(shares).expand_as(start[-1])
-    read = train.features.in_principal_axes
-    start = read.rotated([p.to(strengths.device) for p in start])
-    rotated = fit_full_batch(
-        replace(train, features=read.features),
-        family,
-        of_labels,
-        [p.to(strengths.device) for p in start],
-        strengths,
-        full_batch_steps(spec, converge=converge),
-    )
-    found = read.rotated_back(rotated)
-    dev_loss = mean_loss(family, loss, found, trainer.dev)
-    return FittedProbes(found, strengths, torch.ones_like(strengths), dev_loss)
 
 
 def predict(
@@ -225,7 +177,7 @@ def fit_steps(
         return len({(draw.sample, row) for draw, row in zip(draws, rows, strict=True)})
     if not (is_convex(spec) or is_seeded(spec)):  # solved
         return len(draws) * full_batch_steps(spec, converge=True)
-    if fits_full_batches(spec, len(sentences), n_outputs):
+    if fits_full_batches(family, len(sentences), n_outputs):
         usual = full_batch_steps(spec)
     else:
         usual = scheduled_steps(spec, len(batch_bounds(sentences, spec.batch)) - 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -14,26 +13,9 @@ from torch import Tensor
 
 from probes.records.parameters import of_layer
 from probes.training.batches import Batches, blocks
-from probes.training.family import Parameters, ProbeFamily
+from probes.training.family import FittedProbes, Parameters, ProbeFamily
 from probes.training.losses import Loss
 from probes.training.standardisation import Standardisation
-
-
-@dataclass(frozen=True)
-class FittedProbes:
-    """The probes of K cells at each of L layers.
-
-    Attributes:
-        parameters: leading dimensions (L, K).
-        strength: L2 strength. Shape (L, K).
-        stopped: share of the steps after which the dev loss was least; 1 is the end. (L, K).
-        dev_loss: mean loss on dev in nats (classification), or half the squared error. (L, K).
-    """
-
-    parameters: Parameters
-    strength: Tensor
-    stopped: Tensor
-    dev_loss: Tensor
 
 
 def in_order(parts: Sequence[FittedProbes], cells: Sequence[Sequence[int]]) -> FittedProbes:

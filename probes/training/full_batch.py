@@ -17,9 +17,9 @@ from torch import Tensor
 
 from probes.common.terminal import progress
 from probes.training.batches import Batches, blocks
-from probes.training.family import Linear, Parameters, ProbeFamily
+from probes.training.family import FittedProbes, Linear, Parameters, ProbeFamily
 from probes.training.features import Features
-from probes.training.fitted import FittedProbes, in_order, mean_loss
+from probes.training.fitted import in_order, mean_loss
 from probes.training.losses import LogLoss, SquaredError
 
 _CONFIDENCE = 0.3

@@ -15,8 +15,8 @@ from torch.nn.functional import pad
 from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches, shuffled_batches
-from probes.training.family import Parameters, ProbeFamily
-from probes.training.fitted import FittedProbes, mean_loss
+from probes.training.family import FittedProbes, Parameters, ProbeFamily
+from probes.training.fitted import mean_loss
 from probes.training.losses import Loss
 
 _WIDTH = 512

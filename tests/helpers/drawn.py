@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from probes.measurements.chart_views import findings_of
 from probes.measurements.measurement import get_measurement
+from probes.measurements.shown import findings_of
 from probes.tables import figures
 from probes.tables.charts import PAPER
 

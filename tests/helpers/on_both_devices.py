@@ -15,7 +15,7 @@ import torch
 
 import probes
 from probes.records.probe_spec import PROBES
-from probes.training import fit as fitting
+from probes.training import convex
 from probes.training import scalar_mix as mixing
 
 TASKS = ("depth", "agreement", "pos")
@@ -34,7 +34,7 @@ def main(model: Path, folder: Path) -> None:
         found["mixed"] = mixing_is_refused()
         found["elsewhere"] = suite(model, folder, second_device.NAME)
         found["crossings"] = []
-        fitting.FEW = 0  # or the steps of linear probes would read all examples, and be as many
+        convex.FEW = 0  # or the steps of linear probes would read all examples, and be as many
         for steps in (STEPS, 2 * STEPS):
             before = second_device.crossings
             short = {"tasks": ("pos",), "probes": ("linear",), "quick": True}

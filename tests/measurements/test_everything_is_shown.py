@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from drawn import data_of
 
-from probes.measurements.chart_views import findings_of
 from probes.measurements.frame import load
 from probes.measurements.joined_results import find_results
 from probes.measurements.measurement import get_measurement, measurements
+from probes.measurements.shown import findings_of, tables_of
 from probes.records.result import SCORES
 from probes.records.row import Rows
 from probes.tables.charts import PAPER
@@ -68,7 +68,7 @@ def kind(row):
 
 
 def tables(its, record):
-    return [table.texts for table in its.tables([record])]
+    return [table.texts for table in tables_of(its, [record])]
 
 
 def charts(its, record):

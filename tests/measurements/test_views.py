@@ -5,11 +5,12 @@ from corpus_records import corpus_record
 from drawn import column, data_of
 from results_by_hand import changed, make_result
 
-from probes.measurements.chart_views import Cells, Lines, findings_of
+from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.long_frame import Findings, labelled_frame, long_frame
 from probes.measurements.measurement import get_measurement
 from probes.measurements.pivots import Pivot, Section
 from probes.measurements.row_filters import BestOnDev, PlacesOf, chosen
+from probes.measurements.shown import findings_of
 from probes.measurements.table_cells import interval_note
 from probes.records.row import Row, Rows
 from probes.tables.charts import PAPER

@@ -19,6 +19,7 @@ from probes.boards.groups import group, of_corpora
 from probes.boards.layer_tables import score_tables
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
+from probes.measurements.shown import tables_of
 from probes.pages.page import page
 from probes.pages.page_charts import script
 from probes.records.row import Row
@@ -112,7 +113,7 @@ def test_every_table_of_the_terminal_is_on_the_page():
         tables += score_tables(floored)
         tables += [x for each in evidence_tables([*results.values()]).values() for x in each]
     tables += [
-        x for record in others.values() for x in get_measurement("geometry").tables([record])
+        x for record in others.values() for x in tables_of(get_measurement("geometry"), [record])
     ]
     assert len(tables) > 15
     for table in tables:

@@ -14,12 +14,13 @@ from probes.boards import score_charts
 from probes.boards.groups import corpus_groups, group, model_labels, of_corpora
 from probes.boards.score_charts import scored, scores_frame
 from probes.cli.chart_files import FIGURES
-from probes.measurements.chart_views import Cells, Lines, Maps, findings_of
+from probes.measurements.chart_views import Cells, Lines, Maps
 from probes.measurements.frame import load
 from probes.measurements.joined_results import joined
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import chosen
+from probes.measurements.shown import findings_of
 from probes.tables import charts
 from probes.tables.charts import INCH, PAGE, PAPER, Look
 from probes.tables.colours import COLOURS, css, distinct

@@ -16,6 +16,7 @@ from probes.boards.leaderboard_csv import other_measurements
 from probes.measurements.frame import frame_of
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
+from probes.measurements.shown import tables_of
 from probes.pages.layers_md import write_numbers
 from probes.records.row import Row, Rows
 from probes.tables.printing import Printer, csv_text, data_rows, json_text
@@ -203,8 +204,8 @@ def test_titles_of_measurements_say_the_limit_and_the_type():
     limited = changed(found, "corpus", limit=7, limited=True)
     limited = limited.model_copy(update={"dtype": "bfloat16"})
     its = get_measurement("geometry")
-    assert {table.title.split(" · geometry")[0] for table in its.tables([found])} == {"m · c"}
-    assert {table.title.split(" · geometry")[0] for table in its.tables([limited])} == {
+    assert {table.title.split(" · geometry")[0] for table in tables_of(its, [found])} == {"m · c"}
+    assert {table.title.split(" · geometry")[0] for table in tables_of(its, [limited])} == {
         "m (bfloat16) · c, limit 7"
     }
 

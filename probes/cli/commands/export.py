@@ -9,8 +9,8 @@ from probes.cli.arguments import place
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
-from probes.measurements.record_validation import require_sound
 from probes.measurements.resampled import with_sums
+from probes.measurements.soundness import require_sound
 from probes.records.record import Record
 from probes.records.record_files import place_of, write_record
 

@@ -21,7 +21,7 @@ from probes.records.row import Place, Row
 from probes.statistics.metrics import decimals, shown
 
 if TYPE_CHECKING:
-    from probes.measurements.long_frame import Findings
+    from probes.measurements.pivots import ShownRecords
     from probes.tables.charts import Chart, Look
 
 DESCRIBED: dict[tuple[str, Place], str] = {
@@ -43,7 +43,7 @@ MOST_DESCRIBED = 5
 
 
 @lru_cache(maxsize=8)
-def about_heads(found: Findings, model: str) -> dict[tuple[int, int], dict[str, str]]:
+def about_heads(found: ShownRecords, model: str) -> dict[tuple[int, int], dict[str, str]]:
     """Tooltips by layer and head."""
     rows = found.records[model].rows
     of_heads: dict[tuple[int, int], list[dict[str, Any]]] = {}
@@ -85,12 +85,12 @@ class RelationsGrid:
         "head on dev. Offset: the best fixed distance on train."
     )
 
-    def missing(self, found: Findings) -> dict[str, str]:
+    def missing(self, found: ShownRecords) -> dict[str, str]:
         """Models without relations."""
         without = (m for m, x in found.records.items() if not _relations(x.rows))
         return {**found.lacking, **dict.fromkeys(without, "it has no relations")}
 
-    def draw(self, found: Findings, look: Look) -> Chart:
+    def draw(self, found: ShownRecords, look: Look) -> Chart:
         """A panel for each model, whose first column is the best offset."""
         import pandas as pd
 

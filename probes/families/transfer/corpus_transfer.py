@@ -23,8 +23,9 @@ from probes.examples.examples import NotServedError
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
-from probes.measurements.stored_probes import StoredProbes, Trained, why_not
+from probes.measurements.stored_probes import StoredProbes, why_not
 from probes.measurements.table_cells import score_cell
+from probes.measurements.trained import Trained
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result

@@ -11,6 +11,7 @@ from tiny_models import save, save_tokenizer
 
 from probes.measurements.measurement import get_measurement
 from probes.measurements.resampled import with_sums
+from probes.measurements.shown import tables_of
 from probes.records.record_files import read_arrays
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
@@ -42,7 +43,7 @@ def without_heads(row):
 
 def notes(record):
     return " ".join(
-        note for table in get_measurement("attention").tables([record]) for note in table.notes
+        note for table in tables_of(get_measurement("attention"), [record]) for note in table.notes
     )
 
 

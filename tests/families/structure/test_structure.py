@@ -15,6 +15,7 @@ import probes.cli.main
 from probes.__main__ import main as command
 from probes.families.structure import StructureOptions
 from probes.measurements.measurement import get_measurement
+from probes.measurements.shown import tables_of
 from probes.statistics.spanning_trees import LEFT_OUT
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
@@ -45,7 +46,10 @@ def test_rows_are_of_all_layers_ranks_and_splits(run):
 
 
 def test_notes_say_what_was_counted(run):
-    notes, facts = " ".join(get_measurement("structure").tables([run.record])[0].notes), run.facts
+    notes, facts = (
+        " ".join(tables_of(get_measurement("structure"), [run.record])[0].notes),
+        run.facts,
+    )
     assert (
         f"test: {facts['test_sentences']} sentences, {facts['test_words']} words; "
         f"{facts['test_left_out']} left out, longer than the model's window." in notes
@@ -87,7 +91,7 @@ def test_treebanks_of_other_languages_with_few_sentences(
     assert all(row.interval is None for row in rows)
     assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
     assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
-    notes = " ".join(get_measurement("structure").tables([record])[0].notes)
+    notes = " ".join(tables_of(get_measurement("structure"), [record])[0].notes)
     assert "No intervals and no tests: fewer than 20 test" in notes
 
 

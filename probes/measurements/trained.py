@@ -1,0 +1,15 @@
+"""Probes that another corpus has trained."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from probes.records.parameters import Parameters
+from probes.records.result import Result
+
+
+class Trained(NamedTuple):
+    """Probes trained on another corpus: their scores there, and their parameters."""
+
+    result: Result
+    parameters: Parameters
