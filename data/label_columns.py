@@ -89,11 +89,8 @@ class LabelledRows:
             UserError: see `values`.
         """
         values = (bare(x) if isinstance(x, str) else x for x in self.values(row, name, per_word))
-        nan = "nan" if self.text else None
-        return [
-            None if _is_missing(x, self.space_separated) or str(x).lower() == nan else x
-            for x in values
-        ]
+        as_text, nan = self.space_separated, "nan" if self.text else None
+        return [None if _is_missing(x, as_text) or f"{x}".lower() == nan else x for x in values]
 
     def values(self, row: Row, name: str, per_word: bool) -> list[Any]:
         """The labels of a row as they are written, one per word or a single one.

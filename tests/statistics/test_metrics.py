@@ -261,7 +261,7 @@ def test_a_test_split_of_one_class_has_no_ranking_and_says_why(only):
     gold = Gold(np.full(40, only), np.arange(40), ("a", "b"), np.zeros(40, bool))
     for estimates in ranking_scores(gold, np.random.default_rng(0).normal(size=(2, 40))).values():
         assert [(x.value, x.interval) for x in estimates] == [(None, None)] * 2
-        assert estimates[0].missing == "test has one class only"
+        assert estimates[0].missing == "one class in test"
 
 
 def test_intervals_resample_groups():
