@@ -111,6 +111,9 @@ def _columns(table: Any) -> dict[str, list[Any]]:
     names = list(map(str, table))
     if len(set(names)) < len(names):
         raise UserError(f"{where}: two columns have the same name: {', '.join(names)}.")
+    for name, column in table.items():
+        if isinstance(column, str) or not isinstance(column, Sized):
+            raise UserError(f"{where}: {name} is a {type(column).__name__}, not a list of values.")
     columns = {str(name): list(map(plain, column)) for name, column in table.items()}
     if len(set(map(len, columns.values()))) > 1:
         lengths = ", ".join(f"{len(column):,} {name}" for name, column in columns.items())

@@ -332,6 +332,8 @@ def test_splits_that_are_exchanged_have_another_digest():
     [
         (Dataset.from_dict(TEXTS).to_iterable_dataset(), "load it without streaming=True"),
         ({**TEXTS, "label": ["x"]}, "columns of different lengths: 60 text, 1 label"),
+        ({**TEXTS, "label": "x"}, "label is a str, not a list of values"),
+        ({**TEXTS, "label": 5}, "label is a int, not a list of values"),
         ({}, "a table of the columns none; give one with rows"),
         ({"train": TEXTS}, "has train, but no dev or test split"),
     ],
