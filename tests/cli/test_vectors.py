@@ -75,6 +75,19 @@ def test_two_classes_are_ordered_as_scikit_learn_says(tmp_path):
         assert result.at(metric, 6).value == pytest.approx(expected, abs=1e-6)
 
 
+def test_test_examples_of_one_class_are_not_ranked(tmp_path, capsys):
+    layers, y = classes()
+    y = y > 1
+    y[500:] = True
+    (result,) = probes.probe(probes.Vectors({6: layers[6]}, y, splits=SPLITS), **settings(tmp_path))
+    for metric in ("auroc", "average_precision", "recall_at_5_fpr"):
+        row = result.at(metric, 6)
+        assert (row.value, row.interval, row.why) == (None, None, "one class in test")
+    table = " ".join(capsys.readouterr().out.split())
+    for word in ("one", "class", "test"):
+        assert re.search(rf"average precision, best layer – .*\b{word}\b.* recall at", table)
+
+
 def test_the_first_example_of_the_manual(tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
     monkeypatch.setenv("PROBES_CACHE_DIR", str(tmp_path / "cache"))
