@@ -29,7 +29,8 @@ class Scheme:
     """Scheme and notation of chunk tags.
 
     Attributes:
-        name: name of the scheme, e.g. ``BILOU``.
+        name: name of the scheme, e.g. ``BILOU``. ``IOB`` has the letters of BIO, but some chunk
+            begins with I, as most do in IOB1.
         notation: notation of tags, if it is not ``B-PER``.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pandas as pd
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import Source
-from probes.data.splits import SplitBy, cut_missing_splits
+from probes.data.splits import UNNAMED, SplitBy, cut_missing_splits
 
 NAME = "in memory"
 
@@ -79,37 +79,64 @@ def _divided(sentences: Sequence[Sentence], split_by: SplitBy | None) -> Corpus:
     return Corpus(NAME, "", "", splits, notes)
 
 
-def columns_in(given: object) -> dict[str, list[Any]] | None:
-    """The columns of a data frame, or of a list of texts with their labels; None if it is neither.
+def tables_in(given: object) -> dict[str, dict[str, list[Any]]] | None:
+    """The columns of tables, by split; all under `UNNAMED` for a single one. None for no table.
 
     Raises:
-        UserError: an element of the list is no text with its label, or two columns of the frame
-            have the same name.
+        UserError: a table has columns of several lengths or of one name, or an element of a list is
+            no text with its label.
     """
-    if isinstance(given, pd.DataFrame):
-        names = list(map(str, given.columns))
-        if len(set(names)) < len(names):
-            raise UserError(
-                f"corpus=DataFrame: two columns have the same name: {', '.join(names)}."
-            )
-        there = given.astype(object).where(given.notna(), None)
-        return {
-            name: [x.tolist() if isinstance(x, (np.ndarray, np.generic)) else x for x in column]
-            for name, (_, column) in zip(names, there.items(), strict=True)
-        }
+    if isinstance(given, Mapping) and given and all(map(_is_table, given.values())):
+        return {str(split): _columns(part) for split, part in given.items()}
+    if _is_table(given):
+        return {UNNAMED: _columns(given)}
     if not isinstance(given, (list, tuple)) or not isinstance(given[0], (list, tuple)):
         return None
     for i, pair in enumerate(given):
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise UserError(f"corpus[{i}] is {pair!r:.60}, not a text with its label, as others.")
     texts, labels = zip(*given, strict=True)
-    plain = [x.item() if isinstance(x, np.generic) else x for x in labels]
-    return {"text": list(texts), "label": plain}
+    return {UNNAMED: {"text": list(texts), "label": list(map(plain, labels))}}
+
+
+def _columns(table: Any) -> dict[str, list[Any]]:
+    """The columns of a data frame, a dataset, or a dict of lists."""
+    where = f"corpus={type(table).__name__}"
+    if not isinstance(table, Sized):
+        raise UserError(f"{where}: is a stream; load it without streaming=True.")
+    if not isinstance(table, (pd.DataFrame, Mapping)):
+        from probes.data.labelled import columns_of
+
+        return columns_of(table)
+    names = list(map(str, table))
+    if len(set(names)) < len(names):
+        raise UserError(f"{where}: two columns have the same name: {', '.join(names)}.")
+    for name, column in table.items():
+        if isinstance(column, str) or not isinstance(column, Sized):
+            raise UserError(f"{where}: {name} is a {type(column).__name__}, not a list of values.")
+    columns = {str(name): list(map(plain, column)) for name, column in table.items()}
+    if len(set(map(len, columns.values()))) > 1:
+        lengths = ", ".join(f"{len(column):,} {name}" for name, column in columns.items())
+        raise UserError(f"{where}: columns of different lengths: {lengths}.")
+    return columns
+
+
+def plain(value: Any) -> Any:
+    """A cell without types of numpy; None for NaN, NaT and NA."""
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return None
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _is_table(given: object) -> bool:
+    """Whether it is a data frame, a dataset of `datasets`, or a dict."""
+    dataset = type(given).__module__.startswith("datasets.") and hasattr(given, "column_names")
+    return dataset or isinstance(given, (pd.DataFrame, Mapping))
 
 
 def is_in_memory(given: object) -> bool:
     """Whether what was given as a corpus is one, or sentences or a table: no names or paths."""
-    if isinstance(given, (Corpus, pd.DataFrame)):
+    if isinstance(given, Corpus) or _is_table(given):
         return True
     if not isinstance(given, (list, tuple)) or not given:
         return False

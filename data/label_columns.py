@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
-from probes.data.chunk_schemes import scheme_of
+from probes.data.chunk_schemes import Scheme, scheme_of
 from probes.data.sentence import LARGEST_LABEL, Label, Sentence, bare, interned
 from probes.data.sources import LabelColumn
 from probes.data.treebank import UNKNOWN_LANGUAGE
@@ -27,6 +27,7 @@ _MOST_CLASSES = 20
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_COMMA = re.compile(r"[-+]?[\d.,]*,\d[\d.,]*([eE][-+]?\d+)?")
 _LIST_AS_TEXT = re.compile(
     r"([a-z_.]+\(\s*)?\[([^\[\]]*|\s*[\[(].*[\])]\s*)\](,.*)?\)?"
     r"|\([^()]*,[^()]*\)|\{[^{}]*,[^{}]*\}",
@@ -34,6 +35,8 @@ _LIST_AS_TEXT = re.compile(
 )
 """``[1 0]``, ``[[1], [0]]``, ``array([1, 0])``, ``(1, 0)``, ``{1, 0}``; not ``[CLS] a b [SEP]``."""
 
+
+STRIPPED = "labels with spaces at their edges, which were removed"
 
 _NO_DOCUMENT = frozenset(("nan", "nat", "none", "null", "<na>"))
 """How nothing is written, in lower case."""
@@ -80,17 +83,26 @@ class LabelledRows:
     special: bool = False
 
     def labels(self, row: Row, name: str, per_word: bool) -> list[Any]:
-        """The labels of a row, one per word or a single one; None for a missing label.
+        """The labels of a row without spaces at their edges; None for a missing label.
+
+        Raises:
+            UserError: see `values`.
+        """
+        values = (bare(x) if isinstance(x, str) else x for x in self.values(row, name, per_word))
+        as_text, nan = self.space_separated, "nan" if self.text else None
+        return [None if _is_missing(x, as_text) or f"{x}".lower() == nan else x for x in values]
+
+    def values(self, row: Row, name: str, per_word: bool) -> list[Any]:
+        """The labels of a row as they are written, one per word or a single one.
 
         Raises:
             UserError: their number differs from that of the words, or one is a list or an object.
         """
         value, n = row.labels[name], len(row.words)
-        if self.text and str(value).strip().lower() == "nan":
-            remedy = "correct it, or leave it empty if the text has no label"
-            raise row.error(f"{name} is NaN; {remedy}.")
         if not per_word:
-            value = [value]
+            # doccano writes the only class of a text, or none, as a list.
+            one = self.text and isinstance(value, list) and len(value) < 2
+            value = (value or [None]) if one else [value]
         elif self.space_separated:
             value = separated(value)
         elif value is None:
@@ -100,11 +112,16 @@ class LabelledRows:
         if per_word and len(value) != n:
             raise row.error(f"{n} tokens, but {len(value)} labels in {name}.")
         for label in value:
-            if isinstance(label, list) and len(label) == 1:
-                raise row.error(f"{name} is a list, {_short(label)}; write {label[0]!r} alone.")
-            if isinstance(label, (list, dict)):
-                raise row.error(f"{name} contains {_short(label)}, which cannot be a label.")
-        return [None if _is_missing(label, self.space_separated) else label for label in value]
+            inner = label[0] if isinstance(label, list) and label else None
+            if isinstance(label, dict) or isinstance(inner, (dict, list)):
+                raise row.error(
+                    f"{name} contains {_short(label)}, which cannot be a label; keep one, or turn "
+                    "spans of characters into tokens and tags (docs/corpora.md, Annotation tools)."
+                )
+            if isinstance(label, list):
+                remedy = f"write {inner!r} alone" if len(label) == 1 else "keep one label"
+                raise row.error(f"{name} is a list, {_short(label)}; {remedy}.")
+        return value
 
     def require_no_list_as_text(self, name: str, cells: Iterable[Any]) -> None:
         """Check that the cells of a column are not lists that were written as text.
@@ -115,10 +132,21 @@ class LabelledRows:
         pairs = zip(self.rows, cells, strict=True)
         texts = [(row, cell) for row, cell in pairs if isinstance(cell, str) and cell]
         lists = [(row, text) for row, text in texts if _LIST_AS_TEXT.fullmatch(text.strip())]
+        joined = [(row, text) for row, text in texts if _is_joined(text, row.words)]
+        # Two words may well have two features, as in Case=Nom|Number=Sing.
+        if not lists and (name == "tokens" or len({text.count("|") for _, text in joined}) > 1):
+            lists = joined
         if 2 * len(lists) > len(texts):
             row, text = lists[0]
             remedy = "save as JSON Lines or Parquet" if self.space_separated else "write a list"
             raise row.error(f"{name} is a list written as text: {_short(text)}; {remedy}.")
+
+
+def _is_joined(text: str, words: Sequence[str]) -> bool:
+    """Whether words, or labels of these words, are joined by bars, as R's fwrite joins lists."""
+    bars = text.count("|")
+    n = words[0].count("|") if len(words) == 1 else len(words) - 1
+    return bars > 0 and bars == n and not re.search(r"\s|^\||\|$", text)
 
 
 def words_of(value: Any, text: str, space_separated: bool) -> list[str]:
@@ -175,11 +203,19 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
     words = not texts and _per_word(table, name)
     shape: Literal["word", "sentence", "text"]
     shape = "text" if texts else "word" if words else "sentence"
-    found = ((row, label) for row in rows for label in table.labels(row, name, words))
-    labels = [(row, label) for row, label in found if label is not None]
+    found = [(row, table.labels(row, name, words)) for row in rows]
+    labels = [(row, label) for row, own in found for label in own if label is not None]
     if not labels:
         flag = "--label" if texts else "--task-from"
         raise UserError(f"{flag} {name}: {rows[0].table} has no label.")
+    commas = [(row, x) for row, x in labels if isinstance(x, str) and _COMMA.fullmatch(x)]
+    others = sum(not _is_number(x) for _, x in labels) - len(commas)
+    if commas and (not others or 2 * len(commas) > len(labels)):
+        row, label = commas[0]
+        raise row.error(
+            f"{name} is {label!r}, with a comma; write a number with a decimal point (pandas reads "
+            "commas by decimal=','), and classes with another sign, such as 1+2."
+        )
     if _numbers([label for _, label in labels]):
         for row, label in labels:
             if not _is_number(label):
@@ -195,8 +231,12 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
             "cells"
         )
     scheme = scheme_of(counts) if words else None
+    if scheme and scheme.is_bio and any(scheme.as_bio(own)[1] for _, own in found):
+        scheme = Scheme("IOB")
     uneven = texts and max(counts.values()) > UNEVEN * len(labels) / len(counts)
-    return LabelColumn(name, shape, "classification", scheme, uneven)
+    every = (x for row in rows for x in table.values(row, name, words))
+    stripped = sum(isinstance(x, str) and x != bare(x) for x in every)
+    return LabelColumn(name, shape, "classification", scheme, uneven, stripped=stripped)
 
 
 def classes_of_floats(table: LabelledRows, name: str) -> LabelledRows | None:
@@ -261,7 +301,9 @@ def _is_missing(label: object, text: bool) -> bool:
 
 def document_of(value: object) -> str:
     """The name of a row's document; empty for null, NaN and blank values, which name none."""
-    name = "" if value is None else str(value).strip()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # the same document as in a table without gaps
+    name = "" if value is None else bare(str(value))
     return "" if name.lower() in _NO_DOCUMENT else name
 
 
@@ -289,7 +331,8 @@ def read_rows(
             if scheme := column.scheme:
                 tags, strays = scheme.as_bio([None if x is None else str(x) for x in labels])
                 notes[f"{name}: tags that continue no chunk, read as beginnings"] += strays
-                labels = labels if scheme.is_bio else [*tags]
+                labels = [*tags]
+            notes[f"{name}: {STRIPPED}"] = column.stripped
             values[column.layer] = tuple(labels)
         parts[row.split].append(
             Sentence(

@@ -17,8 +17,9 @@ import csv
 import hashlib
 import io
 import json
+import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
 from probes.data.chats import chat_as_text
+from probes.data.chunk_schemes import Scheme
 from probes.data.label_columns import (
     LabelledRows,
     Row,
@@ -84,23 +86,28 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     return _source(name, identity, labelled, request, files=files)
 
 
-def find_columns(name: str, columns: Mapping[str, list[Any]], request: CorpusRequest) -> Source:
-    """A table in memory; splits come from a column `split`.
+def find_columns(
+    name: str, tables: Mapping[str, Mapping[str, list[Any]]], request: CorpusRequest
+) -> Source:
+    """Tables in memory.
 
     Args:
         name: name of the corpus in tables.
+        tables: columns by split; splits of a table under `UNNAMED` come from a column `split`.
 
     Raises:
-        UserError: it has no row, no label column is named, or a column or a split is missing.
+        UserError: one has no row, no label column is named, or a column or a split is missing.
     """
-    if not request.labelled or not any(columns.values()):
-        raise UserError(
-            f"corpus=…: a table of the columns {', '.join(columns) or 'none'}; give one with rows, "
-            "and name its columns: text= and label= for texts, task_from= for tokens."
-        )
-    rows = _rows(columns, UNNAMED, f"the table {name}", request)
-    values = {x: columns[x] for x in (request.texts or "tokens", *request.labelled)}
-    content = repr([([row.split for row in rows], [row.document for row in rows], values)])
+    for columns in tables.values():
+        if not request.labelled or not any(columns.values()):
+            raise UserError(
+                f"corpus=…: a table of the columns {', '.join(columns) or 'none'}; give one with "
+                "rows, and name its columns: text= and label= for texts, task_from= for tokens."
+            )
+    rows = _rows_of_splits(tables.items(), f"the table {name}", request)
+    named = (request.texts or "tokens", *request.labelled)
+    values = [{x: columns.get(x) for x in named} for columns in tables.values()]
+    content = repr([([row.split for row in rows], [row.document for row in rows], *values)])
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
     limits = {"limit": request.limit, "drop_overlap": request.drop_overlap}
     return _source(name, identity, _labelled(rows, False, request), request, **limits)
@@ -124,20 +131,15 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         remedy="Give --corpus a file of your own (.jsonl, .csv, .parquet).",
     )
     licence = _licence(folder, f"--corpus {name}")
-    rows: list[Row] = []
     with _loading(f"--corpus {name}") as cache:
         from datasets import load_dataset_builder
 
         builder = load_dataset_builder(str(folder), configuration or None, cache_dir=cache)
         _require_inside(builder.config.data_files or {}, folder, f"--corpus {name}")
         builder.download_and_prepare()
-        for split, part in builder.as_dataset(in_memory=True).items():
-            if canonical := canonical_split(str(split)):
-                rows += _rows(_columns(part), canonical, f"{repository} {split}", request)
-            else:
-                progress.say(
-                    f"skipped the split {str(split)!r} of {repository}: not train, dev or test"
-                )
+        parts = builder.as_dataset(in_memory=True).items()
+        tables = ((str(split), columns_of(part)) for split, part in parts)
+        rows = _rows_of_splits(tables, repository, request)
     if not rows:
         raise UserError(f"--corpus {name}: has no train, dev or test split; give another dataset.")
     labelled = _labelled(rows, False, request)
@@ -199,13 +201,18 @@ def _source(
     }
     identity = {**identity, **{f"--{flag}": given for flag, given in asked.items() if given}}
     for column in request.labelled:
-        if found := classes_of_floats(table, column):
-            table, identity[f"whole floats of {column}"] = found, "classes"
+        if classes := classes_of_floats(table, column):
+            table, identity[f"whole floats of {column}"] = classes, "classes"
             progress.warn(
                 f"--corpus {name}: labels of {column} are whole floats and some are missing, as "
                 "pandas writes classes: classification; for amounts, leave out rows without a label"
             )
     columns = {column: infer_column(table, column) for column in request.labelled}
+    for column, found in columns.items():
+        if found.stripped:
+            identity[f"labels of {column}"] = "without spaces at their edges"
+        if found.scheme == Scheme("IOB"):
+            identity[f"tags of {column}"] = str(found.scheme)
     return Source(
         name,
         **{"version": "", "licence": "", "files": {}, **fields},
@@ -236,6 +243,21 @@ def _read(source: Source, table: LabelledRows) -> Corpus:
     return source.corpus(splits, {**notes, **cut})
 
 
+def _rows_of_splits(
+    tables: Iterable[tuple[str, Mapping[str, list[Any]]]], place: str, request: CorpusRequest
+) -> list[Row]:
+    """The rows of train, dev and test, or of all under `UNNAMED`; other splits are skipped."""
+    rows: list[Row] = []
+    for split, columns in tables:
+        if split == UNNAMED:
+            rows += _rows(columns, split, place, request)
+        elif canonical := canonical_split(split):
+            rows += _rows(columns, canonical, f"{place} {split}", request)
+        else:
+            progress.say(f"skipped the split {split!r} of {place}: not train, dev or test")
+    return rows
+
+
 def _rows(
     table: Mapping[str, list[Any]],
     split: str,
@@ -255,7 +277,11 @@ def _rows(
     for column, flag in flags.items():
         if column not in table:
             names = ", ".join(table)
-            if len(next(iter(table.values()))) == 1 and not space_separated:
+            if {"annotations", "data"} <= table.keys():
+                names += " (as Label Studio writes JSON; export JSON-MIN or CSV instead)"
+            elif column == "tokens" and "text" in table:
+                names += " (for labels of whole texts, give --text text --label COLUMN)"
+            elif len(next(iter(table.values()))) == 1 and not space_separated:
                 names += " (if the rows lie below one of these keys, give --field KEY)"
             raise UserError(f"{place}: no column for {flag}; the columns are {names}.")
     splits = [split] * len(table[words])
@@ -342,6 +368,11 @@ def _csv(path: Path) -> Table:
     rows, numbers, last = [], [], 0
     try:
         header = next((row for row in reader if row), [])
+        if len(header) == 1 and (mark := re.search("[;\t|]", header[0])):
+            raise UserError(
+                f"{path}, line 1: columns are separated by {mark[0]!r}; write commas (in pandas, "
+                f"read_csv(FILE, sep={mark[0]!r}, decimal=',').to_csv(NEW, index=False))."
+            )
         if len(set(header)) < len(header):
             raise UserError(f"{path}, line 1: two columns have the same name: {', '.join(header)}.")
         last = reader.line_num
@@ -370,7 +401,7 @@ def _parquet(path: Path) -> Table:
         from datasets import Dataset
         from pyarrow.parquet import read_table
 
-        return _columns(Dataset(read_table(file))), []
+        return columns_of(Dataset(read_table(file))), []
 
 
 def read_table(path: Path, field: str = "") -> Table:
@@ -384,11 +415,11 @@ def read_table(path: Path, field: str = "") -> Table:
     return _csv(path) if path.suffix.lower() == ".csv" else _parquet(path)
 
 
-def _columns(part: datasets.Dataset) -> dict[str, list[Any]]:
+def columns_of(part: datasets.Dataset) -> dict[str, list[Any]]:
     """The values of every column, with class numbers replaced by class names."""
     from datasets import ClassLabel
 
-    columns = {}
+    columns, part = {}, part.with_format(None)
     for name, feature in part.features.items():
         values, inner = list(part[name]), getattr(feature, "feature", None)
         if isinstance(feature, ClassLabel):

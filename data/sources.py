@@ -107,6 +107,7 @@ class LabelColumn:
         scheme: how labels mark chunks; None if they do not.
         uneven: whether the largest class of texts is more than 1.5 times as large as it would be if
             all were equal.
+        stripped: number of classes from whose edges spaces were removed.
     """
 
     name: str
@@ -115,6 +116,7 @@ class LabelColumn:
     scheme: Scheme | None = None
     uneven: bool = False
     types: str | None = None
+    stripped: int = 0
 
     @property
     def layer(self) -> str:

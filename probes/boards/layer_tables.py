@@ -159,7 +159,12 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     named = [{**result.baselines, **result.references} for result in results]
     for metric in RANKING:
         if any(found := [result.at(metric, result.best_layer) for result in results]):
-            cells = (score_cell(x.value, x.interval, metric) if x else NOTHING for x in found)
+            cells = (
+                score_cell(x.value, x.interval, metric, note="" if x.value is not None else x.why)
+                if x
+                else NOTHING
+                for x in found
+            )
             yield TableRow.of(f"{label_of(metric)}, best layer", *cells, faint=True)
     gains = [r.row("conditional_probing", "added_points", r.best_layer) for r in results]
     if any(gains):

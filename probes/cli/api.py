@@ -14,7 +14,7 @@ from probes.cli.run import run_corpora
 from probes.common.errors import UserError, printable
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
-from probes.data.in_memory import NAME, columns_in, in_memory, is_in_memory
+from probes.data.in_memory import NAME, in_memory, is_in_memory, tables_in
 from probes.data.sources import CorpusRequest
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyModel, find_models
@@ -45,8 +45,9 @@ def run_probes(
         verbose: show details.
         **settings: flags of `run_probes.py`, such as ``corpus="sample"``, ``tasks="pos,depth"`` or
             ``tasks=("pos", "depth")``, ``seeds=3``. A corpus may also be a `probes.Corpus`, a list
-            of `probes.Sentence`, a pandas data frame with the columns of a labelled table, or a
-            list of texts with labels: ``[("a text", "a label"), …]``.
+            of `probes.Sentence`, a table with the columns of a labelled table (a pandas data frame,
+            a `datasets.Dataset`, or a dict of lists), a dict of these by split (`DatasetDict`), or
+            a list of texts with labels: ``[("a text", "a label"), …]``.
 
     Returns:
         the results, which are also written to the folder `output`.
@@ -59,18 +60,18 @@ def run_probes(
     """
     given: dict[str, Any] = dict(settings)
     corpus = given.pop("corpus") if is_in_memory(given.get("corpus")) else None
-    columns = None if corpus is None else columns_in(corpus)
-    if isinstance(corpus, (list, tuple)) and columns is not None:
+    tables = None if corpus is None else tables_in(corpus)
+    if isinstance(corpus, (list, tuple)) and tables is not None:
         given = {"text": "text", "label": "label", **given}
     config = validate(given)
     with progress.shown(quiet=quiet, verbose=verbose):
         if corpus is not None:
             _refuse_workers(config, "a corpus")
-            if columns is not None:
+            if tables is not None:
                 from probes.data.labelled import find_columns
 
                 request = CorpusRequest((NAME,), **config.corpus_request)
-                source = find_columns(NAME, columns, request)
+                source = find_columns(NAME, tables, request)
             else:
                 source = in_memory(corpus, config.limit, config.drop_overlap, config.split_by)
             config = config.model_copy(update={"corpus": (source.name,)})

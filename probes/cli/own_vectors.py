@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
@@ -16,8 +17,9 @@ from probes.cli.run import run_models
 from probes.common.errors import UserError, counted, printable
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
-from probes.data.in_memory import in_memory
-from probes.data.sentence import SPLITS, Corpus, Sentence
+from probes.data.in_memory import in_memory, plain
+from probes.data.label_columns import STRIPPED, document_of
+from probes.data.sentence import SPLITS, Corpus, Sentence, bare
 from probes.data.sources import LabelColumn, Source
 from probes.run.inputs import LazyModel
 from probes.run.settings import takes_settings, validate
@@ -31,6 +33,8 @@ _FROM_VECTORS = (
     *("text", "messages", "special_tokens", "label", "group", "field"),
 )
 """Settings that follow from the vectors."""
+
+_SETS = (set, frozenset, tuple, list)
 
 Kind = Literal["classification", "multi-label", "regression"]
 
@@ -87,10 +91,11 @@ class Vectors:
                     f"Vectors: {array.shape[0]:,} vectors at layer {layer}, {n:,} labels."
                 )
         self.kind, self.labels = _labels(found)
+        each = (y for x in found for y in (x if isinstance(x, _SETS) else (x,)))
+        self.stripped = sum(isinstance(y, str) and y != bare(y) for y in each)
         self.grouped = groups is not None
-        every = range(n)
-        self.groups = [f"{x}" for x in _column("groups", every if groups is None else groups, n)]
-        self.types = [] if types is None else list(map(str, _column("types", types, n)))
+        self.groups = _names("groups", range(n) if groups is None else groups, n)
+        self.types = [] if types is None else _names("types", types, n)
         self.splits = _drawn(self.groups, seed) if splits is None else _splits(splits, n)
         train = {x for x, s in zip(self.labels, self.splits, strict=True) if s == "train"}
         if self.kind == "classification" and len(train) == 1:
@@ -127,7 +132,8 @@ class Vectors:
                 Sentence(f"{i}", "", words, columns=columns, document=group)
             )
         splits = {split: tuple(part) for split, part in parts.items()}
-        source = in_memory(Corpus(self.corpus, "", "", splits))
+        notes = {f"{self.task}: {STRIPPED}": self.stripped} if self.stripped else {}
+        source = in_memory(Corpus(self.corpus, "", "", splits, notes))
         return replace(source, columns={self.task: column})
 
 
@@ -214,6 +220,26 @@ def _column(name: str, given: Iterable[Any], n: int) -> list[Any]:
     return values
 
 
+def _names(what: str, given: Iterable[Any], n: int) -> list[str]:
+    """The group or type of each example; equal numbers are one.
+
+    Raises:
+        UserError: an example has none.
+    """
+    values = _column(what, given, n)
+    known = document_of if what == "groups" else plain  # a type may be the word None
+    names = ["" if known(x) in ("", None) else bare(str(x)) for x in values]
+    if "" in names:
+        i = names.index("")
+        raise UserError(
+            f"Vectors: {what}[{i}] is {values[i]!r}; {names.count(''):,} of {n:,} are missing; "
+            "give them, or leave these examples out."
+        )
+    first: dict[Any, str] = {}
+    pairs = zip(values, names, strict=True)
+    return [first.setdefault(x if isinstance(x, Number) else name, name) for x, name in pairs]
+
+
 def _splits(given: Iterable[Any], n: int) -> list[str]:
     splits = [str(x) for x in _column("splits", given, n)]
     for i, split in enumerate(splits):
@@ -264,19 +290,21 @@ def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
     Raises:
         UserError: a label is missing, or of another kind than the first one.
     """
-    plain = [x.item() if isinstance(x, np.generic) else x for x in given]
-    several = [isinstance(x, (set, frozenset, tuple, list)) for x in plain]
-    if any(several):
-        _require_all("a set of classes", several, plain)
-        return "multi-label", [tuple(sorted(map(str, x))) for x in plain]
-    fractions = [isinstance(x, float) for x in plain]
+    labels = [x.item() if isinstance(x, np.generic) else x for x in given]
+    sets = [isinstance(x, _SETS) for x in labels]
+    if any(sets):
+        fit = [x and None not in map(plain, y) for x, y in zip(sets, labels, strict=True)]
+        _require_all("a set of classes", fit, labels)
+        return "multi-label", [tuple(sorted({bare(str(y)) for y in x})) for x in labels]
+    fractions = [isinstance(x, float) and x == x for x in labels]
     if any(fractions):
-        _require_all("a number", [isinstance(x, (int, float)) and x == x for x in plain], plain)
-        if all(float(x).is_integer() for x in plain):
+        _require_all("a number", [isinstance(x, (int, float)) and x == x for x in labels], labels)
+        if all(float(x).is_integer() for x in labels):
             progress.warn("Vectors: float labels mean regression; give integers for classes")
-        return "regression", list(map(float, plain))
-    _require_all("a class", [isinstance(x, (str, int)) and x != "" for x in plain], plain)
-    return "classification", list(map(str, plain))
+        return "regression", list(map(float, labels))
+    fit = [isinstance(x, (str, int)) and bare(f"{x}").lower() not in ("", "nan") for x in labels]
+    _require_all("a class", fit, labels)
+    return "classification", [bare(str(x)) for x in labels]
 
 
 def _require_all(what: str, fit: Sequence[bool], labels: Sequence[Any]) -> None:

@@ -225,12 +225,15 @@ def _static(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, int]:
     words = [word for sentence in sentences for word in sentence.words]
     wanted = {*words, *map(str.lower, words)}
     found: dict[str, NDArray[Any]] = {}
-    size = 0
-    with path.open(encoding="utf-8", errors="replace") as file:
+    size, claimed, n_words, last = 0, None, 0, ""
+    # Some words contain other line breaks.
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             word, _, rest = line.rstrip().partition(" ")
-            if number == 1 and len(rest.split()) == 1:
-                continue  # the numbers of words and of dimensions
+            if number == 1 and word.isdecimal() and rest.strip().isdecimal():
+                claimed, size = int(word), int(rest)
+                continue
+            n_words, last = n_words + bool(rest), rest or last
             if word not in wanted or word in found:
                 continue
             try:
@@ -241,7 +244,14 @@ def _static(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, int]:
                 raise UserError(
                     f"{path}, line {number}: {len(vector)} numbers, not {size or 'some'}."
                 )
+            if not np.isfinite(vector).all():
+                raise UserError(f"{path}, line {number}: a value is NaN or infinite; correct it.")
             found[word], size = vector, len(vector)
+    if claimed is not None and (claimed != n_words or len(last.split()) != size):
+        raise UserError(
+            f"{path}: has {n_words:,} words, the last with {len(last.split())} numbers; its first "
+            f"line says {claimed:,} with {size}. Get it anew, or correct the line."
+        )
     if not found:
         raise UserError(f"{path}: has no word of the corpus.")
     zeros = np.zeros(size, dtype=np.float32)

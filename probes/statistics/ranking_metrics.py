@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import draws_of, estimate
+from probes.statistics.bootstrap import draws_of, estimate, unknown
 from probes.statistics.gold import Gold
 from probes.statistics.sums import ratio
 
@@ -73,6 +73,8 @@ def ranking_scores(gold: Gold, margins: Floats) -> dict[str, list[Estimate]]:
     """
     known = gold.labels >= 0
     positive, cluster = gold.labels[known] == 1, gold.clusters[gold.place[known]]
+    if len(set(positive)) < 2:
+        return {name: [unknown("one class in test")] * len(margins) for name in RANKING}
     draws, at_once = draws_of(gold), max(1, _AT_ONCE // max(1, len(cluster)))
     blocks = [] if draws is None else np.split(draws, range(at_once, len(draws), at_once))
     found: dict[str, list[Estimate]] = {name: [] for name in RANKING}

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from killing import ROOT
@@ -74,6 +75,19 @@ def test_two_classes_are_ordered_as_scikit_learn_says(tmp_path):
         assert result.at(metric, 6).value == pytest.approx(expected, abs=1e-6)
 
 
+def test_test_examples_of_one_class_are_not_ranked(tmp_path, capsys):
+    layers, y = classes()
+    y = y > 1
+    y[500:] = True
+    (result,) = probes.probe(probes.Vectors({6: layers[6]}, y, splits=SPLITS), **settings(tmp_path))
+    for metric in ("auroc", "average_precision", "recall_at_5_fpr"):
+        row = result.at(metric, 6)
+        assert (row.value, row.interval, row.why) == (None, None, "one class in test")
+    table = " ".join(capsys.readouterr().out.split())
+    for word in ("one", "class", "test"):
+        assert re.search(rf"average precision, best layer – .*\b{word}\b.* recall at", table)
+
+
 def test_the_first_example_of_the_manual(tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
     monkeypatch.setenv("PROBES_CACHE_DIR", str(tmp_path / "cache"))
@@ -141,6 +155,14 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
         ({"layers": {1: np.full((600, 2), np.nan)}}, r"layer 1, example 0 \(from 0\): a value is NaN"),
         ({"labels": [1] * 599 + [None]}, r"labels\[599\] is None, not a class like the others"),
         ({"labels": [1.5] * 599 + [float("nan")]}, r"labels\[599\] is nan, not a number"),
+        ({"labels": ["a", "b"] * 299 + ["a", float("nan")]}, r"labels\[599\] is nan, not a class"),
+        ({"labels": np.array(["a", "b"] * 299 + ["a", np.nan])}, r"labels\[599\] is .*nan.*, not a class"),
+        ({"labels": [{"a"}] * 599 + [{"a", None}]}, r"labels\[599\] is .*None.*, not a set"),
+        ({"groups": ["a", "b", None] * 200}, r"groups\[2\] is None; 200 of 600 are missing"),
+        ({"groups": [1.0, float("nan"), 2.0] * 200}, r"groups\[1\] is nan; 200 of 600 are missing"),
+        ({"groups": [pd.NA, 1, 2, "nan"] * 150}, r"groups\[0\] is <NA>; 300 of 600 are missing"),
+        ({"types": ["a", "None", None] * 200}, r"types\[2\] is None; 200 of 600 are missing"),
+        ({"types": [pd.NaT, *"ab" * 299, np.nan]}, r"types\[0\] is NaT; 2 of 600 are missing"),
         ({"labels": [{"a"}] * 599 + ["a"]}, r"labels\[599\] is 'a', not a set of classes"),
         ({"groups": [1, 2]}, "2 groups, 600 labels"),
         ({"types": ["a"]}, "1 types, 600 labels"),
@@ -193,6 +215,26 @@ def test_numbers_of_any_size_keep_what_they_say(scale, offset, tmp_path):
         for x in (given, {6: scale * given[6] + offset})
     )
     assert scaled[6] == pytest.approx(plain[6], abs=0.011)
+
+
+def test_labels_groups_and_types_that_are_written_in_two_ways_are_one():
+    layers, y = classes()
+    pairs = [("pos", "neg\u00a0", " pos", "neg")[i % 4] for i in range(600)]
+    vectors = probes.Vectors(layers, pairs, task="mood")
+    assert set(vectors.labels) == {"pos", "neg"}
+    (note,) = vectors.source().load().notes.items()
+    assert note == ("mood: labels with spaces at their edges, which were removed", 300)
+    assert set(probes.Vectors(layers, [{"a", " a"}] * 300 + [{"b"}] * 300).labels) == {
+        ("a",),
+        ("b",),
+    }
+    twice = [(i // 2 if i % 2 else float(i // 2)) for i in range(600)]
+    given = probes.Vectors(layers, y, groups=twice, types=twice)
+    assert given.groups == given.types
+    assert len(set(given.groups)) == 300
+    assert given.groups[0::2] == given.groups[1::2]
+    # Names that were one way or the other stay, and with them the keys of results.
+    assert probes.Vectors(layers, y, groups=np.arange(600.0)).groups[:2] == ["0.0", "1.0"]
 
 
 def test_groups_that_splits_divide_are_counted(capsys):

@@ -1,13 +1,22 @@
-"""Tables as other programs write them: classes that became floats."""
+"""Tables as other programs write them, and tables in Python."""
 
+import json
 import re
 from collections import Counter
 
+import numpy as np
+import pandas
 import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from killing import ROOT
 
 from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
+from probes.data.in_memory import is_in_memory, tables_in
+from probes.data.labelled import find_columns
+from probes.data.sources import CorpusRequest
+from probes.tasks.columns import task_of
 
 
 def csv_file(folder, cells, head="text,label"):
@@ -45,7 +54,6 @@ def test_other_floats_stay_numbers(cells, tmp_path):
 @pytest.mark.parametrize(
     ("files", "asked", "says"),
     [
-        ({"a.jsonl": '{"text": "x", "label": ["good"]}'}, {}, "['good']; write 'good' alone"),
         ({"a.json": '{"data": [{}]}'}, {"field": "data"}, "a.json: contains no row"),
         ({"state.json": "{}", "dataset_info.json": "{}"}, {}, "was written by datasets.save_to_disk"),
         ({"dataset_dict.json": "{}"}, {}, "write each split by to_parquet"),
@@ -75,3 +83,262 @@ def test_labels_that_r_writes_where_they_are_missing_are_named(tmp_path, capsys)
     assert kind == "classification"
     assert found == {"NA": 20, "good": 20, "bad": 20}
     assert "label: 20 labels NA, read as a class" in capsys.readouterr().err
+
+
+def written(path, rows):
+    if path.suffix == ".parquet":
+        Dataset.from_list(rows).to_parquet(str(path))
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    else:
+        cells = [[" ".join(x) if isinstance(x, list) else x for x in r.values()] for r in rows]
+        lines = [",".join(f'"{cell}"' for cell in row) for row in cells]
+        path.write_text("\n".join([",".join(rows[0]), *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("edge", [" ", "\u00a0", "\u3000", "\u200b"])
+def test_labels_that_differ_by_spaces_at_their_edges_are_one(edge, ending, tmp_path):
+    note = "labels with spaces at their edges, which were removed"
+    moods = ["pos", "neg", f"pos{edge}", f"{edge}neg"] * 10
+    texts = [{"text": f"text {i}", "label": mood} for i, mood in enumerate(moods)]
+    path = written(tmp_path / f"texts.{ending}", texts)
+    source = find_corpus(str(path), text="text", label=("label",))
+    corpus = source.load()
+    assert Counter(x.layer("column label")[0] for x in corpus) == {"pos": 20, "neg": 20}
+    assert corpus.notes[f"label: {note}"] == 20
+    # What had been read with other classes is not taken up.
+    assert source.identity["labels of label"] == "without spaces at their edges"
+    rows = [{"tokens": ["a", "b", "c"], "tags": ["B-PER", f"I-PER{edge}", f"{edge}O"]}] * 10
+    path = written(tmp_path / f"words.{ending}", rows)
+    corpus = find_corpus(str(path), task_from=("tags",)).load()
+    assert {x.layer("column tags") for x in corpus} == {("B-PER", "I-PER", "O")}
+    # In CSV, plain spaces separate labels.
+    n = 0 if (ending, edge) == ("csv", " ") else 20
+    assert corpus.notes.get(f"tags: {note}", 0) == n
+
+
+def test_labels_without_spaces_keep_their_identity(tmp_path):
+    path = written(
+        tmp_path / "a.csv", [{"text": f"text {i}", "label": "ab"[i % 2]} for i in range(30)]
+    )
+    assert list(labels(path)[2]) == ["all 0", "rules for CSV", "--text"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "cells", [["3,7", "0,5", "2"], ["1.234,5", "2,0", "k. A."], ["1,234", "12,500", "7"], [",5", "1,", "1,2"]]
+)  # fmt: skip
+def test_numbers_with_a_decimal_comma_are_refused(cells, tmp_path):
+    quoted = [f'"{cell}"' for cell in cells * 10]
+    with pytest.raises(
+        UserError, match=f"line 2: label is '{cells[0]}', with a comma; write a num"
+    ):
+        labels(csv_file(tmp_path, quoted))
+    (tmp_path / "b.jsonl").write_text(
+        "".join(json.dumps({"tokens": ["a"], "y": [cell]}) + "\n" for cell in cells * 10)
+    )
+    with pytest.raises(UserError, match="with a comma"):
+        find_corpus(str(tmp_path / "b.jsonl"), task_from=("y",))
+
+
+def test_some_classes_may_contain_commas(tmp_path):
+    kind, found, _ = labels(csv_file(tmp_path, ['"a,b"', '"1,2"', "x"] * 10))
+    assert (kind, found["1,2"]) == ("classification", 10)  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_the_remedy_for_other_separators_works(mark, tmp_path):
+    path, new = tmp_path / "mine.csv", tmp_path / "new.csv"
+    lines = [mark.join((f"text {i}", f"{i},5")) for i in range(30)]
+    path.write_text("\n".join([mark.join(("text", "label")), *lines]) + "\n")
+    with pytest.raises(UserError, match="line 1: columns are separated by") as refused:
+        labels(path)
+    remedy = re.search(r"in pandas, (.*)\)\.$", str(refused.value))[1]
+    exec(f"pandas.{remedy}", {"pandas": pandas, "FILE": path, "NEW": new})
+    kind, found, _ = labels(new)
+    assert (kind, found) == ("regression", Counter(i + 0.5 for i in range(30)))
+
+
+def test_lists_that_r_joins_by_bars_are_refused(tmp_path):
+    sentences = [("Bert sees Oslo", "B-PER O B-LOC"), ("Eva sees old Oslo", "B-PER O O B-LOC")] * 8
+    bars = [{"tokens": x.replace(" ", "|"), "tags": y.replace(" ", "|")} for x, y in sentences]
+    mixed = [{"tokens": x, "tags": y.replace(" ", "|")} for x, y in sentences]
+    lists = [{"tokens": x.split(), "tags": y.replace(" ", "|")} for x, y in sentences]
+    for rows, ending, says in (
+        (bars, "csv", r"tokens is a list written as text: 'Bert\|sees\|Oslo'; save as JSON"),
+        (mixed, "csv", r"tags is a list written as text: 'B-PER\|O\|B-LOC'; save as JSON"),
+        (lists, "jsonl", r"tags is a list written as text: 'B-PER\|O\|B-LOC'; write a list"),
+    ):
+        path = written(tmp_path / f"a.{ending}", rows)
+        with pytest.raises(UserError, match=says):
+            find_corpus(str(path), task_from=("tags",))
+
+
+@pytest.mark.parametrize("words", ["Haus", "das Haus", "im alten Haus"])
+def test_features_joined_by_bars_are_classes(words, tmp_path):
+    rows = [{"tokens": words, "feats": f"Case=Nom|Number={x}"} for x in ("Sing", "Plur") * 10]
+    corpus = find_corpus(str(written(tmp_path / "a.csv", rows)), task_from=("feats",)).load()
+    found = {x.layer("column feats") for x in corpus}
+    assert found == {("Case=Nom|Number=Sing",), ("Case=Nom|Number=Plur",)}
+
+
+IOB1 = [
+    ("I-PER", "O", "I-LOC", "I-LOC"),
+    ("I-PER", "B-PER", "O", "I-LOC"),
+    ("I-LOC", "I-PER", "B-PER", "I-PER"),
+]
+IOB2 = [("B-PER", "O", "B-LOC", "I-LOC"), ("B-PER", "B-PER", "O", "B-LOC"), ("B-LOC", "B-PER", "B-PER", "I-PER")]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_iob1_has_the_classes_of_a_file_converted_by_hand(ending, tmp_path):
+    def read(name, tags):
+        rows = [{"tokens": ["a", "b", "c", f"d{i}"], "tags": list(tags[i % 3])} for i in range(30)]
+        source = find_corpus(str(written(tmp_path / f"{name}.{ending}", rows)), task_from=("tags",))
+        corpus = source.load()
+        return source, [x.layer("column tags") for x in corpus], corpus.notes
+
+    one, by_hand = read("iob1", IOB1), read("iob2", IOB2)
+    assert one[1] == by_hand[1]
+    assert one[2]["tags: tags that continue no chunk, read as beginnings"] == 10 * 6
+    tasks = [task_of(source.columns["tags"]) for source, *_ in (one, by_hand)]
+    assert [task.metric for task in tasks] == ["span_f1"] * 2
+    assert [task.reading for task in tasks] == ["IOB tags, read as BIO", "BIO tags"]
+    assert "tags of tags" in one[0].identity
+    assert "tags of tags" not in by_hand[0].identity
+    # IOB1 without chunks that touch has no B at all.
+    _, found, _ = read("bare", [("I-PER", "O", "I-LOC", "O")] * 3)
+    assert set(found) == {("B-PER", "O", "B-LOC", "O")}
+
+
+def test_nan_is_missing_as_null_is(tmp_path):
+    for none in (None, float("nan"), "nan", " ", []):
+        rows = [{"text": f"text {i}", "label": (none, "x", "y")[i % 3]} for i in range(60)]
+        path = tmp_path / "a.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        assert labels(path)[1] == {None: 20, "x": 20, "y": 20}
+
+
+DOCCANO = [
+    {"id": i, "text": f"Ann-Marie sees Oslo {i}.", "label": [[0, 9, "PER"], [15, 19, "LOC"]]}
+    for i in range(30)
+]
+LABEL_STUDIO = [
+    {
+        "id": row["id"],
+        "text": row["text"],
+        "label": [{"start": a, "end": b, "text": row["text"][a:b], "labels": [x]} for a, b, x in row["label"]],
+        "annotator": 1,
+    }
+    for row in DOCCANO
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [DOCCANO, LABEL_STUDIO])
+def test_exported_spans_are_refused_with_a_remedy_that_works(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    path = tmp_path / "export.json"
+    path.write_text(lines if rows is DOCCANO else json.dumps(rows))
+    given = path if rows is LABEL_STUDIO else path.with_suffix(".jsonl")
+    given.write_text(path.read_text())
+    with pytest.raises(UserError, match=r"docs/corpora.md, Annotation tools\)\.$"):
+        labels(given)
+    with pytest.raises(UserError, match="for labels of whole texts, give --text text --label"):
+        find_corpus(str(given), task_from=("label",))
+    page = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
+    exec(re.search(r"### Annotation tools.*?```python\n(.*?)```", page, re.DOTALL)[1], {})
+    source = find_corpus("my.jsonl", task_from=("tags",))
+    assert task_of(source.columns["tags"]).reading == "BIO tags"
+    (first, *_) = source.load()
+    assert first.words == ("Ann", "-", "Marie", "sees", "Oslo", "0", ".")
+    assert first.layer("column tags") == ("B-PER", "I-PER", "I-PER", "O", "B-LOC", "O", "O")
+
+
+def test_exported_classes_are_read(tmp_path):
+    classes = [["pos"], ["neg"], []] * 10
+    doccano = [{"id": i, "text": f"text {i}", "label": x} for i, x in enumerate(classes)]
+    path = tmp_path / "doccano.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in doccano))
+    assert labels(path)[1] == {"pos": 10, "neg": 10, None: 10}
+    path.write_text(path.read_text().replace('["neg"]', '["neg", "pos"]'))
+    with pytest.raises(
+        UserError, match=r"line 2: label is a list, \['neg', 'pos'\]; keep one label"
+    ):
+        labels(path)
+    result = [{"value": {"choices": ["pos"]}, "from_name": "label", "type": "choices"}]
+    whole = [{"id": 1, "annotations": [{"result": result}], "data": {"text": "text 1"}}]
+    (tmp_path / "studio.json").write_text(json.dumps(whole))
+    with pytest.raises(UserError, match="export JSON-MIN or CSV instead"):
+        labels(tmp_path / "studio.json")
+
+
+def in_python(given, **asked):
+    request = CorpusRequest(("in memory",), **{"text": "text", "label": ("label",), **asked})
+    return find_columns("in memory", tables_in(given), request)
+
+
+TEXTS = {"text": [f"text {i}" for i in range(60)], "label": [("x", "y")[i % 2] for i in range(60)]}
+NUMBERED = Features({"text": Value("string"), "label": ClassLabel(names=["x", "y"])})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        TEXTS,
+        {name: np.array(values) for name, values in TEXTS.items()},
+        pandas.DataFrame(TEXTS),
+        Dataset.from_dict(TEXTS),
+        Dataset.from_dict(TEXTS).cast(NUMBERED),
+        Dataset.from_dict(TEXTS).with_format("numpy"),
+        {name: Dataset.from_dict(TEXTS)[name] for name in TEXTS},
+    ],
+)
+def test_tables_in_python_are_alike(given):
+    assert is_in_memory(given)
+    found, expected = in_python(given), in_python(pandas.DataFrame(TEXTS))
+    assert (found.digest, found.load()) == (expected.digest, expected.load())
+
+
+def parts(make=dict):
+    return {
+        split: make({name: values[a:b] for name, values in TEXTS.items()})
+        for split, a, b in (("train", 0, 20), ("validation", 20, 40), ("test", 40, 60))
+    }
+
+
+@pytest.mark.parametrize(
+    "given", [parts(), parts(pandas.DataFrame), DatasetDict(parts(Dataset.from_dict))]
+)
+def test_splits_of_tables_in_python_are_kept(given, capsys):
+    assert is_in_memory(given)
+    given["unsupervised"] = given["train"]
+    corpus = in_python(given).load()
+    for split, start in (("train", 0), ("dev", 20), ("test", 40)):
+        assert [x.words[0] for x in corpus.splits[split]] == TEXTS["text"][start : start + 20]
+        assert [x.layer("column label")[0] for x in corpus.splits[split]] == ["x", "y"] * 10
+    assert "skipped the split 'unsupervised' of the table in memory" in capsys.readouterr().err
+
+
+def test_splits_that_are_exchanged_have_another_digest():
+    one = parts()
+    other = {**one, "test": one["validation"], "validation": one["test"]}
+    assert in_python(one).digest != in_python(other).digest
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (Dataset.from_dict(TEXTS).to_iterable_dataset(), "load it without streaming=True"),
+        ({**TEXTS, "label": ["x"]}, "columns of different lengths: 60 text, 1 label"),
+        ({**TEXTS, "label": "x"}, "label is a str, not a list of values"),
+        ({**TEXTS, "label": 5}, "label is a int, not a list of values"),
+        ({}, "a table of the columns none; give one with rows"),
+        ({"train": TEXTS}, "has train, but no dev or test split"),
+    ],
+)
+def test_what_is_no_table_is_refused(given, says):
+    assert is_in_memory(given)
+    with pytest.raises(UserError, match=says):
+        in_python(given)

@@ -142,6 +142,33 @@ def test_static_vectors_are_a_model_of_one_layer(corpus, tmp_path, capsys):
         assert "words without a vector, which have zeros" in result.provenance
 
 
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["4 2", "a 1 2", "b 3 4", "c 5 6"], "has 3 words, the last with 2 numbers; .* says 4 with 2"),
+        (["2 2", "a 1 2", "b 3 4", "c 5 6"], "has 3 words, the last with 2 numbers; .* says 2 with 2"),
+        (["3 2", "a 1 2", "b 3 4", "c 5"], "has 3 words, the last with 1 numbers; .* says 3 with 2"),
+        (["3 3", "a 1 2", "b 3 4", "c 5 6"], "line 2: 2 numbers, not 3"),
+        (["3 2", "a 1 2", "b nan 4", "c 5 6"], "line 3: a value is NaN or infinite"),
+        (["a 1 2", "b 1e39 4"], "line 2: a value is NaN or infinite"),
+        (["3 2", "a 1 2", "b 3 4", "c\u2028 5 6", ""], None),
+        (["3 2\r", "a 1 2\r", "b 3 4\r", "\u3000 5 6\r"], None),
+        (["a 1 2", "b 3 4"], None),
+    ],
+)  # fmt: skip
+def test_files_of_static_vectors_are_whole(lines, says, tmp_path):
+    path = tmp_path / "x.vec"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    given = tuple(probes.Sentence(f"s{i}", "en", ("a", "b")) for i in range(3))
+    corpus = Corpus("c", "", "", dict(zip(("train", "dev", "test"), zip(given), strict=True)))
+    if says is None:
+        vectors = read_vectors(find_vectors(f"vectors:{path}"), corpus)
+        assert vectors._layers[0].tolist() == [[1, 2], [3, 4]]
+        return
+    with pytest.raises(UserError, match=says):
+        read_vectors(find_vectors(f"vectors:{path}"), corpus)
+
+
 def test_tasks_that_hide_words_are_left_out(corpus, extracted, tmp_path, capsys):
     dump = write("npz", tmp_path, extracted)
     asked = line(corpus, tmp_path, "--vectors", dump)

@@ -256,6 +256,14 @@ def test_without_one_of_the_classes_nothing_is_defined():
         assert np.isnan(RANKING["auroc"](*found)[0])
 
 
+@pytest.mark.parametrize("only", [0, 1])
+def test_a_test_split_of_one_class_has_no_ranking_and_says_why(only):
+    gold = Gold(np.full(40, only), np.arange(40), ("a", "b"), np.zeros(40, bool))
+    for estimates in ranking_scores(gold, np.random.default_rng(0).normal(size=(2, 40))).values():
+        assert [(x.value, x.interval) for x in estimates] == [(None, None)] * 2
+        assert estimates[0].missing == "one class in test"
+
+
 def test_intervals_resample_groups():
     positive, margins = drawn(3)
     groups = [str(i // 3) for i in range(90)]
