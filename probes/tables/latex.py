@@ -16,42 +16,28 @@ from textwrap import wrap
 
 from probes.tables.table import BARS, Cell, Table, cell_text
 
-_GREEK = (
+_MATH = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
     "upsilon phi chi psi omega varsigma Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega "
+    # An asterisk for ☆ would be read as "significant".
+    "pm cdot to leftarrow times leq geq neq approx surd infty star circ dagger bigtriangledown"
 )
-_MATH = "pm cdot to leftarrow times leq geq neq approx surd infty star circ dagger bigtriangledown"
-_LETTERS_OF_TEXT = "ss ae oe o l i AE OE O L dots S"
+_OF_MATH = "αβγδεζηθικλμνξπρστυφχψωςΓΔΘΛΞΠΣΥΦΨΩ±·→←×≤≥≠≈√∞★☆†▽"
+_TEXT = (
+    "textbackslash textasciitilde textasciicircum textless textgreater textbar "
+    "ss ae oe o l i AE OE O L dots S"
+)
+_OF_TEXT = "\\~^<>|ßæœøłıÆŒØŁ…§"
 _SIGNS = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "\n": " ",
-    **dict(zip("–—‘’“”−", ("--", "---", "`", "'", "``", "''", "$-$"), strict=True)),
-    # Of ☆, an asterisk would be read as "significant".
-    **{sign: rf"$\{name}$" for sign, name in zip("±·→←×≤≥≠≈√∞★☆†▽", _MATH.split(), strict=True)},
-    **{
-        x: rf"$\{name}$"
-        for x, name in zip("αβγδεζηθικλμνξπρστυφχψωςΓΔΘΛΞΠΣΥΦΨΩ", _GREEK.split(), strict=True)
-    },
-    **{
-        x: rf"\{name}{{}}" for x, name in zip("ßæœøłıÆŒØŁ…§", _LETTERS_OF_TEXT.split(), strict=True)
-    },
+    **{sign: rf"$\{name}$" for sign, name in zip(_OF_MATH, _MATH.split(), strict=True)},
+    **{sign: rf"\{name}{{}}" for sign, name in zip(_OF_TEXT, _TEXT.split(), strict=True)},
+    **dict(zip("\n–—‘’“”−", (" ", "--", "---", "`", "'", "``", "''", "$-$"), strict=True)),
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     **{sign: f"{{{sign}}}" for sign in "[*"},  # A line break would read them as its option.
 }
 
-_ACCENTS = dict(
-    zip(
-        map(chr, (*range(0x300, 0x305), *range(0x306, 0x309), 0x30A, 0x30B, 0x30C, 0x323, 0x327)),
-        "`'^~=u.\"rHvdc",
-        strict=True,
-    )
-)
-"""Commands of combining accents."""
+_OF_ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0327"
+_ACCENTS = dict(zip(_OF_ACCENTS, "`'^~=u.\"rHvdc", strict=True))
 
 _OTHER = r"\probesletter"
 _OTHER_DEFINED = (
@@ -169,7 +155,8 @@ def _number(cell: Cell, *, two: bool) -> list[str]:
     """The lines of a number: with what is beside it in a second column, then its note."""
     text = _escaped(cell.text)
     text = rf"\textbf{{{text}}}" if cell.best else text
-    if two and cell.text.replace(",", "").isdecimal():  # a count, which may be long
+    # A count may be long.
+    if two and cell.text.replace(",", "").isdecimal() and not (cell.half or cell.marks):
         text = rf"\multicolumn{{2}}{{c}}{{{text}}}"
     elif two:
         marks = "".join(_SIGNS[sign].strip("$") for sign in cell.marks if sign != "★")

@@ -36,6 +36,9 @@ VERDICT_STYLES = {
     "not tested": "dim",
 }
 
+TIE = "\N{NO-BREAK SPACE}"
+"""Between a number and its interval in Markdown, so that they are not torn apart."""
+
 _BETWEEN = 2
 """Spaces between two columns."""
 
@@ -252,9 +255,7 @@ def _cell(cell: Cell) -> str:
     text = escaped(cell.text)
     if cell.best or cell.verdict:
         text = f"**{text}**"
-    # A line does not break between a number and its interval.
-    spread = cell_text(replace(cell, text="")).replace(" ", "\N{NO-BREAK SPACE}")
-    text += spread + cell.marks
+    text += cell_text(replace(cell, text="")).replace(" ", TIE) + cell.marks
     return text + f" · {escaped(cell.note)}" * bool(cell.note)
 
 
