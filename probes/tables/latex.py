@@ -169,7 +169,8 @@ def _number(cell: Cell, *, two: bool) -> list[str]:
 
 def _escaped(text: str) -> str:
     """A text in ASCII."""
-    return "".join(map(_escaped_sign, unicodedata.normalize("NFC", text)))
+    parts = unicodedata.normalize("NFC", text).split("--")  # which would become a dash
+    return "-{}-".join("".join(map(_escaped_sign, part)) for part in parts)
 
 
 def _escaped_sign(sign: str) -> str:
