@@ -4,6 +4,8 @@ The commands read published results, so a number on a page cannot differ from it
 in the text of the results page stand in one of its tables.
 """
 
+import contextlib
+import io
 import re
 import shlex
 from glob import glob
@@ -11,6 +13,7 @@ from glob import glob
 import numpy as np
 import pytest
 from killing import ROOT
+from typesetting import NO_LATEX, SIGNS, typeset
 
 from probes.__main__ import main
 from probes.cli.results import load_results
@@ -53,6 +56,35 @@ def test_a_table_is_the_output_of_its_command(command, table, monkeypatch, capsy
 
 def test_tables_are_found():
     assert BLOCKS
+
+
+@pytest.fixture(scope="module")
+def in_latex(tmp_path_factory):
+    """Tables of several kinds, with their notes, as the commands print them."""
+    folder = ROOT / "results" / "published"
+    models = sorted(map(str, folder.glob("*bert-mlm-tiny-*/sample")))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for command, *options in (
+            *(["show", *models, "--by", by] for by in ("layer", "group", "localisation")),
+            ["claims", *models],
+            ["heads", *models],
+            ["leaderboard", str(folder), "--corpus", "sample", "--task", "pos,agreement"],
+        ):
+            assert main([command, *options, "--format", "latex"]) == 0
+    return printed.getvalue()
+
+
+def test_published_tables_are_ascii_in_latex(in_latex):
+    assert SIGNS.fullmatch(in_latex)
+    assert "probesletter" not in in_latex  # Each of the suite's own signs has its command.
+    assert r"$\bigtriangledown$ not significantly above the floor" in in_latex
+
+
+@NO_LATEX
+def test_pdflatex_reads_published_tables(in_latex, tmp_path):
+    # Each on a page: LaTeX has room for a few floats.
+    typeset(tmp_path, in_latex.replace(r"\end{table}", r"\end{table}\clearpage"))
 
 
 @pytest.mark.parametrize(("path", "command"), PICTURES.items())

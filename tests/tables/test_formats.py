@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from results_by_hand import make_result, with_rows
 from rich.console import Console
+from typesetting import NO_LATEX, SIGNS, typeset
 
 from probes.boards.layer_tables import score_table
 from probes.measurements.table_cells import score_cell
@@ -70,27 +71,6 @@ def test_latex_marks_and_escapes():
     assert r"\textless{}x\textgreater{}\_{[}y](z) & -- & \\" in text
     assert r"\label{tab:a-b}" in text
     assert r"\caption{a \textbar{} b. $\pm$ half an interval}" in text
-
-
-SIGNS = re.compile(r"[ -~\n]*")
-
-NO_LATEX = pytest.mark.skipif(
-    not shutil.which("pdflatex")
-    or subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True, check=False).returncode
-    > 0,
-    reason="there is no pdflatex with booktabs here",
-)
-
-
-def typeset(folder, text, options=""):
-    """What pdflatex says of tables."""
-    packages = rf"\documentclass[{options}]{{article}}\usepackage{{booktabs}}"
-    document = rf"{packages}\begin{{document}}\listoftables {text}\end{{document}}"
-    (folder / "paper.tex").write_text(document, encoding="ascii")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    said = [subprocess.run(command, cwd=folder, capture_output=True, check=False) for _ in "12"]
-    assert said[1].returncode == 0, said[1].stdout.decode(errors="replace")[-2000:]
-    return said[1].stdout
 
 
 def odd_table(text):
