@@ -268,19 +268,28 @@ def test_no_table_is_wider_than_the_terminal():
         assert [text.count(f"{name}") for name in names] == [1] * 3
 
 
-def test_shades_are_those_of_the_heat_maps():
-    """They are those of viridis, as Vega has it."""
-    spec = {
-        "data": {"values": [{"i": i} for i in range(101)]},
-        "mark": "point",
-        "encoding": {
-            "fill": {"field": "i", "type": "quantitative", "scale": {"scheme": "viridis"}}
-        },
-    }
+def drawn_in(values, **scale):
+    """Red, green and blue of numbers, as Vega has them."""
+    fill = {"field": "i", "type": "quantitative", "scale": scale}
+    data = {"values": [{"i": i} for i in values]}
+    spec = {"data": data, "mark": "point", "encoding": {"fill": fill}}
     text = json.dumps(vl_convert.vegalite_to_scenegraph(spec)["scenegraph"])
-    drawn = re.findall(r'"fill": "rgb\((\d+), (\d+), (\d+)\)"', text)[:101]
-    for i, parts in enumerate(drawn):
-        assert shade(i / 100) == pytest.approx(list(map(int, parts)), abs=20)
+    drawn = re.findall(r'"fill": "rgb\((\d+), (\d+), (\d+)\)"', text)[: len(values)]
+    return [list(map(int, parts)) for parts in drawn]
+
+
+def test_shades_in_the_terminal_are_those_of_viridis():
+    for i, parts in enumerate(drawn_in(range(101), scheme="viridis")):
+        assert shade(i / 100) == pytest.approx(parts, abs=20)
+
+
+def test_colours_of_the_page_are_those_of_heat_maps_of_scores():
+    """Points above the floor are blue in both, from the middle of the scale to its end."""
+    css = templates().loader.get_source(templates(), "page.css")[0]
+    expected = drawn_in(range(11), scheme="blueorange", reverse=True, domain=[-10, 10])
+    for i, parts in enumerate(expected):
+        (colour,) = re.findall(rf"\.h{i} {{ background: #(\w+); }}", css)
+        assert list(bytes.fromhex(colour)) == pytest.approx(parts, abs=20)
 
 
 ODD = "a\x1b[31mb\x07\u202e\x00z"
