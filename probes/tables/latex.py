@@ -176,7 +176,7 @@ def _escaped(text: str) -> str:
 def _escaped_sign(sign: str) -> str:
     if sign in _SIGNS or " " <= sign <= "~":
         return _SIGNS.get(sign, sign)
-    letter, *accents = unicodedata.normalize("NFD", sign)
+    letter, *accents = list(unicodedata.normalize("NFD", sign))
     if letter.isascii() and letter.isalpha() and _ACCENTS.keys() >= {*accents}:
         for accent in accents:
             letter = rf"\{_ACCENTS[accent]}{{{letter}}}"
