@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from probes.measurements.table_cells import (
 )
 from probes.records.record import subject_title
 from probes.records.result import Result
-from probes.records.values import ends, span_of
+from probes.records.values import ends
 from probes.statistics.metrics import label_of
 from probes.statistics.ranking_metrics import RANKING
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -128,7 +129,9 @@ def score_table(results: Sequence[Result]) -> Table:
 
 def layer_rows(results: Sequence[Result]) -> list[TableRow]:
     """Test scores: a row per layer with its number and a cell per result."""
-    columns = [_scores(result) for result in results]
+    points = [_points(result) for result in results]
+    most = max((x for by_layer in points for x in by_layer.values()), default=0.0)
+    columns = [_scores(result, most) for result in results]
     return [
         # A layer that was not probed has an empty place.
         TableRow.of(str(layer), *(cells.get(layer, Cell(NOTHING)) for cells in columns))
@@ -136,17 +139,19 @@ def layer_rows(results: Sequence[Result]) -> list[TableRow]:
     ]
 
 
-def _scores(result: Result) -> dict[int, Cell]:
-    """The scores of a result by layer."""
-    low, high = span_of(result.headline.values(), None, None)
+def _points(result: Result) -> dict[int, float]:
+    """How far each layer is above the floor; 0 if it is below, or there is none."""
+    floor = result.floor[1] if result.floor else math.inf
+    known = {layer: value for layer, value in result.headline.items() if value is not None}
+    return {layer: max(0.0, value - floor) for layer, value in known.items()}
 
-    def place(value: float | None) -> float | None:
-        return None if value is None else 0.0 if high == low else (value - low) / (high - low)
 
+def _scores(result: Result, most: float) -> dict[int, Cell]:
+    """The scores of a result by layer, coloured by points above the floor, up to `most`."""
+    points, metric = _points(result), result.task.metric
+    places = {layer: x / most if most else 0.0 for layer, x in points.items()}
     return {
-        x.layer: score_cell(
-            x.value, x.interval, result.task.metric, **x.marks, place=place(x.value)
-        )
+        x.layer: score_cell(x.value, x.interval, metric, **x.marks, place=places.get(x.layer))
         for x in layer_lines(result)
     }
 
@@ -210,6 +215,8 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
     for kind, names in kinds.items():
         where = f": {', '.join(names)}" * (len(kinds) > 1)
         yield f"▽ not significantly above the floor ({kind}){where}."
+    if any(name.startswith("random twin") for result in results for name in result.baselines):
+        yield "A random twin counts here with its best layer on test, in rankings with that on dev."
     if fixed := dict.fromkeys(name for test in tests.values() if test for name in test.fixed):
         yield (
             f"Of {listed(fixed, 'and')} no predictions are stored, so layers are compared with "

@@ -146,11 +146,10 @@ def interval_of(candidate: Candidate) -> Interval:
 
 
 _RULE = (
-    "Best layer chosen on dev, score on test ± half the width of a 95 % interval "
-    "over test documents or "
-    "sentences. Ranks: best and worst rank that the data allow (paired bootstrap with the "
-    "variance of training, max-T over all pairs, .05). A score that is not significantly above its "
-    "floor (▽) has no rank."
+    "Best layer chosen on dev, score on test ± half the width, or both ends, of a 95 % interval "
+    "over test documents or sentences. Ranks: best and worst rank that the data allow (paired "
+    "bootstrap with the variance of training, max-T over all pairs, .05). A score that is not "
+    "significantly above its floor (▽) has no rank."
 )
 
 _UNCLEAR = "Borderline: a p behind it is so near .05 that other resamples might decide otherwise."

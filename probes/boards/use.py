@@ -136,13 +136,9 @@ def use_chart(
     results: Mapping[Path, Result],
     others: Mapping[Path, Record],
     family: str,
-    task: str,
     look: Look,
 ) -> Drawn:
     """Curves of all kinds of numbers, a panel for each model and task.
-
-    Args:
-        task: the only one that is drawn; empty for all.
 
     Raises:
         UserError: see `columns`.
@@ -156,7 +152,7 @@ def use_chart(
     units = set()
     for (model, name), own in columns(results, others, family).items():
         corpora = {x.corpus for x in own}
-        for column in own if task in ("", name) else ():
+        for column in own:
             units.add(column.unit)
             line = column.name + f" ({column.corpus})" * (len(corpora) > 1)
             about = {"panel": f"{model} · {name}", "model": model, "line": line}

@@ -44,28 +44,30 @@ def figure_names() -> list[str]:
 
 def figure(
     kind: str,
-    results: Mapping[Path, Result],
-    others: Mapping[Path, Record],
+    found: Mapping[Path, Record],
     where: str,
     look: Look,
     probe: str = "linear",
     measurement: str = "",
-    task: str = "",
+    *,
+    by_task: bool = False,
 ) -> Chart:
     """The figure called `kind`. Messages name the models that are left out.
 
     Args:
-        results, others: results, and records of corpus measurements, by path.
+        found: results, and records of corpus measurements, by path.
         where: name of these in error messages.
         probe: probe family, for a figure of scores.
         measurement: measurement of the figure; may be empty if only one was made.
-        task: task, for evidence; may be empty if there is only one.
+        by_task: whether the results are those of tasks that the user has named.
 
     Raises:
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
     """
     if kind not in (known := figure_names()):
         raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, known)}")
+    results = {path: x for path, x in found.items() if isinstance(x, Result)}
+    others = {path: x for path, x in found.items() if path not in results}
     if kind in FIGURES:
         if measurement:
             raise UserError(f"--measurement: does not apply to {kind}; omit it.")
@@ -75,14 +77,16 @@ def figure(
     elif kind == USE:
         from probes.boards.use import use_chart
 
-        drawn = use_chart(results, others, probe, task, look)
+        drawn = use_chart(results, others, probe, look)
     else:
         evidence = next((x for x in probe_measurements() if kind in x.figure_names), None)
         if evidence:
-            found = _of_task(evidence, kind, results, where, probe, task)
+            shown = _of_task(evidence, kind, results, where, probe)
+        elif by_task:
+            raise UserError(f"--task: does not apply to {kind}; omit it.")
         else:
-            evidence, found = _of_corpus(results, others, where, kind, measurement)
-        drawn = _drawn(evidence, kind, found, look)
+            evidence, shown = _of_corpus(results, others, where, kind, measurement)
+        drawn = _drawn(evidence, kind, shown, look)
     if drawn.chart is None:
         why = "; ".join(f"{model}: {reason}" for model, reason in drawn.missing.items())
         raise UserError(f"{where}: nothing to draw as {kind} ({why or 'there are no numbers'}).")
@@ -112,17 +116,16 @@ def _of_task(
     results: Mapping[Path, Result],
     where: str,
     family: str,
-    task: str,
 ) -> Findings:
     """The evidence behind the scores of one task, on one corpus."""
     having = {
         path: r
         for path, r in results.items()
-        if r.probe.family == family and r.found(evidence.name) and task in ("", r.task.name)
+        if r.probe.family == family and r.found(evidence.name)
     }
     if not having:
         raise UserError(
-            f"{where}: no {evidence.name} of {task or 'any task'}; measure it with --evidence "
+            f"{where}: no {evidence.name} of these results; measure it with --evidence "
             f"{evidence.name}."
         )
     tasks = list(dict.fromkeys(r.task.name for r in having.values()))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from glob import glob
 from html import escape
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
@@ -20,7 +21,7 @@ from probes.boards.leaderboard_csv import tidy
 from probes.boards.recipes import RecipeResult, read_recipes, recipe_results
 from probes.cli.arguments import RUN
 from probes.cli.chart_files import figure
-from probes.common.errors import UserError, counted, listed
+from probes.common.errors import UserError, counted, listed, names_in
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.measurements.frame import load
@@ -34,6 +35,8 @@ from probes.records.record_files import or_published
 from probes.records.result import SCORES, Result
 from probes.tables.table import Table
 from probes.tasks.builtin import table_order
+
+R = TypeVar("R", bound=Record)
 
 FORMATS = (".pdf", ".svg", ".png")
 """Of figures, by the ends of their files' names."""
@@ -132,6 +135,9 @@ class Results:
         kind: str = "curves",
         probe: str = "linear",
         *,
+        task: str = "",
+        model: str = "",
+        corpus: str = "",
         measurement: str = "",
         width: float = 6.8,
         title: bool = True,
@@ -140,11 +146,13 @@ class Results:
 
         Args:
             kind: name of a figure, as `python -m probes figure --help` lists them.
+            task, model, corpus: names of what is drawn, separated by commas; all by default.
             measurement: whose, if several have a chart of this name.
             width: in inches.
 
         Raises:
-            UserError: there is no such figure, nothing to draw, or results of several corpora.
+            UserError: there is no such figure, nothing to draw, no result of a name, or results of
+                several corpora.
         """
         from probes.tables import figures
         from probes.tables.charts import INCH, Look
@@ -152,7 +160,9 @@ class Results:
         if why := figures.no_room():
             raise UserError(f"plot(): nothing is drawn, since {why}; lift the limit.")
         look = Look(width * INCH, titled=title)
-        chart = figure(kind, self.found, self.measured, "plot()", look, probe, measurement)
+        asked = {"corpus": corpus, "model": model, "task": task}
+        found = only({**self.found, **self.measured}, **{x: names_in(asked[x]) for x in asked})
+        chart = figure(kind, found, "plot()", look, probe, measurement, by_task=bool(task))
         return Figure(figures.svg(chart, look))
 
     def report(self, path: str | os.PathLike[str], title: str = "results") -> Path:
@@ -367,6 +377,24 @@ def no_results(folders: Iterable[Path], flag: str = "") -> UserError:
         f"{where}: no results; probe a model first: {RUN} --model M"
         f"{f', or name another folder with {flag}' * bool(flag)}{or_published(*folders)}."
     )
+
+
+def only(found: Mapping[Path, R], **asked: Sequence[str]) -> dict[Path, R]:
+    """The records of these models, corpora, tasks or probes; without names, of all.
+
+    A record that is of no task passes.
+
+    Raises:
+        UserError: no record has one of the names.
+    """
+    left = dict(found)
+    for what, names in asked.items():
+        of = {path: getattr(record, what) for path, record in left.items()}
+        called = {x: y.family if what == "probe" else y.name for x, y in of.items() if y}
+        require_results(f"--{what}", names, {*called.values()})
+        if names:
+            left = {path: x for path, x in left.items() if called.get(path, names[0]) in names}
+    return left
 
 
 def require_results(flag: str, names: Iterable[str], known: Collection[str]) -> None:

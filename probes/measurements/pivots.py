@@ -30,7 +30,6 @@ from probes.statistics.metrics import (
     is_percent,
     label_of,
     quantity,
-    shown,
     shown_sd,
 )
 from probes.tables.table import NOTHING, Cell, Table, TableRow, marks_said
@@ -260,10 +259,8 @@ def _cell(row: Mapping[str, Any], **marks: Any) -> Cell:
     value = row["value"]
     if quantity(row["metric"]).deviation and value is not None:
         return Cell(shown_sd(value, unit_of(row)), value=value)
-    if quantity(row["metric"]).skewed and (interval := interval_of(row)):
-        low, high = (shown(end, unit_of(row)) for end in interval)
-        return Cell(f"{shown(value, unit_of(row))} [{low}, {high}]", value=value, interval=interval)
-    return score_cell(value, interval_of(row), unit_of(row), **marks)
+    skewed = quantity(row["metric"]).skewed
+    return score_cell(value, interval_of(row), unit_of(row), brackets=skewed, **marks)
 
 
 def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:

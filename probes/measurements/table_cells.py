@@ -15,9 +15,20 @@ from probes.statistics.significance import ALPHA, borderline, shown_p
 from probes.tables.table import NOTHING, Cell
 
 
-def score_cell(score: float | None, interval: Interval, metric: str, **fields: Any) -> Cell:
-    """A score with half its interval; `fields` are those of `Cell`."""
+def score_cell(
+    score: float | None, interval: Interval, metric: str, *, brackets: bool = False, **fields: Any
+) -> Cell:
+    """A score with half its interval, or with both ends if one side is a third shorter, or more.
+
+    Args:
+        brackets: show both ends in any case.
+        fields: those of `Cell`.
+    """
     half = "" if interval is None else shown((interval[1] - interval[0]) / 2, metric)
+    if interval is not None and score is not None:
+        shorter, longer = sorted((score - interval[0], interval[1] - score))
+        if brackets or 3 * shorter < 2 * longer:
+            half = f"[{', '.join(shown(end, metric) for end in interval)}]"
     return Cell(shown(score, metric), half, **{"value": score, "interval": interval, **fields})
 
 
@@ -32,9 +43,11 @@ def layer_marks(p: float | None, *, best: bool, floored: bool = False) -> dict[s
     Args:
         p: of the test behind the confidence set of layers; None where nothing was tested.
         best: whether the layer is the best on dev.
-        floored: whether the score is not above its floor; it is not marked as the best then.
+        floored: whether the score is not above its floor. It has no other mark then: what is not
+            shown to be decoded there cannot be decoded best.
     """
-    best &= not floored
+    if floored:
+        best, p = False, None
     may_be_best = p is not None and p >= ALPHA
     return {
         "best": best,
@@ -80,9 +93,8 @@ def interval_note(results: Sequence[Result]) -> str:
     if all(result.examples.clusters < FEWEST for result in results):
         return f"No intervals: fewer than {FEWEST} test {' or '.join(clusters)}."
     return (
-        f"± half the width of a 95 % interval over test {' or '.join(clusters)}; training "
-        "variation is not "
-        "included."
+        f"± half the width, or both ends, of a 95 % interval over test {' or '.join(clusters)}; "
+        "training variation is not included."
     )
 
 

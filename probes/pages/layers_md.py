@@ -25,7 +25,7 @@ from probes.records.record import Record, corpus_title, limit_of, model_title, s
 from probes.records.result import Result
 from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
-from probes.tables.printing import escaped, markdown, markdown_lines
+from probes.tables.printing import TIE, escaped, markdown, markdown_lines
 from probes.tables.table import Table, cell_text, csv_line, legend
 
 
@@ -64,7 +64,7 @@ def layers_md(results: Sequence[Result]) -> str:
                 titled = replace(table, title=f"{family} probe, {table.title}")
                 lines.append(markdown(titled, level=2))
     lines += [*_transferability(results), *_made_of(results), ""]
-    return printable_lines("\n".join(lines))
+    return TIE.join(map(printable_lines, "\n".join(lines).split(TIE)))
 
 
 def _separation(results: Sequence[Result]) -> str:

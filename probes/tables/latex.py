@@ -1,12 +1,14 @@
 r"""Tables as LaTeX, typeset by `booktabs`: `\usepackage{booktabs}`.
 
 Half intervals are subscripts and marks superscripts, so that digits align, and five tasks fit one
-column of `article` with two. The name of a group of rows has a line to itself.
+column of `article` with two. The name of a group of rows has a line to itself. The text is ASCII,
+which every engine and encoding reads.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -14,26 +16,35 @@ from textwrap import wrap
 
 from probes.tables.table import BARS, Cell, Table, cell_text
 
+_MATH = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon phi chi psi omega varsigma Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega "
+    # An asterisk for ☆ would be read as "significant".
+    "pm cdot to leftarrow times leq geq neq approx surd infty star circ dagger bigtriangledown"
+)
+_OF_MATH = "αβγδεζηθικλμνξπρστυφχψωςΓΔΘΛΞΠΣΥΦΨΩ±·→←×≤≥≠≈√∞★☆†▽"
+_TEXT = (
+    "textbackslash textasciitilde textasciicircum textless textgreater textbar "
+    "ss ae oe o l i AE OE O L dots S"
+)
+_OF_TEXT = "\\~^<>|ßæœøłıÆŒØŁ…§"
 _SIGNS = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "–": "--",
-    "±": r"$\pm$",
-    "·": r"$\cdot$",
-    "→": r"$\to$",
-    "−": r"$-$",
-    "★": r"$\star$",
-    "☆": r"$\circ$",  # an asterisk would be read as "significant"
-    "†": r"$\dagger$",
-    "▽": r"$\bigtriangledown$",
-    "≈": r"$\approx$",
+    **{sign: rf"$\{name}$" for sign, name in zip(_OF_MATH, _MATH.split(), strict=True)},
+    **{sign: rf"\{name}{{}}" for sign, name in zip(_OF_TEXT, _TEXT.split(), strict=True)},
+    **dict(zip("\n–—‘’“”−", (" ", "--", "---", "`", "'", "``", "''", "$-$"), strict=True)),
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{sign: f"{{{sign}}}" for sign in "[*"},  # A line break would read them as its option.
 }
 
+_OF_ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0327"
+_ACCENTS = dict(zip(_OF_ACCENTS, "`'^~=u.\"rHvdc", strict=True))
+
+_OTHER = r"\probesletter"
+_OTHER_DEFINED = (
+    rf"\providecommand{{{_OTHER}}}[1]"
+    r'{\ifdefined\Uchar\Uchar"#1 \else{\scriptsize U+#1}\,\fi}'
+)
+"""A letter without a command: itself in XeLaTeX and LuaLaTeX, in pdfLaTeX its code."""
 
 _LETTERS = 9
 """Heads, notes and names of rows in a table with intervals have lines of about this length."""
@@ -57,7 +68,8 @@ def latex(table: Table, *, wide: bool = False) -> str:
     caption = " ".join(map(_escaped, parts))
     if any(cell.best for row in table.rows for cell in row.cells):
         caption = caption.replace(_SIGNS["★"], r"\textbf{bold}")
-    label = re.sub(r"\W+", "-", table.title.lower()).strip("-")
+    title = table.title.lower().encode("ascii", "backslashreplace").decode()
+    label = re.sub(r"\W+", "-", title).strip("-")
     split = [
         i >= table.left and any(row.cells[i].half or row.cells[i].marks for row in table.rows)
         for i in range(len(table.heads))
@@ -68,7 +80,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
         columns[i] = _PARAGRAPH if longest > _SENTENCE else "l"
     heads = [_small(head, two=two) for head, two in zip(table.heads, split, strict=True)]
     if not any(split):
-        heads[: table.left] = [_escaped(head).split("\n") for head in table.heads[: table.left]]
+        heads[: table.left] = [[*map(_escaped, x.split("\n"))] for x in table.heads[: table.left]]
     body: list[str] = []
     across = rf"\multicolumn{{{len(split) + sum(split)}}}{{@{{}}l@{{}}}}"
     for row, group in zip(table.rows, groups, strict=True):
@@ -83,7 +95,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
         body += _lines(cells, split)
         body += [r"\midrule"] * (row.ends_section and row is not table.rows[-1])
     environment = "table" + "*" * wide
-    return "\n".join(
+    lines = "\n".join(
         [
             rf"\begin{{{environment}}}",
             r"\centering\small",
@@ -101,6 +113,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
             "",
         ]
     )
+    return f"{_OTHER_DEFINED}\n" * (_OTHER in lines) + lines
 
 
 def _without_curves(table: Table) -> Table:
@@ -142,15 +155,30 @@ def _number(cell: Cell, *, two: bool) -> list[str]:
     """The lines of a number: with what is beside it in a second column, then its note."""
     text = _escaped(cell.text)
     text = rf"\textbf{{{text}}}" if cell.best else text
-    if two and cell.text.replace(",", "").isdecimal():  # a count, which may be long
+    # A count may be long.
+    if two and cell.text.replace(",", "").isdecimal() and not (cell.half or cell.marks):
         text = rf"\multicolumn{{2}}{{c}}{{{text}}}"
     elif two:
         marks = "".join(_SIGNS[sign].strip("$") for sign in cell.marks if sign != "★")
         beside = rf"^{{{marks}}}" * bool(marks)
-        beside += rf"_{{\pm{cell.half.removeprefix('0') or 0}}}" * bool(cell.half)
+        spread = _escaped(cell.spread.replace("±0.", "±.")).replace("$", "").replace(" ", r"\,")
+        beside += f"_{{{spread}}}" * bool(spread)
         text += f" & ${beside}$" if beside else " &"
     return [text, *_small(cell.note, two=two)]
 
 
 def _escaped(text: str) -> str:
-    return "".join(_SIGNS.get(sign, sign) for sign in text)
+    """A text in ASCII."""
+    parts = unicodedata.normalize("NFC", text).split("--")  # which would become a dash
+    return "-{}-".join("".join(map(_escaped_sign, part)) for part in parts)
+
+
+def _escaped_sign(sign: str) -> str:
+    if sign in _SIGNS or " " <= sign <= "~":
+        return _SIGNS.get(sign, sign)
+    letter, *accents = list(unicodedata.normalize("NFD", sign))
+    if letter.isascii() and letter.isalpha() and _ACCENTS.keys() >= {*accents}:
+        for accent in accents:
+            letter = rf"\{_ACCENTS[accent]}{{{letter}}}"
+        return letter
+    return rf"{_OTHER}{{{ord(sign):04X}}}"

@@ -26,7 +26,7 @@ from probes.common.errors import UserError, printable_lines
 from probes.common.terminal import output_console
 from probes.tables.colours import shade
 from probes.tables.latex import latex
-from probes.tables.table import MARKS, NOTHING, Cell, Table, csv_line
+from probes.tables.table import MARKS, NOTHING, Cell, Table, cell_text, csv_line
 
 VERDICT_STYLES = {
     "supported": "green",
@@ -35,6 +35,9 @@ VERDICT_STYLES = {
     "undecided": "yellow",
     "not tested": "dim",
 }
+
+TIE = "\N{NO-BREAK SPACE}"
+"""Between a number and its interval in Markdown, so that they are not torn apart."""
 
 _BETWEEN = 2
 """Spaces between two columns."""
@@ -140,10 +143,8 @@ def _rich(table: Table, width: int) -> rich_table.Table:
 
 
 def _text(cell: Cell, *, words: bool) -> Text:
-    text = cell.text
-    if cell.half:
-        text += f"±{cell.half.removeprefix('0')}"
-    text += cell.marks
+    between = " " * cell.spread.startswith("[")
+    text = cell.text + between + cell.spread.replace("±0.", "±.") + cell.marks
     style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
     if cell.floored:
         style += " dim"
@@ -254,7 +255,7 @@ def _cell(cell: Cell) -> str:
     text = escaped(cell.text)
     if cell.best or cell.verdict:
         text = f"**{text}**"
-    text += f" ± {cell.half}" * bool(cell.half) + cell.marks
+    text += cell_text(replace(cell, text="")).replace(" ", TIE) + cell.marks
     return text + f" · {escaped(cell.note)}" * bool(cell.note)
 
 

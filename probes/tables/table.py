@@ -34,7 +34,8 @@ class Cell:
     """One entry.
 
     Attributes:
-        half: half the width of the value's 95 % interval, as text; empty if it has none.
+        half: half the width of the value's 95 % interval, as text, or both ends in brackets; empty
+            if it has none.
         note: what else there is to say about it.
         value: the number itself, without rounding or unit; None sorts last, and for text.
         interval: the 95 % interval of the value.
@@ -62,6 +63,11 @@ class Cell:
 
     def __post_init__(self) -> None:
         _print(self, text=printable(self.text), note=printable_lines(self.note))
+
+    @property
+    def spread(self) -> str:
+        """Its interval: ``±0.4``, or ``[75.0, 100.0]``; empty if it has none."""
+        return self.half if self.half.startswith("[") else "±" * bool(self.half) + self.half
 
     @property
     def marks(self) -> str:
@@ -123,7 +129,7 @@ class Table:
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
-        """The texts of the cells by row, with half intervals: ``94.7 ± 0.4``."""
+        """The texts of the cells by row, with intervals: ``94.7 ± 0.4``."""
         return [tuple(map(cell_text, row.cells)) for row in self.rows]
 
     @property
@@ -203,8 +209,8 @@ def _print(of: Cell | Table, **texts: str | tuple[str, ...]) -> None:
 
 
 def cell_text(cell: Cell) -> str:
-    """A cell's text, ± half its interval."""
-    return f"{cell.text} ± {cell.half}" if cell.half else cell.text
+    """A cell's text with its interval: ``94.7 ± 0.4`` or ``100.0 [75.0, 100.0]``."""
+    return f"{cell.text} {cell.spread.replace('±', '± ')}".rstrip(" ")
 
 
 def _is_empty(cells: Sequence[Cell]) -> bool:

@@ -1,9 +1,11 @@
 """Tables of scores and of the evidence behind them: layers, features, groups, labels."""
 
 import pytest
+from board_by_hand import put
 from drawn import column, data_of, view_of
 from results_by_hand import evidence_record, make_full_result, make_result, with_rows
 
+from probes.__main__ import main
 from probes.boards.breakdown_tables import evidence_tables, group_table, label_table
 from probes.boards.layer_tables import layer_rows, score_table, score_tables
 from probes.boards.overview import confidence_set
@@ -213,3 +215,32 @@ def test_layers_are_marked_as_alike_only_where_training_variance_was_measured():
     plain = [row.cells[1] for row in score_table([bare(scores=scores)]).rows[:4]]
     assert [cell.tied for cell in plain] == [False] * 4
     assert [cell.best for cell in plain] == [False, True, False, False]
+
+
+def test_colours_are_points_above_the_floor_on_one_scale():
+    """One point above a floor is as faint in a task of one point as beside 20 of another."""
+    tasks = [
+        make_result("pos", (0.95, 0.96, 0.94), baselines={"majority": {"accuracy": 0.95}}),
+        make_result("srl", (0.5, 0.6, 0.75), baselines={"majority": {"accuracy": 0.55}}),
+    ]
+    places = [[cell.place for cell in row.cells[1:]] for row in layer_rows(tasks)]
+    assert places == [
+        [pytest.approx(0, abs=1e-9), 0.0],
+        [pytest.approx(0.05), pytest.approx(0.25)],
+        [0.0, 1.0],
+    ]
+    (alone,) = [[cell.place for cell in row.cells[1:]] for row in layer_rows(tasks[:1])][1:2]
+    assert alone == [1.0]
+
+
+def test_the_layer_of_a_twin_is_named(tmp_path, capsys):
+    """The twin is best on dev at its first layer, and on test at its second."""
+    put(tmp_path, "m", "pos", 20)
+    twin = put(tmp_path, "random:m", "pos", 90, random_seed=0)
+    assert main(["show", str(tmp_path), "--format", "md"]) == 0
+    said = capsys.readouterr().out
+    note = "A random twin counts here with its best layer on test, in rankings with that on dev."
+    assert note in said
+    twin.unlink()
+    assert main(["show", str(tmp_path), "--format", "md"]) == 0
+    assert note not in capsys.readouterr().out

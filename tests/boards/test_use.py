@@ -120,13 +120,14 @@ def test_the_table_has_a_row_for_each_layer(results, others):
 
 
 def test_the_chart_is_in_percent_unless_a_score_is_not(results, others):
-    def drawn(task):
-        chart = str(use_chart(results, others, "linear", task, PAPER).chart)
+    def drawn(*tasks):
+        some = {path: x for path, x in results.items() if x.task.name in tasks}
+        chart = str(use_chart(some, others, "linear", PAPER).chart)
         return ("times 100" in chart, "m · depth" in chart, "'value': 75.0" in chart)
 
     assert drawn("pos") == (False, False, True)
-    assert drawn("") == (True, True, True)
-    assert use_chart({}, others, "linear", "", PAPER).chart is None
+    assert drawn("pos", "depth") == (True, True, True)
+    assert use_chart({}, others, "linear", PAPER).chart is None
 
 
 def test_without_anything_beside_the_scores_the_command_says_what_to_measure(tmp_path, capsys):

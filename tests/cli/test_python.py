@@ -76,6 +76,11 @@ def test_figures_and_the_page_are_those_of_the_commands(found, small_run, tmp_pa
     assert ours == (tmp_path / "its.svg").read_text()
     assert figure.save(tmp_path / "ours.pdf").read_bytes().startswith(b"%PDF")
     assert "<svg" in found.plot("cka").svg
+    one = found.plot("curves", task="pos").svg
+    assert ("pos" in one, "depth" in one, "depth" in figure.svg) == (True, False, True)
+    for name in ("task", "model", "corpus"):
+        with pytest.raises(probes.UserError, match=f"--{name} nonsense: no results. Known: "):
+            found.plot("curves", **{name: "nonsense"})
     with pytest.raises(probes.UserError, match=r"No figure is called 'curve'\. Did you mean"):
         found.plot("curve")
     with pytest.raises(probes.UserError, match=r"x\.jpg: the name must end in one of \.pdf"):

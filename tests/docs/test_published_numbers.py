@@ -1,20 +1,28 @@
-"""Tables on pages are the output of commands, which a comment above each table names.
+"""Tables and pictures on pages are the output of commands, which a comment above each one names.
 
 The commands read published results, so a number on a page cannot differ from its record. Decimals
 in the text of the results page stand in one of its tables.
 """
 
+import contextlib
+import io
 import re
 import shlex
 from glob import glob
 
+import numpy as np
 import pytest
 from killing import ROOT
+from typesetting import NO_LATEX, SIGNS, typeset
 
 from probes.__main__ import main
+from probes.cli.results import load_results
 from probes.records.record_files import read_record
+from probes.tables.printing import TIE
 
-COMMENT = re.compile(r"<!-- python -m probes (.+?) -->\n((?:.+\n)+)")
+COMMENT = re.compile(r"<!-- python -m probes ((?!figure ).+?) -->\n((?:.+\n)+)")
+
+PICTURE = re.compile(r"(?:<!-- python -m probes (figure .+?) -->\n)?!\[[^]]+\]\((.+?)\)")
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -25,17 +33,101 @@ BLOCKS = [
 ]
 
 
+PICTURES = {
+    (page.parent / path).resolve().relative_to(ROOT).as_posix(): command
+    for page in PAGES
+    for command, path in PICTURE.findall(page.read_text(encoding="utf-8"))
+}
+
+
+def run(command, *more):
+    words = [sorted(glob(word)) or [word] for word in shlex.split(command)]
+    assert main([*(each for several in words for each in several), *more]) == 0
+
+
 @pytest.mark.parametrize(("command", "table"), BLOCKS)
 def test_a_table_is_the_output_of_its_command(command, table, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    words = [sorted(glob(word)) or [word] for word in shlex.split(command)]
-    assert main([each for several in words for each in several]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert [line for line in table.splitlines() if line not in printed] == []
+    run(command)
+    # Editors like to replace no-break spaces.
+    printed = capsys.readouterr().out.replace(TIE, " ").splitlines()
+    assert [x for x in table.replace(TIE, " ").splitlines() if x not in printed] == []
 
 
 def test_tables_are_found():
     assert BLOCKS
+
+
+@pytest.fixture(scope="module")
+def in_latex(tmp_path_factory):
+    """Tables of several kinds, with their notes, as the commands print them."""
+    folder = ROOT / "results" / "published"
+    models = sorted(map(str, folder.glob("*bert-mlm-tiny-*/sample")))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for command, *options in (
+            *(["show", *models, "--by", by] for by in ("layer", "group", "localisation")),
+            ["claims", *models],
+            ["heads", *models],
+            ["leaderboard", str(folder), "--corpus", "sample", "--task", "pos,agreement"],
+        ):
+            assert main([command, *options, "--format", "latex"]) == 0
+    return printed.getvalue()
+
+
+def test_published_tables_are_ascii_in_latex(in_latex):
+    assert SIGNS.fullmatch(in_latex)
+    assert "probesletter" not in in_latex  # Each of the suite's own signs has its command.
+    assert r"$\bigtriangledown$ not significantly above the floor" in in_latex
+
+
+@NO_LATEX
+def test_pdflatex_reads_published_tables(in_latex, tmp_path):
+    # Each on a page: LaTeX has room for a few floats.
+    typeset(tmp_path, in_latex.replace(r"\end{table}", r"\end{table}\clearpage"))
+
+
+@pytest.mark.parametrize(("path", "command"), PICTURES.items())
+def test_a_picture_is_the_output_of_its_command(path, command, monkeypatch, tmp_path):
+    """Every letter is the same, and every number (places, sizes, colours) but for rounding."""
+    monkeypatch.chdir(ROOT)
+    assert command.endswith((f"-o {path}", f"-o {path} --wide"))
+    assert set(re.findall(r"results/\S+", command)) <= set(
+        re.findall(r"results/published\S+", command)
+    )
+    run(command.replace(path, str(tmp_path / "again.svg")))
+    number = re.compile(r"-?\d+(?:\.\d+)?")
+    texts = [
+        re.sub(r"gradient_\d+", "gradient", file.read_text(encoding="utf-8"))
+        for file in (ROOT / path, tmp_path / "again.svg")
+    ]
+    shown, drawn = (number.sub("#", text) for text in texts)
+    assert shown == drawn
+    shown, drawn = (np.array(number.findall(text), dtype=float) for text in texts)
+    np.testing.assert_allclose(shown, drawn, atol=0.02)
+
+
+def test_every_picture_is_on_a_page():
+    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/img").iterdir()} == {
+        *PICTURES
+    }
+
+
+def test_the_falls_towards_the_top_are_those_of_the_records():
+    """From the best layer to the last, in points; the greatest and the least of four tasks."""
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    falls = {}
+    for result in load_results(ROOT / "results/published/*/ewt"):
+        about = result.probe.family, result.task.name in ("pos", "chunking", "depth", "srl")
+        if about == ("linear", True) and not result.older:
+            fall = result.score(result.best_layer) - result.score(result.model.n_layers)
+            falls.setdefault(result.model.name, []).append(round(100 * fall))
+    ends = {name: (min(of), max(of)) for name, of in falls.items()}
+    (least, most), (low, high), (first, last) = (
+        ends[name] for name in ("all-mpnet-base-v2", "all-MiniLM-L6-v2", "gemma-3-270m")
+    )
+    said = f"by {least} to {most} points in mpnet, {low} to {high} in MiniLM and {first} to {last} in the"
+    assert said in " ".join(page.split())
 
 
 def prose(text):

@@ -119,8 +119,9 @@ def test_every_table_of_the_terminal_is_on_the_page():
     for table in tables:
         for row in table.filled.rows:
             for cell in row.cells:
-                half = f"±{cell.half}" if cell.half else ""
-                assert "".join(f"{cell.text}{half}{cell.marks}{cell.note}".split()) in compact
+                assert (
+                    "".join(f"{cell.text}{cell.spread}{cell.marks}{cell.note}".split()) in compact
+                )
     assert "seen n = 5" in said
     assert "No random twin among the results on pos" in said
 

@@ -9,17 +9,21 @@ from dataclasses import replace
 
 import pytest
 import vl_convert
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from results_by_hand import make_result, with_rows
 from rich.console import Console
+from typesetting import NO_LATEX, SIGNS, typeset
 
 from probes.boards.layer_tables import score_table
+from probes.measurements.table_cells import score_cell
 from probes.pages.layers_md import layers_md
 from probes.pages.page import table_html, templates
 from probes.pages.page_charts import packed
 from probes.records.row import Row
 from probes.tables.colours import shade
 from probes.tables.latex import latex
-from probes.tables.printing import escaped, markdown, print_table, printer
+from probes.tables.printing import TIE, data_rows, escaped, markdown, print_table, printer
 from probes.tables.table import Cell, Table, TableRow
 
 TABLE = Table(
@@ -46,8 +50,8 @@ def test_markdown_marks_and_escapes():
         "",
         "| layer | pos (accuracy, silver) |",
         "| --- | ---: |",
-        "| 0 | 90.0 ± 0.5☆ |",
-        "| 1 | **95.0** ± 0.5★ |",
+        f"| 0 | 90.0{TIE}±{TIE}0.5☆ |",
+        f"| 1 | **95.0**{TIE}±{TIE}0.5★ |",
         r"| &lt;x>\_[y\](z) | – |",
         "",
         "± half an interval",
@@ -64,12 +68,75 @@ def test_latex_marks_and_escapes():
     text = latex(TABLE)
     assert r"0 & 90.0 & $^{\circ}_{\pm.5}$ \\" in text
     assert r"1 & \textbf{95.0} & $_{\pm.5}$ \\" in text
-    assert r"\textless{}x\textgreater{}\_[y](z) & -- & \\" in text
+    assert r"\textless{}x\textgreater{}\_{[}y](z) & -- & \\" in text
     assert r"\label{tab:a-b}" in text
     assert r"\caption{a \textbar{} b. $\pm$ half an interval}" in text
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex here")
+def odd_table(text):
+    """A table with a text at every place where one may stand."""
+    score = Cell("90", half="[75.0, 100.0]", note=text, best=True, floored=True)
+    rows = (TableRow.of(text, score, text), TableRow.of("", Cell(text, "0.5"), "–", faint=True))
+    return Table(text, (text, f"pos\n{text}", text), rows, notes=(text, "≥ .05"), left=1)
+
+
+@given(st.text() | st.characters())
+@settings(max_examples=500, deadline=None)
+def test_latex_is_ascii_whatever_a_table_says(text):
+    for left in (1, 2):
+        assert SIGNS.fullmatch(latex(replace(odd_table(text), left=left)))
+
+
+ODD = "≥ ☆ ★ ▽ ≈ † − ± × → … “é” ß Ångström Čapek ế i̇ Ω λ ς שלום हिन्दी 語 🙂 ½ a_b^c~d {x} \\ % # $ & < > | [q] *s*"
+
+
+@NO_LATEX
+def test_pdflatex_reads_odd_texts(tmp_path):
+    tables = [odd_table(x) for x in (ODD, "[CLS]", "*x", "\\", "a\n\nb", "שלום")]
+    typeset(tmp_path, "\n".join(map(latex, tables)))
+    words = (
+        subprocess.run(
+            ["pdftotext", "paper.pdf", "-"], cwd=tmp_path, capture_output=True, check=False
+        )
+        if shutil.which("pdftotext")
+        else None
+    )
+    if words:
+        assert "[CLS]" in words.stdout.decode()
+        assert "U+05E9" in words.stdout.decode()
+
+
+def test_latex_signs():
+    r"""A letter with accents, a Greek one, and those that LaTeX has no command for."""
+    said = latex(Table("t", ("a",), (TableRow.of("é ế Ω ς — --wide שa"),)))
+    assert r"\'{e} \'{\^{e}} $\Omega$ $\varsigma$ --- -{}-wide \probesletter{05E9}a \\" in said
+    assert said.startswith(r"\providecommand{\probesletter}[1]{\ifdefined\Uchar")
+    assert "probesletter" not in latex(TABLE)
+    titles = [Table(x, ("a",), (TableRow.of("1"),)) for x in ("שלום", "עולם")]
+    labels = [re.search(r"\\label{tab:(.*)}", latex(x))[1] for x in titles]
+    assert labels[0] != labels[1]
+
+
+def test_both_ends_of_an_uneven_interval_are_printed():
+    """Of 100 [75, 100] half the width, 12.5, would say [87.5, 112.5]."""
+    assert score_cell(0.95, (0.92, 0.98), "accuracy").spread == "±3.0"
+    assert score_cell(0.9, (0.87, 0.921), "accuracy").spread == "±2.6"  # a side of 3.0, one of 2.1
+    cell = score_cell(1.0, (0.75, 1.0), "accuracy", best=True)
+    assert cell.spread == "[75.0, 100.0]"
+    assert score_cell(0.9, (0.87, 0.919), "accuracy").spread == "[87.0, 91.9]"
+    assert score_cell(-0.037, (-0.2, 0.0), "erasure_drop").spread == "[−20.0, 0.0]"
+    table = Table("t", ("layer", "pos"), (TableRow.of("1", cell),))
+    assert "100.0 [75.0, 100.0]★" in printed(table)
+    assert f"| **100.0**{TIE}[75.0,{TIE}100.0]★ |" in markdown(table)
+    assert r"\textbf{100.0} & $_{{[}75.0,\,100.0]}$ \\" in latex(table)
+    assert '100.0&nbsp;<small class="interval">[75.0, 100.0]</small>★' in table_html(table)
+    (row,) = data_rows(table)
+    assert (row["pos"], row["pos low"], row["pos high"]) == (1.0, 0.75, 1.0)
+    count = Table("t", ("layer", "n"), (TableRow.of("1", Cell("12", "3")),))
+    assert r"12 & $_{\pm3}$" in latex(count)
+
+
+@NO_LATEX
 @pytest.mark.parametrize("paper", ["letterpaper", "a4paper"])
 def test_a_table_of_five_tasks_fits_one_column(tmp_path, paper):
     """LaTeX itself says which box is too wide; with `--wide`, a table takes twice as many."""
@@ -85,13 +152,9 @@ def test_a_table_of_five_tasks_fits_one_column(tmp_path, paper):
     table = Table("all-MiniLM-L6-v2 · ewt", ("layer", *heads, agreement), tuple(rows))
     twice = table.with_columns([*range(6), *range(1, 6)])
     text = latex(table) + latex(replace(twice, title="b"), wide=True)
-    packages = r"\documentclass[twocolumn," + paper + r"]{article}\usepackage{booktabs}"
-    document = packages + r"\begin{document}Table~\ref{tab:b}." + text + r"\end{document}"
-    (tmp_path / "paper.tex").write_text(document)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    said = [subprocess.run(command, cwd=tmp_path, capture_output=True, check=True) for _ in "12"]
+    said = typeset(tmp_path, rf"Table~\ref{{tab:b}}.{text}", f"twocolumn,{paper}")
     for problem in (b"Overfull", b"undefined"):
-        assert problem not in said[1].stdout
+        assert problem not in said
 
 
 def test_latex_gives_the_name_of_a_group_a_line_and_long_texts_a_paragraph():
@@ -205,19 +268,28 @@ def test_no_table_is_wider_than_the_terminal():
         assert [text.count(f"{name}") for name in names] == [1] * 3
 
 
-def test_shades_are_those_of_the_heat_maps():
-    """They are those of viridis, as Vega has it."""
-    spec = {
-        "data": {"values": [{"i": i} for i in range(101)]},
-        "mark": "point",
-        "encoding": {
-            "fill": {"field": "i", "type": "quantitative", "scale": {"scheme": "viridis"}}
-        },
-    }
+def drawn_in(values, **scale):
+    """Red, green and blue of numbers, as Vega has them."""
+    fill = {"field": "i", "type": "quantitative", "scale": scale}
+    data = {"values": [{"i": i} for i in values]}
+    spec = {"data": data, "mark": "point", "encoding": {"fill": fill}}
     text = json.dumps(vl_convert.vegalite_to_scenegraph(spec)["scenegraph"])
-    drawn = re.findall(r'"fill": "rgb\((\d+), (\d+), (\d+)\)"', text)[:101]
-    for i, parts in enumerate(drawn):
-        assert shade(i / 100) == pytest.approx(list(map(int, parts)), abs=20)
+    drawn = re.findall(r'"fill": "rgb\((\d+), (\d+), (\d+)\)"', text)[: len(values)]
+    return [list(map(int, parts)) for parts in drawn]
+
+
+def test_shades_in_the_terminal_are_those_of_viridis():
+    for i, parts in enumerate(drawn_in(range(101), scheme="viridis")):
+        assert shade(i / 100) == pytest.approx(parts, abs=20)
+
+
+def test_colours_of_the_page_are_those_of_heat_maps_of_scores():
+    """Points above the floor are blue in both, from the middle of the scale to its end."""
+    css = templates().loader.get_source(templates(), "page.css")[0]
+    expected = drawn_in(range(11), scheme="blueorange", reverse=True, domain=[-10, 10])
+    for i, parts in enumerate(expected):
+        (colour,) = re.findall(rf"\.h{i} {{ background: #(\w+); }}", css)
+        assert list(bytes.fromhex(colour)) == pytest.approx(parts, abs=20)
 
 
 ODD = "a\x1b[31mb\x07\u202e\x00z"

@@ -7,10 +7,10 @@ import importlib
 from pathlib import Path
 
 from probes.boards.groups import of_corpora
-from probes.cli.arguments import add_folders, add_places, place
+from probes.cli.arguments import add_folders, add_places, names, place
 from probes.cli.chart_files import figure, figure_names
-from probes.cli.results import FORMATS, records_below
-from probes.common.errors import UserError
+from probes.cli.results import FORMATS, only, records_below
+from probes.common.errors import UserError, names_in
 from probes.common.registry import did_you_mean
 from probes.measurements.catalogue import registered_commands
 from probes.measurements.joined_results import joined
@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="M",
         help="the measurement, if several have such a figure",
     )
-    add("--task", default="", metavar="T", help="for evidence: the task")
+    add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
+    add("--model", type=names, default=(), metavar="M,…", help="only these models")
+    add("--corpus", nargs="+", default=(), metavar="C", help="only these; for tree: its corpus")
     for each in further.values():
         importlib.import_module(each.module).add_arguments(parser)
     add_places(parser)
@@ -78,19 +80,17 @@ def run(options: argparse.Namespace) -> int:
     if options.kind in further:
         _, measurement, module = further[options.kind]
         records = records_below(options.folders, measurements=[measurement])
+        records = only(records, model=options.model)
+        if options.task:
+            raise UserError(f"--task: does not apply to {options.kind}; omit it.")
         chart = importlib.import_module(module).draw(records, options, look, where)
     else:
         records = records_below(options.folders)
-        chart = figure(
-            options.kind,
-            joined(records),
-            of_corpora(records),
-            where,
-            look,
-            options.probe,
-            options.measurement,
-            options.task,
-        )
+        corpora, task = names_in(",".join(options.corpus)), options.task
+        found = {**joined(records), **of_corpora(records)}
+        found = only(found, corpus=corpora, model=options.model, task=task)
+        about = options.probe, options.measurement
+        chart = figure(options.kind, found, where, look, *about, by_task=bool(task))
     figures.save(chart, options.output, look)
     print(options.output)
     return 0

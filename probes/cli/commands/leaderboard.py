@@ -10,7 +10,7 @@ from pathlib import Path
 from probes.boards.ranking_tables import csv_rows, ranked, ranking_tables
 from probes.boards.rankings import make_rankings, named
 from probes.cli.arguments import add_format, add_older, names, place
-from probes.cli.results import no_results, records_below, require_results
+from probes.cli.results import no_results, only, records_below
 from probes.common.errors import UserError
 from probes.measurements.catalogue import family_modules
 from probes.measurements.joined_results import joined
@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
     add("results", nargs="*", type=place, default=[Path("results")], help="folders of results")
-    add("--corpus", type=names, metavar="C,…", help="only these corpora")
-    add("--probe", type=names, metavar="P,…", help="only these probe families")
-    add("--task", type=names, metavar="T,…", help="only these tasks")
+    add("--corpus", type=names, default=(), metavar="C,…", help="only these corpora")
+    add("--probe", type=names, default=(), metavar="P,…", help="only these probe families")
+    add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
     add(
         "--max-parameters", type=number, metavar="N", help="only models up to this size: 110M, 1.5B"
     )
@@ -76,18 +76,12 @@ def chosen(found: Mapping[Path, Record], options: argparse.Namespace) -> dict[Pa
     Raises:
         UserError: no result has the name in a filter, or no result passes all filters.
     """
-    for flag, asked, known in (
-        ("--corpus", options.corpus, {r.corpus.name for r in found.values()}),
-        ("--task", options.task, {r.task.name for r in found.values() if r.task}),
-        ("--probe", options.probe, {r.probe.family for r in found.values() if r.probe}),
-    ):
-        require_results(flag, asked or (), known)
+    these = only(found, corpus=options.corpus, task=options.task, probe=options.probe)
     left = {
         path: r
-        for path, r in found.items()
-        if (not options.corpus or r.corpus.name in options.corpus)
-        and (not options.task or (r.task and r.task.name in options.task))
-        and (not options.probe or (r.probe and r.probe.family in options.probe))
+        for path, r in these.items()
+        if (r.task or not options.task)
+        and (r.probe or not options.probe)
         and (options.max_parameters is None or r.model.parameters <= options.max_parameters)
     }
     if not left:

@@ -12,7 +12,7 @@ from probes.boards.recipes import recipe_tables
 from probes.boards.trajectories import step_tables
 from probes.boards.use import use_tables
 from probes.cli.arguments import add_format, add_older, add_recipes, names, place
-from probes.cli.results import find_recipes, in_order, records_below, require_results, results_below
+from probes.cli.results import find_recipes, in_order, only, records_below, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.measurements.joined_results import read_result
@@ -67,13 +67,7 @@ def run(options: argparse.Namespace) -> int:
     folders = [path for path in options.paths if path.is_dir()]
     found = results_below(folders, older=options.older) if folders else {}
     found |= {path: read_result(path) for path in options.paths if path not in folders}
-    require_results("--task", options.task, {result.task.name for result in found.values()})
-    if options.task:
-        found = {path: r for path, r in found.items() if r.task.name in options.task}
-    if options.probe:
-        families = {result.probe.family for result in found.values()}
-        require_results("--probe", [options.probe], families)
-        found = {path: r for path, r in found.items() if r.probe.family == options.probe}
+    found = only(found, task=options.task, probe=[options.probe] if options.probe else ())
     if options.recipes is not None:
         if options.by != "layer":
             raise UserError(f"--recipes: not with --by {options.by}; leave one out.")

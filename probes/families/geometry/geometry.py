@@ -94,8 +94,9 @@ TEST_AND_ALL = {"split": ("test", "all")}
         Lines(
             "context",
             tuple(f"{name}_adjusted" for name in SIMILARITIES),
-            "Contextuality",
-            "Similarity minus that of random word pairs (Ethayarajh 2019).",
+            "Measures of context, adjusted",
+            "Minus that of random words (Ethayarajh 2019). The lower self-similarity is, the more "
+            "the vectors of a word depend on its context.",
         ),
         Lines(
             "dimensionality",

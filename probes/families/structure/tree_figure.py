@@ -30,9 +30,9 @@ SHORTEST, LONGEST = 8, 15
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this figure."""
-    add = parser.add_argument
-    add("--sentence", type=int, metavar="N", help="for tree: number of the test sentence, from 1")
-    add("--corpus", nargs="+", default=(), metavar="C", help="for tree: the corpus")
+    parser.add_argument(
+        "--sentence", type=int, metavar="N", help="for tree: number of the test sentence, from 1"
+    )
 
 
 def draw(

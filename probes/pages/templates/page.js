@@ -99,7 +99,7 @@ function fill(details) {
   const body = table.createTBody();
   for (const row of rows) {
     const line = body.insertRow();
-    const text = x => typeof x === "number" && !Number.isInteger(x) ? +x.toPrecision(4) : x ?? "";
+    const text = x => typeof x !== "number" ? x ?? "" : String(Number.isInteger(x) ? x : +x.toPrecision(4)).replace("-", "−");
     heads.forEach(name => add("td", line, text(row[name])));
   }
   details.replaceChildren(details.firstElementChild, table);

@@ -124,3 +124,48 @@ def test_a_figure_of_two_measurements_needs_to_be_told_whose(write, tmp_path, dr
     status, _, said = draws("isotropy", tmp_path / "s", "--include", path, "--measurement", "mine")
     assert status == 2
     assert "no records of mine; measure it with --measurements mine" in said
+
+
+def test_only_what_is_named_is_drawn(tmp_path, draws):
+    for model, task, wrong in (("m", "pos", 10), ("m", "srl", 20), ("n", "pos", 30)):
+        put(tmp_path, model, task, wrong)
+    put(tmp_path, "random:m", "pos", 90, random_seed=0)
+    put(tmp_path, "m", "pos", 10, corpus__name="d", corpus__fingerprint="d" * 64)
+    named = ("--corpus", "c", "--task", "pos", "--model", "m")
+    for kind, name in (("curves", "model"), ("heatmap", "model"), ("steps", None)):
+        status, chart, said = draws(kind, tmp_path, *named)
+        if name is None:
+            assert "nothing to draw as steps (m: its name has no training step)" in said
+            continue
+        assert (status, {*column(chart, name)}) == (0, {"m"})
+        values = {x for x in column(chart, "value") if x is not None}
+        assert len(values) == 2, kind  # of two layers
+    both = ("--corpus", "c", "--task", "pos,srl", "--model", "m,n")
+    _, chart, _ = draws("curves", tmp_path, *both)
+    assert {*column(chart, "model")} == {"m", "n"}
+    assert {x.partition("\n")[0] for x in column(chart, "panel")} == {"pos", "srl"}
+    # A model's floor is still that of its twin, which is not drawn.
+    _, alone, _ = draws("curves", tmp_path, *named)
+    _, beside, _ = draws("curves", tmp_path, *named[:4], "--model", "m,random:m")
+    levels = [{*column(x, "level", model="m")} - {None} for x in (alone, beside)]
+    assert levels == [{77.5}, {77.5}]
+
+
+def test_names_without_results_are_refused(tmp_path, draws):
+    put(tmp_path, "m", "pos", 10)
+    store_record(tmp_path, geometry(FLAT))
+    for kind in ("curves", "heatmap", "steps", "expected-layers", "use", "cka", "selectivity"):
+        for flag, said in (("task", "pos"), ("model", "m"), ("corpus", "c")):
+            status, chart, error = draws(kind, tmp_path, f"--{flag}", "nonsense")
+            assert (status, chart) == (2, None)
+            assert error == f"error: --{flag} nonsense: no results. Known: {said}."
+    status, _, said = draws("cka", tmp_path, "--task", "pos")
+    assert (status, said) == (2, "error: --task: does not apply to cka; omit it.")
+
+
+def test_the_axis_of_similarities_does_not_say_the_opposite(tmp_path, draws):
+    """The more alike vectors of a word are, the less they depend on the context."""
+    store_record(tmp_path, geometry([0.1, 0.2, 0.3]))
+    _, chart, _ = draws("context", tmp_path)
+    assert "ontextuality" not in str(chart.to_dict())
+    assert title_of(chart) == "Measures of context, adjusted"
