@@ -11,6 +11,7 @@ from scipy.stats import bootstrap
 from sklearn.decomposition import TruncatedSVD
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from statistics_simulation import drawn_tokens, exchanged_words
 from tiny_runs import run
 from toy_grammar import AUXILIARIES, PERSONS, attractors
 from transformers import (
@@ -208,6 +209,19 @@ def test_resampling_is_by_exchanged_words():
             assert (row.p is None) == (row.axes["answers"] == ARBITRARY)
             checked += 1
     assert checked == 6
+
+
+def test_intervals_know_that_other_tokens_might_have_been_drawn():
+    """Of 300; the standard error of a share of .9 is .017. One draw for all pairs covers a third."""
+    assert drawn_tokens(1, shared=True, n_sets=300) < 0.45
+    assert drawn_tokens(DRAWS, shared=False, n_sets=300) > 0.86
+
+
+def test_words_that_move_nothing_on_average_are_rarely_an_effect():
+    """Of 100 tables of 14 cells; resampled by prompt, more than half have an effect."""
+    wrong, covered = exchanged_words(20, "words", 0.0, 14, 100)
+    assert wrong <= 0.09
+    assert covered > 0.88
 
 
 @pytest.mark.parametrize("n_words", [7, 19])
