@@ -328,7 +328,8 @@ def seeds_covered(
         table = rng.normal(0, seeds, (n_seeds, 1)) + np.sqrt(n) * (
             rng.normal(0, documents, (1, n)) + rng.normal(0, documents / 2, (n_seeds, n))
         )
-        table += drop * seeds * (failing - (rng.random((n_seeds, 1)) < failing))
+        if failing:
+            table += drop * seeds * (failing - (rng.random((n_seeds, 1)) < failing))
         metric = metrics.get("accuracy")
         sums = [sparse(np.stack([row, np.ones(n)], axis=1)) for row in table]
         each = [
@@ -454,8 +455,8 @@ def main() -> None:
     print("| --- |" + " ---: |" * len(designs))
     for n_words, unit in ((7, "prompts"), *((n, "words") for n in (7, 20, 50))):
         pairs = [exchanged_words(n_words, unit, *x, options.sets // 2) for x in designs.values()]
-        print(f"| {n_words} pairs of words, {unit} resampled |", end="")
-        print(*(f" {p:.1%}, {covered:.1%} |" for p, covered in pairs), flush=True)
+        print(f"| {n_words} pairs of words, {unit} resampled |", end=" ")
+        print(*(f"{p:.1%}, {covered:.1%} |" for p, covered in pairs), flush=True)
     print("\n| two arbitrary tokens | intervals that cover the truth |\n| --- | ---: |")
     for n_draws, shared in ((1, True), (20, True), (20, False)):
         share, of = drawn_tokens(n_draws, shared, options.sets), "all" if shared else "each pair"
