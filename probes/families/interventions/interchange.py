@@ -239,8 +239,9 @@ def _columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -> Ints
     width = max(len(pair.answers) for pair in pairs)
     rng, columns = np.random.default_rng(seed), np.zeros((len(pairs), 2 * (DRAWS + width)), int)
     for row, pair in zip(columns, pairs, strict=True):
-        flat = [rng.choice(others, 2, replace=False) for _ in range(DRAWS)] + [*pair.answers]
-        row[: 2 * len(flat)] = np.ravel(flat)
+        draws = [rng.choice(others, 2, replace=False) for _ in range(DRAWS)]
+        flat = np.concatenate([*draws, *pair.answers])
+        row[: len(flat)] = flat
     return columns
 
 
