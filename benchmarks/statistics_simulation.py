@@ -10,7 +10,9 @@ and from the test sample. The deviation over trainings is estimated from as many
 suite makes.
 
 Losses: disabling a head changes the loss of each piece. Heads: no head matters, and the costliest
-one is chosen. Recipes: scores of models vary over seeds and documents.
+one is chosen. Recipes: scores of models vary over seeds and documents, and some trainings fail.
+
+Interchange: effects vary over the words that are exchanged, those of its control over draws.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from probes.statistics.ratios import RatioParts, intervals
 from probes.statistics.replicates import Replicates, pooled, training_noise
 from probes.statistics.seeds import interval_of, mean_over_seeds
 from probes.statistics.significance import ALPHA, Errors, above_all, all_pairs, max_t
+from probes.statistics.strata import Strata
 from probes.statistics.sums import sparse
 
 METRICS = {
@@ -299,13 +302,21 @@ def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tupl
 
 
 def seeds_covered(
-    n_seeds: int, seeds: float, documents: float, n_sets: int, n: int = 60
+    n_seeds: int,
+    seeds: float,
+    documents: float,
+    n_sets: int,
+    n: int = 60,
+    failing: float = 0.0,
+    drop: float = 5.0,
 ) -> tuple[float, float]:
     """Share of intervals of a recipe's mean that cover the truth.
 
     Args:
         seeds, documents: standard deviations of a seed's score, as `VarianceParts` has them; that
             of seeds × documents is half that of documents.
+        failing: share of seeds whose score is lower.
+        drop: how much lower, in standard deviations of seeds.
 
     Returns:
         shares for percentiles of resampled seeds and documents (the multi-bootstrap), and for
@@ -317,6 +328,8 @@ def seeds_covered(
         table = rng.normal(0, seeds, (n_seeds, 1)) + np.sqrt(n) * (
             rng.normal(0, documents, (1, n)) + rng.normal(0, documents / 2, (n_seeds, n))
         )
+        if failing:
+            table += drop * seeds * (failing - (rng.random((n_seeds, 1)) < failing))
         metric = metrics.get("accuracy")
         sums = [sparse(np.stack([row, np.ones(n)], axis=1)) for row in table]
         each = [
@@ -329,6 +342,67 @@ def seeds_covered(
         covered += [bool(pair and pair[0] <= 0 <= pair[1]) for pair in ends]
     of_percentiles, of_t = covered / n_sets
     return of_percentiles, of_t
+
+
+def exchanged_words(
+    n_words: int, resampled: str, skew: float, n_cells: int, n_sets: int
+) -> tuple[float, float]:
+    """False positives and coverage of `interchange` where no answer moves on average.
+
+    60 pairs of prompts exchange pairs of words in turn. The effect of a pair of words has a
+    deviation of .7, that of a pair of prompts of 1. Neighbouring cells (layers and positions) are
+    correlated by .8.
+
+    Args:
+        n_words: number of pairs of words.
+        resampled: "words" or "prompts".
+        skew: if positive, effects of words are log-normal, their logarithms have this deviation,
+            and pairs of prompts have no effects of their own.
+        n_cells: number of cells, which are tested together.
+
+    Returns:
+        share of tables in which any cell has p < .05, and of intervals that cover the truth.
+    """
+    found, covered, word = 0, 0.0, np.arange(60) % n_words
+    names = [f"{x}" for x in (word if resampled == "words" else range(60))]
+    strata, every = Strata.of(names, ["all"] * 60), [np.arange(60)]
+    places = np.arange(n_cells)
+    root = np.linalg.cholesky(0.8 ** np.abs(places[:, None] - places)).T
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        of_words, of_prompts = (rng.standard_normal((n, n_cells)) @ root for n in (n_words, 60))
+        if skew:
+            values = (np.exp(skew * of_words) - np.exp(skew**2 / 2))[word]
+        else:
+            values = 0.7 * of_words[word] + of_prompts
+        found += bool((strata.p_values(values, every) < ALPHA).any())
+        ((_, drawn),) = strata.means(values, every, fewest=2)
+        low, high = interval(drawn.T).T
+        covered += float(((low <= 0) & (high >= 0)).mean())
+    return found / n_sets, covered / n_sets
+
+
+def drawn_tokens(n_draws: int, shared: bool, n_sets: int, n_words: int = 20) -> float:
+    """Share of intervals of the control's mean, with two arbitrary tokens, that cover the truth.
+
+    Distances by which log-odds move are log-normal. Their logarithms have a deviation of .4 over
+    tokens (as in Gemma 3 270M), and as much over pairs of words and prompts.
+
+    Args:
+        n_draws: number of draws of two tokens.
+        shared: whether all pairs have the same draws.
+    """
+    covered, truth_of = 0, np.exp(2 * 0.4**2 / 2)
+    strata = Strata.of([str(i) for i in range(n_words)], ["all"] * n_words)
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        tokens = rng.normal(0, 0.4, (1 if shared else n_words, n_draws))
+        values = np.exp(tokens + rng.normal(0, 0.4, (n_words, 1))).mean(1, keepdims=True)
+        values = np.broadcast_to(values, (n_words, 1))
+        ((_, drawn),) = strata.means(values, [np.arange(n_words)])
+        ((low, high),) = interval(drawn.T)
+        covered += bool(low <= truth_of <= high)
+    return covered / n_sets
 
 
 def main() -> None:
@@ -364,6 +438,29 @@ def main() -> None:
     for n_seeds in (2, 3, 5, 10, 25):
         pairs = [seeds_covered(n_seeds, *x, options.sets) for x in spreads.values()]
         print(f"| {n_seeds} seeds |", *(f"{a:.1%}, {b:.1%} |" for a, b in pairs), flush=True)
+    print("\n| recipes, one training in ten fails; drop in SD of seeds | 5 | 10 |")
+    print("| --- |" + " ---: |" * 2)
+    for n_seeds in (3, 5, 10, 25):
+        every = [
+            seeds_covered(n_seeds, 1, 0.1, options.sets // 2, failing=0.1, drop=drop)[1]
+            for drop in (5, 10)
+        ]
+        print(f"| {n_seeds} seeds |", *(f"{x:.1%} |" for x in every), flush=True)
+    designs = {
+        "normal, 14 cells": (0, 14),
+        "skewed, 14 cells": (1.5, 14),
+        "skewed, 1 cell": (1.5, 1),
+    }
+    print("\n| interchange without effect: any p < .05, coverage |", *(f"{x} |" for x in designs))
+    print("| --- |" + " ---: |" * len(designs))
+    for n_words, unit in ((7, "prompts"), *((n, "words") for n in (7, 20, 50))):
+        pairs = [exchanged_words(n_words, unit, *x, options.sets // 2) for x in designs.values()]
+        print(f"| {n_words} pairs of words, {unit} resampled |", end=" ")
+        print(*(f"{p:.1%}, {covered:.1%} |" for p, covered in pairs), flush=True)
+    print("\n| two arbitrary tokens | intervals that cover the truth |\n| --- | ---: |")
+    for n_draws, shared in ((1, True), (20, True), (20, False)):
+        share, of = drawn_tokens(n_draws, shared, options.sets), "all" if shared else "each pair"
+        print(f"| {n_draws} for {of} | {share:.1%} |", flush=True)
     print("\n| increase of loss, in nats |", *(f"{x:g} |" for x in (0, 0.02, 0.046)))
     print("| --- |" + " ---: |" * 3)
     for name in LOSSES:

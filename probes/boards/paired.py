@@ -24,7 +24,7 @@ from probes.records.record_files import if_readable
 from probes.records.result import Result
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
-from probes.statistics.metrics import shown
+from probes.statistics.metrics import quantity, shown
 from probes.statistics.replicates import Replicates, p_values_of
 from probes.statistics.significance import Pair, all_pairs, borderline
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -153,12 +153,13 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
     differences = []
     for (one, other), both, is_tested in zip(pairs, paired, tested, strict=True):
         p = p_values[one, other] if is_tested else np.nan
-        value = values[other] - values[one]
+        value, metric = values[other] - values[one], scores[one].result.task.metric
+        apart, limits = replicates[other] - replicates[one], quantity(metric).differences
         differences.append(
             Difference(
-                scores[one].result.task.metric,
+                metric,
                 None if np.isnan(value) else float(value),
-                bounds(interval(replicates[other] - replicates[one])) if both else None,
+                bounds(interval(apart, limits)) if both else None,
                 None if np.isnan(p) else p,
             )
         )

@@ -273,7 +273,7 @@ def recipe_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
             tuple(rows),
             notes=(
                 "Means over seeds, ± half the width of a 95 % interval over seeds and test "
-                f"{resampled}. ★ best layer on dev, by the mean over seeds.",
+                f"{resampled}. ★ best layer on dev, by the mean over seeds. {_NORMAL}",
                 *_notes(group),
             ),
         )
@@ -281,6 +281,11 @@ def recipe_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
             heads = "task", "layer", "seeds", "documents", "seeds × documents", "probe training"
             yield Table(f"{title} · what varies", heads, tuple(varying), notes=(_VARYING,))
 
+
+_NORMAL = (
+    "Scores of seeds are taken as normal: where one training in ten fails, fewer than 95 % of "
+    "intervals hold the mean."
+)
 
 _VARYING = (
     "Standard deviations of one model's score at the best layer, by source: over seeds; over test "
@@ -331,7 +336,8 @@ def comparison_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
 _TESTED = (
     "Best layers are chosen on dev; scores are means over seeds on test. Intervals and p are over "
     "seeds and test data; the training text of probes is fixed. Seeds are paired where two recipes "
-    "have exactly the same ones. p is corrected by max-T over all pairs of a task's recipes."
+    "have exactly the same ones. p is corrected by max-T over all pairs of a task's recipes. "
+    + _NORMAL
 )
 
 

@@ -20,7 +20,7 @@ from probes.measurements.table_cells import counted_head, score_cell
 from probes.records.record import corpus_title
 from probes.records.result import Result
 from probes.statistics.bootstrap import LEVEL
-from probes.statistics.seeds import mean_over_seeds
+from probes.statistics.seeds import interval_of, mean_over_seeds
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
 
@@ -89,7 +89,6 @@ def _row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[T
     floors = np.array([np.mean([x.floor[1] for x in r.seeds.values() if x.floor]) for r in results])
     half = (floors[-1] + scores[-1]) / 2, (floors[-1] + drawn[-1]) / 2
     learned = scores[-1] > floors[-1]
-    interval = tuple(np.nanquantile(drawn[-1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist())
     yield TableRow.of(
         counted_head(last.first),
         str(len(last.seeds)),
@@ -97,7 +96,7 @@ def _row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[T
         _first_above(steps, scores - floors, drawn - floors[:, None]),
         _first_above(steps, scores - half[0], drawn - half[1]) if learned else NOTHING,
         str(steps[-1]),
-        score_cell(float(scores[-1]), interval, last.first.task.metric),
+        score_cell(float(scores[-1]), interval_of(means[-1]), last.first.task.metric),
     )
 
 

@@ -168,7 +168,7 @@ class _ControlTasks:
             difference -= replicates(metric, control, predicted[:, draw], draws) / n
         name = f"{self._context.result.key} control labels"
         difference += training_noise(name, layers, spread.sd / n**0.5, spread.df, len(draws))
-        return [bounds(pair) for pair in interval(difference)]
+        return [bounds(pair) for pair in interval(difference, metric.differences)]
 
 
 def _difference(task: float | None, controls: Sequence[float | None]) -> float | None:

@@ -141,17 +141,20 @@ def influence(metric: Metric, sums: csr_array) -> Floats:
     return found
 
 
-def interval(values: Floats) -> Floats:
+def interval(values: Floats, limits: tuple[float, float] = (-math.inf, math.inf)) -> Floats:
     """Percentile interval over the last axis. Shape (…, 2).
 
     NaN values are ignored. If all values are NaN, so is the interval.
+
+    Args:
+        limits: lowest and highest possible value. Normal or t noise in `values` may go beyond.
     """
     tail = (1 - LEVEL) / 2
     bounds = np.full((*values.shape[:-1], 2), np.nan)
     known = ~np.isnan(values).all(-1)
     if known.any():
         bounds[known] = np.moveaxis(np.nanquantile(values[known], [tail, 1 - tail], axis=-1), 0, -1)
-    return bounds
+    return bounds.clip(*limits)
 
 
 def bounds(pair: Floats) -> tuple[float, float] | None:

@@ -47,6 +47,12 @@ class Quantity:
     bounds: tuple[float, float] = (-math.inf, math.inf)
     source: str = ""
 
+    @property
+    def differences(self) -> tuple[float, float]:
+        """Lowest and highest possible difference of two values."""
+        low, high = self.bounds
+        return low - high, high - low
+
 
 quantities: Registry[Quantity] = Registry("quantity")
 """Numbers that are not metrics of tasks."""
@@ -161,7 +167,7 @@ examples |  |  | 0 digits | positive |
 # Ablation.
 ablation_drop | drop |  |  |  | Kovaleva et al. 2019, section 4.6
 loss_increase | increase of loss | nats |  |  | −log p
-cloze_drop | drop of cloze accuracy | % |  |  | Goldberg 2019
+cloze_drop | drop of cloze accuracy | % |  | correlation | Goldberg 2019
 log_odds_drop | drop of log-odds | nats |  |  |
 smallest_drop | smallest drop found | % |  | share | Miettinen 1968
 

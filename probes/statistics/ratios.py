@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,11 +66,17 @@ class RatioParts:
         return sums, counts
 
 
-def intervals(found: RatioParts, partition: Partition, noise: Floats | None = None) -> Floats:
+def intervals(
+    found: RatioParts,
+    partition: Partition,
+    noise: Floats | None = None,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+) -> Floats:
     """95 % intervals of every cell by resampling; NaN with too few clusters. Shape (cells, 2).
 
     Args:
         noise: added to the scores in each resample. Shape (cells, resamples).
+        limits: lowest and highest possible score.
     """
     sums, counts = found.by_cluster(partition)
     bounds_of = np.full((sums.shape[1], 2), np.nan)
@@ -80,7 +87,7 @@ def intervals(found: RatioParts, partition: Partition, noise: Floats | None = No
     for first in range(0, sums.shape[1], _CELLS):
         cells = slice(first, first + _CELLS)
         values = ratio(draws @ sums[:, cells], drawn).T
-        bounds_of[cells] = interval(values if noise is None else values + noise[cells])
+        bounds_of[cells] = interval(values if noise is None else values + noise[cells], limits)
     return bounds_of
 
 

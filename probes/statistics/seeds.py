@@ -3,8 +3,9 @@
 Scores of a recipe vary over seeds and over test documents (the multi-bootstrap, Sellam et al.
 2022). Documents are resampled, the same ones for all seeds. For the few seeds that there usually
 are, percentiles of resampled seeds are too narrow. So the part of seeds is drawn from Student's t
-instead, with one degree of freedom less than there are seeds. `benchmarks/statistics_simulation.py`
-compares both.
+instead, with one degree of freedom less than there are seeds. Intervals do not go beyond the bounds
+of the metric. Scores of seeds are taken as normal: where some trainings fail, intervals are too
+short. `benchmarks/statistics_simulation.py` compares all of this.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def difference_over_seeds(
     return replace(
         other,
         scores=other.scores - one.scores,
-        metric=replace(other.metric, value=value),
+        metric=replace(other.metric, value=value, bounds=other.metric.differences),
         sums=[beside([one.sums[0], other.sums[0]])],
         sd=sd,
         df=df,
@@ -82,7 +83,7 @@ def difference_over_seeds(
 
 def interval_of(found: Replicates) -> tuple[float, float] | None:
     """The 95 % interval of a number with one row, over documents and seeds."""
-    return bounds(interval(found.resampled[0]))
+    return bounds(interval(found.resampled[0], found.metric.bounds))
 
 
 def spread_of_deviations(n: int) -> tuple[float, float]:

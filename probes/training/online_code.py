@@ -58,7 +58,7 @@ class OnlineCode:
     def intervals(self) -> list[tuple[float, float]]:
         """95 % interval of each layer's codelength."""
         bits, half = self.bits, 1.96 * self.deviation
-        return list(zip((bits - half).tolist(), (bits + half).tolist(), strict=True))
+        return list(zip((bits - half).clamp(0).tolist(), (bits + half).tolist(), strict=True))
 
 
 def block_ends(sentences: Tensor) -> tuple[int, ...]:

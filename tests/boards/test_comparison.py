@@ -1,6 +1,7 @@
 """Models compared: order, differences, tests, and results that are set apart."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -116,6 +117,17 @@ def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_com
     expected = -0.2 if damaged == "b" else -0.1
     assert table.rows[1].cells[4].value == pytest.approx(expected)
     assert table.notes[2:] == (f"Not compared: {damaged} on pos (predictions not readable).",)
+
+
+def test_differences_end_where_those_of_the_metric_do():
+    scores = [scored(result(name, x), n) for name, x, n in (("a", 0.99, 4), ("b", 0.01, 396))]
+    noisy = [
+        replace(x, replicates=replace(x.replicates, sd=y))
+        for x, y in zip(scores, (0.5, 0.5), strict=True)
+    ]
+    (found,) = paired_differences(noisy, [(0, 1)])
+    assert found.interval[0] == -1
+    assert -0.2 < found.interval[1] < 0.8  # −.98 + 1.96 · .5 · √2
 
 
 WRONG = {"first": 20, "second": 32, "third": 60, "last": 62}

@@ -153,6 +153,13 @@ def test_every_draw_counts_and_intervals_know_of_others(n):
         assert layer.interval == pytest.approx((value - half, value + half), abs=0.2 * half)
 
 
+def test_intervals_end_where_differences_of_scores_do():
+    """Two draws, one always right and one never: ± 12.7 · .5 around 0.5."""
+    alike, never = pos(train=draw(0, 50), dev=draw(1, 20), test=draw(2, 40)), np.full(400, True)
+    found, _ = measured(alike, {0: 0}, {0: 2}, lambda _, k: never if k else ~never)
+    assert [(x.value, x.interval) for x in found.layers] == [(0.5, (-1, 1))]
+
+
 @pytest.mark.slow
 def test_intervals_cover_the_selectivity_over_all_draws():
     """Of 200 studies with three draws, whose effects all layers share."""

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_rel
 
+from probes.statistics.metrics import quantity
 from probes.statistics.partition import Partition, by_sentence
+from probes.statistics.quantities import SHARE
 from probes.statistics.ratios import (
     RatioParts,
     difference,
@@ -51,6 +53,15 @@ def test_scores_are_ratios_of_sums():
     sums, counts = found.by_cluster(Partition("documents", np.array([1, 0, 1])))
     assert sums.tolist() == [[0, 1], [4, 2]]
     assert counts.tolist() == [1, 7]
+
+
+def test_intervals_with_noise_end_at_the_limits():
+    found, partition = drawn(1), clusters()
+    noise = 5 * np.random.default_rng(0).standard_normal((3, 2000))
+    assert (np.abs(intervals(found, partition, noise)) > 5).all()
+    assert intervals(found, partition, noise, SHARE).tolist() == [[0, 1]] * 3
+    # An increase of loss has no limits, a drop of accuracy has.
+    assert quantity("cloze_drop").bounds == (-1, 1)
 
 
 def test_intervals_are_quantiles_of_resampled_scores():

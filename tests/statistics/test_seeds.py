@@ -1,5 +1,7 @@
 """Seeds as a random effect: analysis of variance by hand, and coverage in a simulation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,19 @@ def test_intervals_cover_and_tests_keep_their_level(n_seeds):
         rejected += p_values([found])[0] < 0.05
     assert 0.92 <= covered / 200 <= 0.99
     assert rejected / 200 <= 0.08
+
+
+def test_intervals_of_two_seeds_end_where_the_metric_does():
+    """Scores of .9 and .66: 12.7 standard errors of .12 reach far beyond 0 and 1."""
+    low, high = np.array([0.9, 0.66])[:, None] + np.zeros((2, 60))
+    seeds, others = (replicates(x) for x in ((low, high), (1 - low, 1 - high)))
+    assert interval_of(mean_over_seeds(seeds, "a")) == (0, 1)
+    apart = difference_over_seeds(seeds, others, "a", paired=True)
+    assert interval_of(apart) == (-1, 1)
+    unbounded = [replace(x, metric=replace(METRIC, bounds=(-np.inf, np.inf))) for x in seeds]
+    reach = 12.7 * 0.12  # Student's t with one degree of freedom
+    found = interval_of(mean_over_seeds(unbounded, "a"))
+    assert found == pytest.approx((0.78 - reach, 0.78 + reach), abs=0.3)
 
 
 def test_more_than_one_difference_is_corrected_for():

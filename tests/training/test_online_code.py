@@ -10,6 +10,7 @@ from planted_examples import one_cell
 from probes.records.probe_spec import PROBES
 from probes.training import online_code as coding
 from probes.training.online_code import (
+    OnlineCode,
     block_ends,
     decisions,
     online_code,
@@ -102,3 +103,9 @@ def test_the_code_is_that_of_prefixes_fitted_to_the_end(monkeypatch):
     assert short.ends == long.ends
     assert long.bits.item() < 0.7 * uniform_bits(6000, 6)
     assert short.bits.item() == pytest.approx(long.bits.item(), rel=0.005)
+
+
+def test_intervals_of_codelengths_end_at_0():
+    code = OnlineCode((20,), torch.tensor([[10.0], [10.0]]), torch.tensor([1.0, 8.0]))
+    assert code.intervals[0] == pytest.approx((8.04, 11.96))
+    assert code.intervals[1] == pytest.approx((0, 25.68))

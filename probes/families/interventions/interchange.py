@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from probes.common.errors import layer_ranges, listed
+from probes.common.errors import counted, layer_ranges, listed
 from probes.examples.examples import NotServedError
 from probes.extraction.views import View
 from probes.families.interventions import InterchangeOptions
 from probes.families.interventions.interchange_pairs import (
     DIRECTIONS,
     MEAN,
+    SHUFFLED,
     WHOLE_VECTOR,
     Choice,
     Contrast,
@@ -39,6 +40,7 @@ from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.partition import FEWEST
 from probes.statistics.strata import Strata
+from probes.statistics.sums import sparse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,8 +55,11 @@ if TYPE_CHECKING:
 
 RATIO, FLIPPED, ACCURACY = "log_odds_ratio", "flipped", "interchange_accuracy"
 
-OWN, ARBITRARY = "own", "arbitrary"
-"""Values of ``answers``: the continuations of the pair, or two arbitrary tokens."""
+OWN, ARBITRARY, DIFFERENCE = "own", "arbitrary", "own minus arbitrary"
+"""Values of ``answers``: the continuations of the pair, two arbitrary tokens, or the difference."""
+
+DRAWS = 20
+"""Number of draws of two arbitrary tokens, for each pair of prompts."""
 
 CHANGED, LAST, MASKED = "the changed token", "the last token", "the masked token"
 """Values of ``at``, the places that all paradigms have."""
@@ -73,6 +78,7 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
 
 @measurement(
     "interchange",
+    version=2,
     needs=("pairs",),
     options=InterchangeOptions,
     head="needed",
@@ -98,13 +104,20 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
             "of the state along a direction is the source's; whole: all of it.",
         ),
         Pivot("flipped, %", (FLIPPED,), columns=("direction",), where=_POOLED, apart="at"),
-        Pivot(
-            "log-odds ratio of two arbitrary tokens in nats",
-            (RATIO,),
-            columns=("direction",),
-            where={**_POOLED, "answers": ARBITRARY},
-            apart="at",
-            note="How far the odds of two unrelated tokens move, in either direction.",
+        *(
+            Pivot(
+                f"log-odds ratio {title} in nats",
+                (RATIO,),
+                columns=("direction",),
+                where={**_POOLED, "answers": answers},
+                apart="at",
+                note="How far the odds of two unrelated tokens move, in either direction: the mean "
+                f"of {DRAWS} draws for each pair of prompts{more}.",
+            )
+            for answers, title, more in (
+                (ARBITRARY, "of two arbitrary tokens", ""),
+                (DIFFERENCE, "less that of two arbitrary tokens", ", is subtracted"),
+            )
         ),
         Cells(
             "interchange",
@@ -141,7 +154,7 @@ def interchange(context: ModelContext) -> Found:
     ``interchange_accuracy``, the same among all pairs. Axes: ``paradigm``, ``position`` (of the
     token, from 1) and ``prompt`` (paradigm and tokens); or, over all paradigms, ``at``. Further
     ``direction`` and ``answers``. p-values of log-odds ratios are corrected over layers and
-    positions.
+    positions. Pairs that exchange the same word are resampled together.
 
     Raises:
         NotServedError: no pairs fit.
@@ -162,9 +175,8 @@ def interchange(context: ModelContext) -> Found:
             continue
         end, place, n = test[0].shape
         places = range(place, end) if causal else range(n)
-        logits = interchanged(
-            context, train, test, places, _columns(test, pieces.values(), len(measured))
-        )
+        columns = _columns(test, pieces.values(), len(measured))
+        logits = interchanged(context, train, test, places, columns, len(measured))
         measured.append(_Measured.of(paradigm, test, places, *logits))
     if not measured:
         raise NotServedError(
@@ -172,10 +184,12 @@ def interchange(context: ModelContext) -> Found:
             "one token and want different continuations, with equally many tokens before"
         )
     n_pairs = sum(len(x.pairs) for x in measured)
+    n_words = len(set(_units([pair.changed for x in measured for pair in x.pairs])))
     n_answers = sum(len(x.right) for x in measured)
     notes = [
         f"{len(measured)} of {len(chosen)} paradigms have pairs that fit: {n_pairs:,} in test, "
-        f"with {n_answers:,} continuations.",
+        f"with {n_answers:,} continuations. They exchange {counted(n_words, 'pair')} of words "
+        "(those that share a word count as one).",
         *(x.sentence(context.layers) for x in measured),
     ]
     if unfit:
@@ -215,18 +229,19 @@ def _aligned(
 
 
 def _columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -> Ints:
-    """Tokens whose logits are wanted: two arbitrary ones, then the answers. Shape (pairs, k).
+    """Tokens whose logits are wanted: draws of two arbitrary ones, the answers. Shape (pairs, k).
 
-    Arbitrary tokens are drawn from those of all texts. Columns that a pair lacks are 0.
+    Arbitrary tokens are drawn from those of all texts. Draws of all pairs are independent, so that
+    resampled means vary as they do with other draws. Columns that a pair lacks are 0.
     """
     answers = {token for pair in pairs for two in pair.answers for token in two}
     others = sorted({token for x in pieces for token in x.ids.tolist()} - answers)
     width = max(len(pair.answers) for pair in pairs)
-    columns = np.zeros((len(pairs), 2 + 2 * width), dtype=np.int64)
-    columns[:, :2] = np.random.default_rng(seed).choice(others, 2, replace=False)
+    rng, columns = np.random.default_rng(seed), np.zeros((len(pairs), 2 * (DRAWS + width)), int)
     for row, pair in zip(columns, pairs, strict=True):
-        flat = [token for two in pair.answers for token in two]
-        row[2 : 2 + len(flat)] = flat
+        draws = [rng.choice(others, 2, replace=False) for _ in range(DRAWS)]
+        flat = np.concatenate([*draws, *pair.answers])
+        row[: len(flat)] = flat
     return columns
 
 
@@ -236,11 +251,11 @@ class _Measured(NamedTuple):
     Attributes:
         paradigm, pairs: of one paradigm, or all.
         places: number of tokens before each token that was changed.
-        ratio, arbitrary: log-odds ratio of the answers, and of two arbitrary tokens. Shape (layers,
-            places, directions, n).
+        ratio, arbitrary: log-odds ratio of the answers, and the mean over draws of two arbitrary
+            tokens. Shape (layers, places, directions, n).
         follows: 1 if the source's answer is then likelier, ½ for a tie, else 0. Same shape.
         right: True if base and source were answered right. Shape (n,).
-        names: name and paradigm of the pair of each continuation. Length n.
+        changed: the words that the pair of each continuation exchanges, and its paradigm. Length n.
     """
 
     paradigm: str
@@ -250,26 +265,20 @@ class _Measured(NamedTuple):
     arbitrary: Floats
     follows: Floats
     right: NDArray[np.bool_]
-    names: Sequence[tuple[str, str]]
+    changed: Sequence[tuple[tuple[str, str], str]]
 
     @classmethod
     def of(
         cls, paradigm: str, pairs: Sequence[Pair], places: Sequence[int], *logits: Floats
     ) -> _Measured:
         """The values of a paradigm, given the results of `interchanged`."""
-        base, source, changed = logits
-        own = [(i, 2 + 2 * j) for i, pair in enumerate(pairs) for j in range(len(pair.answers))]
+        own = [(i, DRAWS + j) for i, pair in enumerate(pairs) for j in range(len(pair.answers))]
         rows, columns = np.array(own).T
-
-        def odds(logits: Floats, first: Ints | int) -> Floats:
-            """Log-odds of the base's answer to the source's."""
-            found: Floats = logits[..., rows, first] - logits[..., rows, first + 1]
-            return found
-
-        before, after = odds(base, columns), odds(changed, columns)
-        moved = np.abs(odds(base, 0) - odds(changed, 0))
-        right = (before > 0) & (odds(source, columns) < 0)
-        names = [(f"{paradigm} {i}", paradigm) for i in rows]
+        base, source, changed = (x[..., ::2] - x[..., 1::2] for x in logits)  # log-odds of two
+        before, after = base[..., rows, columns], changed[..., rows, columns]
+        moved = np.abs(base - changed)[..., :DRAWS].mean(-1)[..., rows]
+        right = (before > 0) & (source[rows, columns] < 0)
+        names = [(pairs[i].changed, paradigm) for i in rows]
         follows = (1 - np.sign(after)) / 2
         return cls(paradigm, pairs, places, before - after, moved, follows, right, names)
 
@@ -279,19 +288,20 @@ class _Measured(NamedTuple):
         Args:
             axes: of each place.
         """
-        names, paradigms = zip(*self.names, strict=True)
-        strata, every = Strata.of(names, paradigms), np.arange(len(self.right))
+        words, paradigms = zip(*self.changed, strict=True)
+        strata, every = Strata.of(_units(words), paradigms), np.arange(len(self.right))
         right, enough = np.flatnonzero(self.right), strata.n_clusters(every) >= FEWEST
         scales = (
             (RATIO, OWN, self.ratio, every),
             (RATIO, ARBITRARY, self.arbitrary, every),
+            (RATIO, DIFFERENCE, self.ratio - self.arbitrary, every),
             (FLIPPED, OWN, self.follows, right),
             (ACCURACY, OWN, self.follows, every),
         )
         for (i, direction), scale in product(enumerate(DIRECTIONS), scales):
             metric, answers, values, group = scale
             cells = values[:, :, i].reshape(-1, len(every)).T  # (n, layers × places)
-            tested = enough and (metric, answers) == (RATIO, OWN)
+            tested = enough and metric == RATIO and answers != ARBITRARY
             untested: list[float | None] = [None] * cells.shape[1]
             p = strata.p_values(cells, [every])[0].tolist() if tested else untested
             where = {"direction": direction, "answers": answers}
@@ -306,7 +316,7 @@ class _Measured(NamedTuple):
                 product(layers, axes), numbers, strict=True
             ):
                 between = bounds(pair)
-                why = "" if between else f"fewer than {FEWEST} pairs of prompts"
+                why = "" if between else f"fewer than {FEWEST} pairs of words are exchanged"
                 if between and not (between := informative(between)):
                     why = "nearly all pairs have the same value"
                 row = Row(metric, value, layer, *ends(between), n=len(group), p=of_value, why=why)
@@ -322,7 +332,7 @@ class _Measured(NamedTuple):
         """A sentence on where the whole vector flips most answers."""
         if not (n := int(self.right.sum())):
             return f"{self.paradigm}: no pair was answered right."
-        whole, mean = (DIRECTIONS.index(x) for x in (WHOLE_VECTOR, MEAN))
+        whole, mean, shuffled = map(DIRECTIONS.index, (WHOLE_VECTOR, MEAN, SHUFFLED))
         often = self.follows[:, :, whole, self.right].mean(-1) > 0.5  # (layers, places)
         if not often.any():
             return (
@@ -336,12 +346,25 @@ class _Measured(NamedTuple):
             if often[:, i].any()
         ]
         ratio = self.ratio.mean(-1)
-        share = ratio[:, :, mean][often].sum() / ratio[:, :, whole][often].sum()
+        share, control = (
+            ratio[:, :, x][often].sum() / ratio[:, :, whole][often].sum() for x in (mean, shuffled)
+        )
         return (
             f"{self.paradigm}: of {n:,} continuations answered right, the whole vector flips most "
             f"if taken from {listed(found)}. There, the mean difference moves the log-odds of all "
-            f"{len(self.right):,} by {share:.0%} of what the whole vector does."
+            f"{len(self.right):,} by {share:.0%} of what the whole vector does, and that of "
+            f"shuffled classes by {control:.0%}."
         )
+
+
+def _units(changed: Sequence[tuple[str, str]]) -> list[str]:
+    """The unit of resampling of each pair of words: all that are linked by words in common."""
+    from scipy.sparse.csgraph import connected_components  # slow to import
+
+    words = {word: i for i, word in enumerate(sorted({x for two in changed for x in two}))}
+    ends_of = np.array([[words[x] for x in two] for two in changed]).T
+    links = sparse((np.ones(len(changed)), tuple(ends_of)), (len(words), len(words)))
+    return [str(x) for x in connected_components(links, directed=False)[1][ends_of[0]]]
 
 
 def _rows(measured: Sequence[_Measured], layers: Sequence[int], causal: bool) -> Iterator[Row]:
@@ -364,6 +387,6 @@ def _rows(measured: Sequence[_Measured], layers: Sequence[int], causal: bool) ->
         moved,
         follows,
         np.concatenate([each.right for each in measured]),
-        [name for each in measured for name in each.names],
+        [x for each in measured for x in each.changed],
     )
     yield from everything.rows(layers, [{"at": CHANGED}, {"at": LAST if causal else MASKED}])

@@ -10,6 +10,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,15 +21,16 @@ from probes.extraction.views import Text
 if TYPE_CHECKING:
     from probes.extraction.alignment import Pieces
 
-DIRECTIONS = WHOLE_VECTOR, MEAN, PROBE, LEACE, COMPONENT, RANDOM = (
+DIRECTIONS = WHOLE_VECTOR, MEAN, PROBE, LEACE, COMPONENT, SHUFFLED, RANDOM = (
     "whole",
     "mean difference",
     "probe",
     "LEACE",
     "first component",
+    "shuffled classes",
     "random",
 )
-"""The whole vector, and directions along which it is exchanged."""
+"""The whole vector, and directions along which it is exchanged; the last two are controls."""
 
 Words = tuple[str, ...]
 
@@ -159,8 +161,9 @@ def with_sides(given: Sequence[Contrast]) -> list[Contrast]:
 
 
 def drawn(given: Sequence[Contrast], seed: int = 0) -> tuple[list[Contrast], list[Contrast]]:
-    """Contrasts for train and for test, in random order; each prefix occurs once.
+    """Contrasts for train and for test; each prefix occurs once.
 
+    The order is random, but begins with one contrast for each pair of words in which they differ.
     Words in which prefixes differ are either in train or in test, unless there is one pair of them;
     contrasts of a word of each are left out. Either prefix may be the base.
     """
@@ -180,7 +183,15 @@ def drawn(given: Sequence[Contrast], seed: int = 0) -> tuple[list[Contrast], lis
             used.update(given[i][:2])
             part = one if len(words) > 1 else len(used) // 2 % 2
             parts[part].append(given[i].exchanged() if exchange else given[i])
-    return parts
+    return _in_turn(parts[0]), _in_turn(parts[1])
+
+
+def _in_turn(given: Sequence[Contrast]) -> list[Contrast]:
+    """One contrast for each pair of words, then a second one for each, and so on."""
+    of_words: dict[frozenset[str], list[Contrast]] = defaultdict(list)
+    for contrast in given:
+        of_words[frozenset(contrast.changed)].append(contrast)
+    return [x for turn in zip_longest(*of_words.values()) for x in turn if x]
 
 
 @dataclass(frozen=True)
@@ -196,6 +207,7 @@ class Pair:
         tokens: tokens of base and source, for a causal model those before the continuation; -1 for
             the continuation in others.
         words: the tokens as they are written; the one that differs in both ways.
+        changed: the word in which the prompts differ, of base and source.
     """
 
     base: Text
@@ -206,6 +218,7 @@ class Pair:
     answers: tuple[tuple[int, int], ...]
     tokens: tuple[tuple[int, ...], ...]
     words: Words
+    changed: tuple[str, str]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -241,8 +254,8 @@ def aligned(contrast: Contrast, pieces: Mapping[Text, Pieces], causal: bool) -> 
             ways[0][place] = "/".join(sorted({way[place] for way in ways}))
             if not causal:
                 ways[0][end] = "[…]"
-            one, other, words = texts[0], texts[2], tuple(ways[0])
-            found = Pair(one, other, contrast.side, end, place, answers, tokens, words)
+            own = texts[0], texts[2], contrast.side, end, place, answers, tokens
+            found = Pair(*own, tuple(ways[0]), contrast.changed)
         elif found.tokens == tokens and answers[0] not in found.answers:
             found = replace(found, answers=found.answers + answers)
     return found

@@ -29,6 +29,7 @@ from probes.families.interventions.interchange_pairs import (
     MEAN,
     PROBE,
     RANDOM,
+    SHUFFLED,
     Pair,
 )
 from probes.measurements.context import ModelContext
@@ -195,12 +196,19 @@ def along(vectors: Floats) -> Direction:
     return unit, unit
 
 
-def directions(states: Floats, side: Ints) -> dict[str, Direction]:
+def directions(
+    states: Floats, side: Ints, n: int, rng: np.random.Generator
+) -> dict[str, Direction]:
     """Directions that are fitted to the states of training pairs at one layer and place.
+
+    Controls are drawn anew for each prompt, so that means over prompts vary as their draws do. In
+    one, classes are shuffled within pairs. The other is random, with steps as long as those along
+    the mean difference.
 
     Args:
         states: of base and source. Shape (pairs, 2, hidden size).
         side: class of each base, 0 or 1. Shape (pairs,).
+        n: number of prompts.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -209,13 +217,16 @@ def directions(states: Floats, side: Ints) -> dict[str, Direction]:
     mean = x[z == 1].mean(0) - x[z == 0].mean(0)
     scale = np.where(x.std(0) > 0, x.std(0), 1)
     probe = LogisticRegression(C=1.0, max_iter=200).fit((x - x.mean(0)) / scale, z)
-    *_, (component, *_) = np.linalg.svd(states[:, 1] - states[:, 0], full_matrices=False)
+    apart = states[:, 1] - states[:, 0]
+    *_, (component, *_) = np.linalg.svd(apart, full_matrices=False)
     eraser = leace(Moments.of([(x[:, None], z[:, None])]))  # of two classes, its rank is 1
     return {
         MEAN: along(mean),
         PROBE: along(probe.coef_[0] / scale),
         LEACE: (eraser.left.T, eraser.right),
         COMPONENT: along(component),
+        SHUFFLED: along(rng.choice((-1.0, 1.0), (n, len(apart))) @ apart),
+        RANDOM: (along(mean)[0], along(rng.standard_normal((n, x.shape[1])))[1]),
     }
 
 
@@ -225,6 +236,7 @@ def interchanged(
     test: Sequence[Pair],
     places: Sequence[int],
     columns: Ints,
+    seed: int,
 ) -> tuple[Floats, Floats, Floats]:
     """Exchange states at every layer and place of test pairs, along directions fitted to train.
 
@@ -234,6 +246,7 @@ def interchanged(
         train, test: pairs of one shape.
         places: number of tokens before each token that is changed.
         columns: tokens whose logits are wanted, by test pair. Shape (pairs, k).
+        seed: seeds the controls.
 
     Returns:
         logits of the untouched bases and sources, each (pairs, k), and of bases with the source's
@@ -260,9 +273,8 @@ def interchanged(
         own, new = states[:, :, i, j].unbind(1)
         if torch.equal(own, new):
             continue
-        rng = np.random.default_rng([0, layers[i], places[j]])
-        every = directions(fitted[:, :, i, j].double().numpy(), side)
-        every[RANDOM] = along(rng.standard_normal(own.shape))
+        rng = np.random.default_rng([seed, layers[i], places[j]])
+        every = directions(fitted[:, :, i, j].double().numpy(), side, len(test), rng)
         for number, name in enumerate(DIRECTIONS):
             change = _exchange(prompts, places[j], new, every.get(name))
             variants.append((Custom("interchange", 1, Site("layer", layers[i]), change),))

@@ -13,6 +13,7 @@ from probes.measurements.verb_forms import TASK, Forms, Question, answered, spac
 from probes.records.row import Place, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import RESAMPLES, bounds, informative, summed
+from probes.statistics.metrics import quantity
 from probes.statistics.partition import Partition
 from probes.statistics.ratios import RatioParts, intervals
 from probes.statistics.replicates import Spread, pooled, training_noise
@@ -201,7 +202,8 @@ def own_answers(
             noise = np.zeros((len(compared), RESAMPLES))
             for i, spread in spreads.items():
                 (noise[i],) = training_noise(f"{name} {compared[i]}", [0], *spread, RESAMPLES)
-        both = zip(parts.scores.tolist(), intervals(parts, questions.partition, noise), strict=True)
+        pairs = intervals(parts, questions.partition, noise, quantity(name).bounds)
+        both = zip(parts.scores.tolist(), pairs, strict=True)
         for each, (value, pair) in zip(compared, both, strict=True):
             between = ends(informative(bounds(pair)))
             yield Row(name, value, each.layer, *between, questions.split, parts.n, axes=each.axes)

@@ -166,7 +166,7 @@ class ProbedSample(SampledExamples):
                 pair = None
                 if draws is not None:
                     difference = sides.other.resampled[0] - sides.changed.resampled[0]
-                    pair = informative(bounds(interval(difference)))
+                    pair = informative(bounds(interval(difference, sides.other.metric.differences)))
                 yield Row(
                     name,
                     sides.other.scores[0] - sides.changed.scores[0],

@@ -26,7 +26,7 @@ from probes.statistics.bootstrap import (
     resampled_sums,
     summed,
 )
-from probes.statistics.metrics import label_of, mean_value, metrics, shown_sd
+from probes.statistics.metrics import label_of, mean_value, metrics, quantity, shown_sd
 from probes.statistics.partition import FEWEST
 from probes.statistics.rank_correlation import parts_by_length
 from probes.statistics.replicates import Replicates, Spread, p_best_of, pooled, training_noise
@@ -129,7 +129,9 @@ class ScoredSplit:
         whole, ends = float(value(parts.sum(0))), None
         if self.n_used >= FEWEST and not np.isnan(whole):
             resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
-            ends = bounds(interval(resampled + noise))
+            both = quantity("uuas").differences
+            limits = both if value is difference else quantity(metric).bounds
+            ends = bounds(interval(resampled + noise, limits))
         low, high = ends or (None, None)
         known = None if np.isnan(whole) else whole
         return Row(metric, known, layer, low, high, self.name, axes=axes)

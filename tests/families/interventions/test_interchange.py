@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 from grammar_models import save_causal, word_level
+from scipy.stats import bootstrap
 from sklearn.decomposition import TruncatedSVD
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from statistics_simulation import drawn_tokens, exchanged_words
 from tiny_runs import run
 from toy_grammar import AUXILIARIES, PERSONS, attractors
 from transformers import (
@@ -29,6 +31,8 @@ from probes.families.interventions.interchange import (
     ACCURACY,
     ARBITRARY,
     CHANGED,
+    DIFFERENCE,
+    DRAWS,
     FLIPPED,
     LAST,
     MASKED,
@@ -37,8 +41,11 @@ from probes.families.interventions.interchange import (
     _aligned,
     _chosen,
     _columns,
+    _Measured,
+    _units,
 )
 from probes.families.interventions.interchange_pairs import (
+    DIRECTIONS,
     Contrast,
     choice,
     contrasts,
@@ -81,7 +88,7 @@ def measured(model, folder, corpus, pairs, training=10):
     found = {}
     for row in record.rows:
         where = row.axes.get("at") or (row.axes["paradigm"], row.axes["position"])
-        metric = row.metric if row.axes["answers"] == OWN else ARBITRARY
+        metric = row.metric if row.axes["answers"] == OWN else row.axes["answers"]
         found[metric, row.axes["direction"], row.layer, where] = row
     return record, found
 
@@ -157,6 +164,74 @@ def test_no_changed_word_is_in_train_and_in_test_though_words_share_partners():
     assert train.isdisjoint(test)
 
 
+def test_pairs_of_prompts_take_turns_between_the_words_that_they_exchange():
+    """With 20 pairs of prompts there are 20 pairs of words, if there are so many."""
+    given = [
+        Contrast((f"a{i}", f"n{k}"), (f"a{i}", f"n{k}s"), (("x", "y"),), ())
+        for k in range(9)
+        for i in range(3 + 5 * (k == 0))
+    ]
+    for part in drawn(given):
+        words = [frozenset(x.changed) for x in part]
+        n = len(set(words))
+        assert n >= 4
+        assert all(len(set(words[first : first + n])) == n for first in (0, n, 2 * n))
+
+
+def test_pairs_that_share_a_word_are_one_unit():
+    a, b, c, d, e = _units([("a", "b"), ("d", "e"), ("b", "a"), ("c", "a"), ("f", "e")])
+    assert a == c == d
+    assert b == e != a
+
+
+def measured_by_hand(n_words, per_word, rng, effect=1.0):
+    """Two layers, one place, of pairs whose values are those of their words."""
+    values = effect + rng.standard_normal((2, 1, len(DIRECTIONS), n_words)).repeat(per_word, -1)
+    words = [((f"{i}", f"{i}s"), "p") for i in range(n_words) for _ in range(per_word)]
+    right = np.ones(len(words), dtype=bool)
+    return _Measured("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
+
+
+def test_resampling_is_by_exchanged_words():
+    """Four pairs of prompts for each word know no more than one: scipy's interval of the words."""
+    found = measured_by_hand(24, 4, np.random.default_rng(0))
+    rows = list(found.rows([0, 1], [{"at": CHANGED}]))
+    checked = 0
+    for row in rows:
+        if row.axes["direction"] == "LEACE" and row.metric == RATIO:
+            own = found.ratio[row.layer, 0, DIRECTIONS.index("LEACE"), ::4]
+            other = np.abs(own) / 2
+            values = {OWN: own, ARBITRARY: other, DIFFERENCE: own - other}[row.axes["answers"]]
+            plain = bootstrap((values,), np.mean, n_resamples=9999, method="percentile", rng=1)
+            assert row.value == pytest.approx(values.mean())
+            room = 0.1 * (plain.confidence_interval.high - plain.confidence_interval.low)
+            assert row.interval == pytest.approx(plain.confidence_interval, abs=room)
+            assert (row.p is None) == (row.axes["answers"] == ARBITRARY)
+            checked += 1
+    assert checked == 6
+
+
+def test_intervals_know_that_other_tokens_might_have_been_drawn():
+    """Of 300; the standard error of a share of .9 is .017. One draw for all pairs covers a third."""
+    assert drawn_tokens(1, shared=True, n_sets=300) < 0.45
+    assert drawn_tokens(DRAWS, shared=False, n_sets=300) > 0.86
+
+
+def test_words_that_move_nothing_on_average_are_rarely_an_effect():
+    """Of 100 tables of 14 cells; resampled by prompt, more than half have an effect."""
+    wrong, covered = exchanged_words(20, "words", 0.0, 14, 100)
+    assert wrong <= 0.09
+    assert covered > 0.88
+
+
+@pytest.mark.parametrize("n_words", [7, 19])
+def test_with_fewer_than_20_exchanged_pairs_of_words_nothing_is_inferred(n_words):
+    """With 7 words and 40 pairs of prompts, tests by prompt find an effect in 2 of 5 null tables."""
+    for row in measured_by_hand(n_words, 6, np.random.default_rng(1)).rows([0, 1], [{"at": LAST}]):
+        assert (row.low, row.high, row.p) == (None, None, None)
+        assert row.why == "fewer than 20 pairs of words are exchanged"
+
+
 @pytest.fixture(scope="module")
 def random_model(tmp_path_factory):
     """Gemma 3 with random weights; its embeddings are scaled, and its norms have weights."""
@@ -200,7 +275,8 @@ def pairs_of(corpus, tokenizer, causal, n_test, n_train=10):
         every |= pieces
         found.append((paradigm, *_aligned(parts, pieces, causal, options)))
     for seed, (paradigm, train, test) in enumerate(found):
-        yield paradigm, train, test, _columns(test, every.values(), seed)[:, :2]
+        draws = _columns(test, every.values(), seed)[:, : 2 * DRAWS].reshape(-1, DRAWS, 2)
+        yield paradigm, train, test, seed, draws
 
 
 class Tokens:
@@ -255,14 +331,21 @@ def fitted_by_libraries(x, z, differences):
 
 
 def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_path):
-    """CausalGym's formula on ten pairs, at every direction but the random one."""
+    """CausalGym's formula on ten pairs at every direction; controls with the same random numbers.
+
+    The control of answers is the mean of twenty draws of tokens for each pair, and each pair has
+    directions of its own: random ones with steps as long as along the mean difference, and the
+    mean difference of classes that are shuffled within pairs.
+    """
     _, found = measured(random_model, tmp_path, corpus, 10)
     tokenizer = AutoTokenizer.from_pretrained(random_model)
     model = AutoModelForCausalLM.from_pretrained(random_model).eval()
     start = [tokenizer.bos_token_id]
     checked = 0
-    for paradigm, train, test, two_arbitrary in pairs_of(corpus, tokenizer, True, 10):
+    for paradigm, train, test, seed, arbitrary in pairs_of(corpus, tokenizer, True, 10):
         assert (len(train), len(test)) == (10, 10)
+        assert len({tuple(draw) for pair in arbitrary.tolist() for draw in pair}) > 100
+        assert (arbitrary[..., 0] != arbitrary[..., 1]).all()
         for layer, place in product((0, 2, 3), range(test[0].place, test[0].end)):
             at = 1 + place  # behind the start token
 
@@ -274,15 +357,24 @@ def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_pat
             if np.allclose(x[::2], x[1::2]):
                 continue  # causal: at layer 0, later tokens are the same
             every = fitted_by_libraries(x, sides, x[::2] - x[1::2])
-            for name in ("whole", *every):
-                ratios, flips, moved = [], [], []
-                for pair, arbitrary in zip(test, two_arbitrary, strict=True):
+            rng, mean = np.random.default_rng([seed, layer, place]), every["mean difference"][0]
+            signs = rng.choice((-1.0, 1.0), (10, 10))
+            controls = {
+                "shuffled classes": [2 * (v / np.linalg.norm(v),)
+                                     for v in signs @ (x[1::2] - x[::2])],
+                "random": [(mean, v / np.linalg.norm(v)) for v in rng.standard_normal((10, 24))],
+            }  # fmt: skip
+            for name in ("whole", *every, *controls):
+                ratios, flips, moved, steps = [], [], [], []
+                for i, pair in enumerate(test):
                     source = torch.from_numpy(state(pair.tokens[1])).float()
+                    both = every[name] if name in every else controls.get(name, [()] * 10)[i]
 
-                    def change(h, source=source, name=name, every=every):
-                        if name == "whole":
+                    def change(h, source=source, both=both, steps=steps):
+                        if not both:
                             return source
-                        read, write = (torch.from_numpy(v).float() for v in every[name])
+                        read, write = (torch.from_numpy(v).float() for v in both)
+                        steps.append(float(abs((source - h) @ read)))
                         return h + ((source - h) @ read) * write
 
                     before, _ = plain_pass(model, [*start, *pair.tokens[0]])
@@ -292,12 +384,18 @@ def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_pat
                         ratios.append(float(before[b] - before[s] + after[s] - after[b]))
                         if before[b] > before[s] and of_source[s] > of_source[b]:
                             flips.append(float(after[s] > after[b]))
-                        one, other = arbitrary.tolist()
-                        odds = [float(x[one] - x[other]) for x in (before, after)]
-                        moved.append(abs(odds[0] - odds[1]))
+                        one, other = arbitrary[i].T
+                        odds = [(x[one] - x[other]).numpy() for x in (before, after)]
+                        moved.append(np.abs(odds[0] - odds[1]).mean())
                 where = name, layer, (paradigm, place + 1)
                 assert found[RATIO, *where].value == pytest.approx(np.mean(ratios), abs=2e-3)
                 assert found[ARBITRARY, *where].value == pytest.approx(np.mean(moved), abs=2e-3)
+                less = np.mean(ratios) - np.mean(moved)
+                assert found[DIFFERENCE, *where].value == pytest.approx(less, abs=2e-3)
+                if name == "mean difference":
+                    as_long = steps
+                elif name == "random":
+                    assert steps == pytest.approx(as_long)
                 if flips:
                     assert found[FLIPPED, *where].value == pytest.approx(np.mean(flips))
                     assert found[FLIPPED, *where].n == len(flips)
@@ -327,7 +425,7 @@ def test_number_is_where_the_grammar_has_it_and_nowhere_else(knows_grammar):
         assert found[FLIPPED, "whole", layer, place].value == 1  # exactly the source's answer
     assert found[FLIPPED, "whole", 0, CHANGED].n > 0.9 * found[RATIO, "whole", 0, CHANGED].n
     assert found[ACCURACY, "whole", 0, CHANGED].value > 0.9
-    assert found[RATIO, "whole", 0, CHANGED].p < 0.05
+    assert found[RATIO, "whole", 0, CHANGED].p is None
     near = [key for key in found if key[0] == FLIPPED and key[3] == ("near", 4)]
     assert near
     for _, direction, layer, place in near:  # "near the": the number is carried over, not there
@@ -343,7 +441,8 @@ def test_number_is_where_the_grammar_has_it_and_nowhere_else(knows_grammar):
     assert next(note for note in record.notes if note.startswith("near:")) == (
         f"near: of {n} continuations answered right, the whole vector flips most if taken from "
         "'queen/queens' (position 2) at layer 0 or 'nurse' (position 5) at layers 1–2. There, the "
-        f"mean difference moves the log-odds of all {every} by 96% of what the whole vector does."
+        f"mean difference moves the log-odds of all {every} by 96% of what the whole vector does, "
+        "and that of shuffled classes by 68%."
     )
 
 
@@ -375,7 +474,7 @@ def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
     tokenizer.save_pretrained(tmp_path / "model")
     _, found = measured(tmp_path / "model", tmp_path, corpus, 10)
     follows, changed = [], []
-    for _, _, test, _ in pairs_of(corpus, tokenizer, False, 10):
+    for _, _, test, *_ in pairs_of(corpus, tokenizer, False, 10):
         for pair in test:
             base, source = ([x if x >= 0 else tokenizer.mask_token_id for x in tokens]
                             for tokens in pair.tokens)  # fmt: skip

@@ -11,7 +11,12 @@ from probes.extraction.vectors import Sharded
 from probes.families.structure import fitting
 from probes.families.structure.fitting import Probe, exact_batches, training_batches
 from probes.families.structure.sentence_scores import Contributions, contributions, gold_edges
-from probes.families.structure.structure_rows import SCORES, ScoredSplit
+from probes.families.structure.structure_rows import (
+    SCORES,
+    ScoredSplit,
+    difference,
+    mean_share,
+)
 
 CPU, LONGEST, NOISE = torch.device("cpu"), 9, 3
 ONES = {0: torch.ones(10_000)}
@@ -75,6 +80,16 @@ def test_vectors_that_are_trees_need_no_probe():
     assert scores == pytest.approx(
         {"uuas": 1, "dspr": 1, "nspr": 1, "root_accuracy": expected}, abs=1e-6
     )
+
+
+def test_rows_with_noise_of_draws_end_where_their_number_does():
+    n, noise = 60, 5 * np.random.default_rng(0).standard_normal(2000)
+    split = ScoredSplit("test", None, np.arange(n), n, None, None, None, None)
+    half = np.tile([1.0, 2.0], (n, 1))
+    row = split.row("control_uuas", 0, half, mean_share, noise)
+    assert (row.value, row.interval) == (0.5, (0, 1))
+    row = split.row("selectivity", 0, np.hstack([half, half]), difference, noise)
+    assert (row.value, row.interval) == (0, (-1, 1))
 
 
 def test_trees_in_a_subspace_are_found(monkeypatch):
