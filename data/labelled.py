@@ -27,7 +27,7 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.chats import chat_as_text
+from probes.data.chats import chat_as_text, has_further_keys
 from probes.data.label_columns import (
     LabelledRows,
     Row,
@@ -205,6 +205,9 @@ def _source(
                 f"--corpus {name}: labels of {column} are whole floats and some are missing, as "
                 "pandas writes classes: classification; for amounts, leave out rows without a label"
             )
+    chats = [row.words[0] for row in table.rows] if request.messages else []
+    if any(map(has_further_keys, chats)):
+        identity["chats"] = hashlib.sha256("".join(chats).encode()).hexdigest()
     columns = {column: infer_column(table, column) for column in request.labelled}
     return Source(
         name,
@@ -263,6 +266,7 @@ def _rows(
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     groups = table.get(request.group or "document", [None] * len(splits))
     ids = table.get("id", ()) if request.texts and request.group != "id" else ()
+    tools = table.get("tools" if "tools" not in flags else "", [None] * len(splits))
     first: dict[str, str] = {}
     rows = []
     for i, cell in enumerate(table[words]):
@@ -277,7 +281,7 @@ def _rows(
                     "rename the column."
                 )
             if request.messages:
-                tokens = [chat_as_text(words, cell)]
+                tokens = [chat_as_text(words, cell, tools[i])]
             else:
                 tokens = words_of(cell, request.text, space_separated)
         except ValueError as error:
