@@ -75,8 +75,8 @@ class Position:
             start = text.rfind(self.of)
             rest = text[start + len(self.of) :].lstrip()
             return (len(text) - len(rest), len(text)) if start >= 0 and rest else None
-        found = (match.span(bool(match.re.groups)) for match in re.finditer(self.of, text))
-        start, end = max(((s, e) for s, e in found if s < e), default=(0, 0))
+        found = [match.span(bool(match.re.groups)) for match in re.finditer(self.of, text)]
+        start, end = next((span for span in reversed(found) if span[0] < span[1]), (0, 0))
         return (start, start + (len(text[start:end].rstrip()) or end - start)) if end else None
 
 

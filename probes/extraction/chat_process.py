@@ -65,7 +65,7 @@ class ChatProcess:
 
     def _started(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "probes.extraction.chat_process"],
+            [sys.executable, "-P", "-m", "probes.extraction.chat_process", str(SECONDS)],
             env={**same_imports(), "OPENBLAS_NUM_THREADS": "1"},  # each reserves memory
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -94,7 +94,7 @@ def _written(chat: list[Any], arguments: dict[str, Any]) -> str:
     return str(text)
 
 
-def _answer() -> None:
+def _answer(seconds: float) -> None:
     """Answer each line."""
     import transformers.utils.chat_template_utils  # noqa: F401 - before memory is bounded
 
@@ -103,7 +103,7 @@ def _answer() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # it ends the process, whatever that does
     for chat, changes, arguments in map(json.loads, sys.stdin):
         for number, message in changes:
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
                 changed = [*chat[:number], message, *chat[number + 1 :]]
                 answer = True, _written(changed, arguments)
@@ -115,4 +115,4 @@ def _answer() -> None:
 
 
 if __name__ == "__main__":
-    _answer()
+    _answer(float(sys.argv[1]))
