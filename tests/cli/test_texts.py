@@ -173,7 +173,7 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     rows = [
         {
             "chat": [
-                {"role": "user", "content": f"What is {i} and {i % 7}?"},
+                {"role": "user", "content": f"What is {i // 2}?"},
                 {
                     "role": "assistant",
                     "content": None,
@@ -198,11 +198,8 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     heard = file.read_text().replace("{{ m.content }}<|endoftext|>", "{{ m.content }}" + calls)
     (folder / file.name).write_text(heard)
     (told,) = run(folder, path, tmp_path, **given)
-    best = [
-        max(x.value for x in each.rows if x.metric == "accuracy" and x.split == "test")
-        for each in (deaf, told)
-    ]
-    assert best[0] < 0.8 < best[1]
+    best = [max(x.at("accuracy", layer).value for layer in range(3)) for x in (deaf, told)]
+    assert best == [0.5, 1]
     assert told.baselines["word n-grams"]["accuracy"] == 1
     assert (deaf.encoding.chats, told.encoding.chats) == ("", "")
     (folder / file.name).write_text("{{ strftime_now('%d') }}" + heard)
