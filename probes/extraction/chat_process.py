@@ -88,10 +88,10 @@ def _written(chat: list[Any], arguments: dict[str, Any]) -> str:
     environment = templates._compile_jinja_template(arguments["chat_template"]).environment
     environment.globals["strftime_now"] = datetime.fromisoformat(DATE).strftime
     random.seed(0)
-    (text,), _ = templates.render_jinja_template([chat], **arguments)
+    text = str(templates.render_jinja_template([chat], **arguments)[0][0])
     if len(text.encode()) > LONGEST:
         raise MemoryError(f"a text of {len(text):,} letters")
-    return str(text)
+    return text
 
 
 def _answer(seconds: float) -> None:

@@ -9,6 +9,7 @@ from probes.data.chats import chat_of, texts_of
 from probes.data.find import find_corpus
 from probes.data.labelled import find_columns
 from probes.data.sources import CorpusRequest, LabelColumn
+from probes.extraction.views import plain_view
 from probes.tasks.columns import task_of
 from probes.tasks.positions import Position
 
@@ -167,6 +168,8 @@ def test_chats_of_roles_and_contents_alone_keep_their_keys(tmp_path):
     source, text = chats(tmp_path / "a.jsonl", [ASKED], [{**ASKED, "name": None}])
     assert text == '[{"role": "user", "content": "\\u00e9?"}]'
     assert "chats" not in source.identity
+    # As they were when keys beside role and content were dropped.
+    assert plain_view(source.load()).digest[:16] == "3cc9339743c04816"
     plain, _ = chats(tmp_path / "a.jsonl", [ASKED], [ASKED], who="me")
     again, _ = chats(tmp_path / "a.jsonl", [ASKED], [ASKED], who="me", tools=[])
     assert "chats" not in {**plain.identity, **again.identity}
