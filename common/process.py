@@ -81,6 +81,13 @@ def sigterm_kept() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def same_imports() -> dict[str, str]:
+    """Environment of a further Python process that finds the modules that this one finds."""
+    (root, *_) = map(os.path.dirname, sys.modules["probes"].__path__)
+    paths = os.pathsep.join([root, *(path or os.getcwd() for path in sys.path)])
+    return {**os.environ, "PYTHONPATH": paths}
+
+
 @contextmanager
 def infrequent_garbage_collection() -> Iterator[None]:
     """Run Python's garbage collector less often inside the block.

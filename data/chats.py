@@ -3,43 +3,98 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from probes.data.sentence import bare
 
-Messages = Sequence[dict[str, str]]
+Message = dict[str, Any]
 
 _PARTS = ("role", "content")
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
-def chat_as_text(name: str, given: Any) -> str:
+def chat_as_text(name: str, given: Any, tools: Any = None) -> str:
     """Messages as JSON, the only word of the sentence that stands for a chat.
+
+    All keys of a message are kept but those without a value, which transformers leaves out.
 
     Args:
         name: name of the column.
+        tools: descriptions of the tools that may be called, or these as JSON.
 
     Raises:
         ValueError: they are no list of roles and contents, or there are none.
     """
     if not isinstance(given, list) or not given:
         raise ValueError(f"{name} is not a list of messages: {given!r:.60}; correct the row.")
+    chat: Any = []
     for number, message in enumerate(given, start=1):
-        role, content = map(message.get, _PARTS) if isinstance(message, dict) else (None, None)
-        if not isinstance(role, str) or not isinstance(content, str) or not bare(role):
+        found = message if isinstance(message, dict) else {}
+        # Templates may write a message as it is, in the order of its keys.
+        keys = found if found.keys() - _PARTS else _PARTS
+        found = {key: found[key] for key in keys if found.get(key) is not None}
+        if isinstance(parts := found.get("content"), list):
+            found["content"] = [_text_part(part) for part in parts]
+        elif parts is None and further_keys(found):
+            parts = ""
+        role = found.get("role")
+        if not isinstance(role, str) or not isinstance(parts, str | list) or not bare(role):
             raise ValueError(
                 f'message {number} of {name} is not {{"role": "…", "content": "…"}}: '
                 f"{message!r:.60}; correct the row."
             )
-    return json.dumps([{part: message[part] for part in _PARTS} for message in given])
+        chat.append(found)
+    try:
+        tools = json.loads(tools) if tools and isinstance(tools, str) else tools
+        if tools not in _EMPTY and tools == tools:  # pandas writes NaN for none
+            if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+                raise ValueError(f"tools is not a list of objects: {tools!r:.60}")
+            chat = {"messages": chat, "tools": tools}
+        _json(chat).encode()  # half of a surrogate pair is no character
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}, with tools beside it: {error}; correct the row.") from error
+    return json.dumps(chat)
 
 
-def messages_of(text: str) -> Messages:
-    """The messages of `chat_as_text`."""
-    found: Messages = json.loads(text)
+def _text_part(part: Any) -> Message:
+    """A part of a content, which must be text."""
+    found = {x: part[x] for x in part if part[x] is not None} if isinstance(part, dict) else {}
+    if found.get("type", "text") != "text" or not isinstance(found.get("text"), str):
+        raise ValueError(f"part of a content that is not text: {part!r:.60}; leave it out.")
     return found
 
 
-def contents_of(text: str) -> str:
-    """The contents of all messages, a line for each, for who reads no template."""
-    return "\n".join(message["content"] for message in messages_of(text))
+def chat_of(text: str) -> tuple[list[Message], list[Message] | None]:
+    """The messages of `chat_as_text`, and the tools if there are any."""
+    chat = json.loads(text)
+    return (chat, None) if isinstance(chat, list) else (chat["messages"], chat["tools"])
+
+
+def further_keys(message: Message) -> list[str]:
+    """The keys of a message beside role and content that are not empty."""
+    return [key for key, value in message.items() if key not in _PARTS and value not in _EMPTY]
+
+
+def has_further_keys(chat: str) -> bool:
+    """Whether a chat is more than roles and contents."""
+    messages, tools = chat_of(chat)
+    return bool(tools) or any(map(further_keys, messages))
+
+
+def content_of(message: Message) -> str:
+    """The content of a message as one text."""
+    content = message.get("content", "")
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def texts_of(chat: str) -> list[str]:
+    """What each message says, with the JSON of further keys, and last the JSON of the tools."""
+    messages, tools = chat_of(chat)
+    said = [
+        "\n".join([content_of(x), *(_json(x[key]) for key in further_keys(x))]) for x in messages
+    ]
+    return [*said, _json(tools)] if tools else said
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -28,7 +28,7 @@ from probes.common.errors import UserError
 from probes.common.files import read_text, sha256
 from probes.common.hub import snapshot
 from probes.common.terminal import progress
-from probes.data.chats import chat_as_text
+from probes.data.chats import chat_as_text, has_further_keys
 from probes.data.chunk_schemes import Scheme
 from probes.data.label_columns import (
     LabelledRows,
@@ -207,6 +207,9 @@ def _source(
                 f"--corpus {name}: labels of {column} are whole floats and some are missing, as "
                 "pandas writes classes: classification; for amounts, leave out rows without a label"
             )
+    chats = [row.words[0] for row in table.rows] if request.messages else []
+    if any(map(has_further_keys, chats)):
+        identity["chats"] = hashlib.sha256("".join(chats).encode()).hexdigest()
     columns = {column: infer_column(table, column) for column in request.labelled}
     for column, found in columns.items():
         if found.stripped:
@@ -289,6 +292,7 @@ def _rows(
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     groups = table.get(request.group or "document", [None] * len(splits))
     ids = table.get("id", ()) if request.texts and request.group != "id" else ()
+    tools = table.get("tools" if "tools" not in flags else "", [None] * len(splits))
     first: dict[str, str] = {}
     rows = []
     for i, cell in enumerate(table[words]):
@@ -303,7 +307,7 @@ def _rows(
                     "rename the column."
                 )
             if request.messages:
-                tokens = [chat_as_text(words, cell)]
+                tokens = [chat_as_text(words, cell, tools[i])]
             else:
                 tokens = words_of(cell, request.text, space_separated)
         except ValueError as error:

@@ -25,7 +25,8 @@ class Position:
             is the first token that the model reads, the special one if there is one; "last" is the
             text's last piece, with a number the last but so many; "after" is the piece of the first
             letter after the last occurrence of a string; "match" the piece of the last letter of
-            the last match of a regular expression, or of its first group; "user" and "assistant"
+            the last match of a regular expression, or of its first group (white space counts only
+            where nothing else matched); "user" and "assistant"
             the last piece of the content of the last message of this role.
         of: the number, the string or the regular expression; empty for others.
     """
@@ -68,20 +69,15 @@ class Position:
         """The number of pieces from this one to the end; 0 for other kinds."""
         return int(self.of or 1) if self.kind == "last" else 0
 
-    def letter(self, text: str) -> int | None:
-        """The index of the letter at which "after" and "match" are; None if there is none."""
+    def span(self, text: str) -> tuple[int, int] | None:
+        """The letters of which "after" reads the first and "match" the last; None for none."""
         if self.kind == "after":
             start = text.rfind(self.of)
-            rest = text[start + len(self.of) :]
-            there = start >= 0 and rest.strip()
-            return len(text) - len(rest.lstrip()) if there else None
-        ends = [
-            end
-            for match in re.finditer(self.of, text)
-            if (end := len(text[: match.end(bool(match.re.groups))].rstrip())) > 0
-            and match.group(bool(match.re.groups))
-        ]
-        return ends[-1] - 1 if ends else None
+            rest = text[start + len(self.of) :].lstrip()
+            return (len(text) - len(rest), len(text)) if start >= 0 and rest else None
+        found = [match.span(bool(match.re.groups)) for match in re.finditer(self.of, text)]
+        start, end = next((span for span in reversed(found) if span[0] < span[1]), (0, 0))
+        return (start, start + (len(text[start:end].rstrip()) or end - start)) if end else None
 
 
 def positions_in(text: str) -> tuple[str, ...]:

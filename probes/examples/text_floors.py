@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from probes.common.arrays import Ints
-from probes.data.chats import contents_of
+from probes.data.chats import texts_of
 from probes.examples.examples import Examples
 from probes.extraction.views import Text
 from probes.statistics.gold import Gold, Predictions
@@ -65,8 +65,8 @@ def text_floors(examples: Examples, chosen: Ints) -> dict[str, Predictions]:
 
 
 def _read(text: Text) -> str:
-    """A text as it was written, or the contents of a chat's messages."""
-    return contents_of(text.words[0]) if text.chat else text.words[0]
+    """A text as it was written, or what a chat's messages say."""
+    return "\n".join(texts_of(text.words[0])) if text.chat else text.words[0]
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
-from probes.data.chats import messages_of
+from probes.data.chats import texts_of
 from probes.extraction.chats import ChatTemplate, Rendered, splitting_alone
 from probes.extraction.views import Text
 
@@ -232,10 +232,9 @@ class WordTokenizer:
         """
         if not text.chat:
             return None
-        messages = messages_of(text.words[0])
-        for number, message in enumerate([] if text.special else messages, start=1):
-            self.chats.require_plain(message["content"], f"message {number} of a chat")
-        return self.chats.render(messages)
+        for number, said in enumerate([] if text.special else texts_of(text.words[0]), start=1):
+            self.chats.require_plain(said, f"message {number} of a chat")
+        return self.chats.render(text.words[0])
 
     def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:
         """The pieces of all words, concatenated, and the number of pieces of each word."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,8 +12,8 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from probes.common.errors import UserError
-from probes.common.origin import described
-from probes.data.chats import Messages
+from probes.data.chats import Message, chat_of, content_of, further_keys
+from probes.extraction.chat_process import ChatProcess
 
 _OTHER = "\ue000"
 """Stands for the content of a message. Unicode assigns it to no character."""
@@ -24,17 +26,19 @@ class Rendered:
     Attributes:
         roles: role of each message; empty for a text that was not made from messages.
         spans: first letter and end of each message's content.
+        unwritten: keys of the messages that the template does not write, and "tools".
     """
 
     text: str
     roles: tuple[str, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
+    unwritten: tuple[str, ...] = ()
 
-    def end_of(self, role: str) -> int | None:
-        """The last letter of the last message of a role; None if there is none."""
+    def span_of(self, role: str) -> tuple[int, int] | None:
+        """First letter and end of the last message of a role; None if it has no content."""
         found = [span for name, span in zip(self.roles, self.spans, strict=True) if name == role]
         start, end = found[-1] if found else (0, 0)
-        return end - 1 if end > start else None
+        return (start, end) if end > start else None
 
 
 def splitting_alone(backend: Tokenizer) -> dict[str, Any]:
@@ -54,12 +58,18 @@ class ChatTemplate:
     """
 
     def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
+        self._tokenizer, self._process = tokenizer, ChatProcess()
+        self._rendered: dict[str, Rendered] = {}
 
     @cached_property
     def backend(self) -> Tokenizer:
         """The tokenizer, which finds special tokens and puts none around a text."""
         return Tokenizer.from_str(json.dumps(splitting_alone(self._tokenizer.backend_tokenizer)))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the template."""
+        return hashlib.sha256(repr(self._tokenizer.chat_template).encode()).hexdigest()
 
     @cached_property
     def special(self) -> tuple[str, ...]:
@@ -68,7 +78,7 @@ class ChatTemplate:
             return ()
         asked = [{"role": "user", "content": _OTHER}]
         answered = [*asked, {"role": "assistant", "content": _OTHER}]
-        text = self._written(asked, True) + self._written(answered, False)
+        text = "".join([*self._written(asked), *self._written(answered)])
         added = self._tokenizer.added_tokens_decoder.values()
         return tuple(x.content for x in added if x.special and x.content in text)
 
@@ -89,11 +99,15 @@ class ChatTemplate:
                     "if special tokens are meant."
                 )
 
-    def render(self, messages: Messages) -> Rendered:
-        """Write messages with the template, and begin an answer if the last message is none.
+    def render(self, chat: str) -> Rendered:
+        """Write a chat with the template, and begin an answer if the last message is none.
 
         The content of a message is what differs between the text and the same text with another
-        content, so that nothing has to be known of the template.
+        content, and a key is not written if the text is the same without it, so that nothing has to
+        be known of the template.
+
+        Args:
+            chat: see `probes.data.chats.chat_as_text`.
 
         Raises:
             UserError: there is no template, it refuses the messages, or it leaves one out.
@@ -103,32 +117,73 @@ class ChatTemplate:
                 "--messages: this model's tokenizer has no chat template; choose a model that was "
                 "trained on chats, or give texts with --text."
             )
-        begun = messages[-1]["role"] != "assistant"
-        text, spans = self._written(messages, begun), []
+        if chat not in self._rendered:
+            self._rendered[chat] = self._render(*chat_of(chat))
+        return self._rendered[chat]
+
+    def _render(self, messages: list[Message], tools: list[Message] | None) -> Rendered:
+        changes = []
         for number, message in enumerate(messages):
-            changed = [*messages]
-            changed[number] = {**message, "content": _OTHER}
-            other = self._written(changed, begun)
-            if other == text:
-                raise UserError(f"--messages: the chat template leaves out message {number + 1}.")
-            start = _shared(text, other)
-            after = _shared(text[start:][::-1], other[start:][::-1])
-            spans.append((start, len(text) - after))
-        return Rendered(text, tuple(message["role"] for message in messages), tuple(spans))
+            parts = isinstance(message.get("content"), list)
+            other = {**message, "content": [{"type": "text", "text": _OTHER}] if parts else _OTHER}
+            changes += [(number, other)]
+            changes += [(number, _without(message, key)) for key in further_keys(message)]
+        answers = self._written(messages, tools, changes)
+        text, spans, unwritten = next(answers), [], []
+        for number, message in enumerate(messages, start=1):
+            if isinstance(message.get("content"), list) and str(message["content"]) in text:
+                raise UserError(
+                    "--messages: the chat template writes parts of a content as Python does; give "
+                    f"the content of message {number} as a string."
+                )
+            changed, further = next(answers), further_keys(message)
+            absent = [key for key in further if next(answers) == text]
+            if changed == text and absent == further:
+                raise UserError(f"--messages: the chat template leaves out message {number}.")
+            has_content = bool(content_of(message).strip())
+            unwritten += [*absent, *["content"] * (has_content and changed == text)]
+            start = _shared(text, changed)
+            after = _shared(text[start:][::-1], changed[start:][::-1])
+            # In the place of an empty content, the template may write another thing.
+            spans.append((start, len(text) - after) if has_content else (0, 0))
+        if tools and [text] == list(self._written(messages, None)):
+            unwritten += ["tools"]
+        roles = tuple(message["role"] for message in messages)
+        return Rendered(text, roles, tuple(spans), tuple(unwritten))
 
-    def _written(self, messages: Messages, begun: bool) -> str:
-        from jinja2 import TemplateError
+    def _written(
+        self,
+        messages: list[Message],
+        tools: list[Message] | None = None,
+        changes: Sequence[tuple[int, Message]] = (),
+    ) -> Iterator[str]:
+        """Yield the text of a chat, and of the chat with other messages in their places.
 
+        The text is empty if the template refuses a message without one of its keys.
+        """
+        changes = [(0, messages[0]), *changes]
         try:
-            text: str = self._tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=begun
+            answers = self._process.write(
+                messages,
+                changes,
+                tools=tools,
+                chat_template=self._tokenizer.get_chat_template(tools=tools),
+                add_generation_prompt=messages[-1]["role"] != "assistant",
+                **self._tokenizer.special_tokens_map,
             )
-        except (TemplateError, TypeError, ValueError) as error:
+            for (number, message), (ok, text) in zip(changes, answers, strict=False):
+                if not ok and message.keys() >= messages[number].keys():
+                    raise ValueError(text)
+                yield text if ok else ""
+        except ValueError as error:
             raise UserError(
-                f"--messages: the chat template refuses {json.dumps(messages)[:60]}… "
-                f"({described(error)}); correct the messages."
+                f"--messages: the chat template refuses {json.dumps(messages)[:60]}… ({error}); "
+                "correct the messages, or the template."
             ) from error
-        return text
+
+
+def _without(message: Message, key: str) -> Message:
+    return {name: value for name, value in message.items() if name != key}
 
 
 def _shared(one: str, other: str) -> int:

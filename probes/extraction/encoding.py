@@ -64,7 +64,8 @@ class Reading:
         dtype: the type in which the model computes.
         collector: keeps part of the forward passes.
         corpus: name of the corpus, for listings of the cache.
-        source: SHA-256 of the collector's source, if it is a plug-in's.
+        source: SHA-256 of the collector's source, if it is a plug-in's, or of what a chat template
+            has written.
     """
 
     cache: Path
@@ -162,10 +163,11 @@ def text_vectors(
     layers: Sequence[int],
     positions: Iterable[Position],
     corpus: str = "",
+    written: str = "",
 ) -> Reading:
     """The reading that gives vectors of whole texts, stored like word vectors."""
     kept = list(product(layers, positions))
-    return _in_range(Reading(cache, model, dtype, view, TextVectors(kept), corpus))
+    return _in_range(Reading(cache, model, dtype, view, TextVectors(kept), corpus, written))
 
 
 def _in_range(reading: Reading) -> Reading:

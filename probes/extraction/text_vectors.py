@@ -114,14 +114,14 @@ def place_of(position: Position, text: Text, pieces: Pieces) -> int | None:
         place = len(pieces.ids) - position.from_end
         return place if place >= 0 else None
     rendered = pieces.rendered or Rendered(text.words[0])
-    letter = position.letter(rendered.text) if position.of else rendered.end_of(position.kind)
-    if letter is None:
+    span = position.span(rendered.text) if position.of else rendered.span_of(position.kind)
+    if span is None:
         return None
     assert pieces.letters is not None
+    # Tokenizers drop letters such as line breaks: the piece beside one is another's.
     start, end = pieces.letters.T
-    if position.kind == "after":
-        return min(int(np.searchsorted(end, letter, side="right")), len(end) - 1)
-    return max(int(np.searchsorted(start, letter, side="right")) - 1, 0)
+    inside = np.flatnonzero((start < span[1]) & (end > span[0]))
+    return int(inside[0 if position.kind == "after" else -1]) if len(inside) else None
 
 
 def _taken(

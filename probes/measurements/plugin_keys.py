@@ -131,6 +131,7 @@ def has_current_numerics(record: Record) -> bool:
         pooling=record.pooling,
         dtype=record.dtype,
         windows="",
+        chats=record.encoding.chats,
         task=task.name if task else "",
         task_version=task.version if task else 0,
         kind=task.kind if task else "",

@@ -109,6 +109,8 @@ class EncodingRecord(Frozen):
     """Words that hold the unknown token, or are replaced by it since they have no subword."""
     texts_in_several_windows: int
     batch_tokens: int
+    chats: str = ""
+    """The day that the chat template was told, if it asks, or its SHA-256 for a model in memory."""
 
 
 MOST_LAYERS = 10_000

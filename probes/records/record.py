@@ -204,6 +204,8 @@ class Inputs(Frozen):
     project: int | None = None
     scores: tuple[str, ...] = ()
     """Keys of the scores of all tasks that are measured together; none for others."""
+    chats: str = ""
+    """See `EncodingRecord`."""
     plug_ins: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of the sources of plug-ins; see `probes.measurements.plugin_keys.digests`."""
 
@@ -212,7 +214,7 @@ class Inputs(Frozen):
         """SHA-256 of the inputs and the version of the numerics."""
         content = self.model_dump(mode="json")
         kind = content.pop("kind")
-        for name in ("base", "scores"):
+        for name in ("base", "scores", "chats"):
             if not content[name]:
                 del content[name]
         if self.probe is not None:

@@ -20,6 +20,7 @@ from probes.common.files import folder_name
 from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
 from probes.data.sources import Source
+from probes.extraction.chat_process import DATE
 from probes.extraction.model_files import ModelSource, find_model
 from probes.extraction.model_names import RANDOM_NAME, VECTORS, random_prefix
 from probes.extraction.stored_dtype import stored_dtype
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from probes.extraction.vector_files import GivenVectors
     from probes.extraction.views import ViewName
     from probes.tasks.task import Task
+
+
+_BEFORE_WEIGHTS = 1 << 26
+"""Bytes of a GGUF file that include its chat template; other files with one are shorter."""
 
 
 @dataclass
@@ -95,6 +100,20 @@ class LazyModel:
             return "float32"
         announce_own_dtype(self.source, own)
         return own
+
+    @cached_property
+    def chats(self) -> str:
+        """The value of `EncodingRecord.chats`; known before the model is loaded."""
+        if not self.config.messages:
+            return ""
+        if self.in_memory is not None:
+            return self.in_memory.words.chats.digest if self.in_memory.reads_text else ""
+        dated = False
+        for path in self.source.files:
+            if path.suffix != ".safetensors":
+                with path.open("rb") as file:
+                    dated |= b"strftime_now" in file.read(_BEFORE_WEIGHTS)
+        return DATE if dated else ""
 
     @cached_property
     def encoder(self) -> Encoder:

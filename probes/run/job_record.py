@@ -64,7 +64,7 @@ def record_of(
         probe=PROBES[job.family] if job.family else None,
         plug_ins=plug_ins_of(task, job.family, job.measurement),
         project=config.project,
-        encoding=context.stored.encoding,
+        encoding=context.stored.encoding.model_copy(update={"chats": run.model.chats}),
         seconds=seconds,
         provenance={
             **provenance(run.command or "python", context.device),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,7 +15,9 @@ import numpy as np
 import torch
 
 from probes.common.errors import UserError
+from probes.common.terminal import progress
 from probes.compute.memory import default_budget, explain_out_of_memory
+from probes.data.chats import has_further_keys
 from probes.data.sentence import Sentence
 from probes.examples.examples import Examples, NotServedError, collect_examples
 from probes.examples.scoring import marked_by_pieces
@@ -322,10 +326,22 @@ class LoadedModel:
             return Reading(cache, self.info, run.model.dtype, view, collector, name, source)
         about = self.info, run.model.dtype, view, self.layers
         if positions := self._positions(place[0]):
-            return text_vectors(cache, *about, positions, name)
+            return text_vectors(cache, *about, positions, name, self._written(view))
         reading = word_vectors(cache, *about, run.config.pooling, name, self.sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
         return as_given(reading, self.content) if self.content else reading
+
+    def _written(self, view: View) -> str:
+        """Digest of what the chat template writes, where other digests do not tell."""
+        chats = [text.words[0] for text in view.texts if text.chat]
+        if self.words is None or not (self.run.model.chats or any(map(has_further_keys, chats))):
+            return ""
+        rendered = list(map(self.words.chats.render, chats))
+        if unwritten := Counter(key for chat in rendered for key in chat.unwritten):
+            counts = ", ".join(f"{key} ({n:,})" for key, n in sorted(unwritten.items()))
+            self.notes["not written by the chat template"] = counts
+            progress.warn(f"{self.info.name}: the chat template does not write {counts}")
+        return hashlib.sha256(repr([chat.text for chat in rendered]).encode()).hexdigest()
 
     def stored(self, place: Place) -> Store:
         """Store of a reading; what is missing is encoded now."""

@@ -15,12 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import probes
 from probes.common.errors import UserError
+from probes.common.process import same_imports
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.measurements.plugin_keys import REGISTRIES, parts_of
@@ -124,14 +123,12 @@ class Helpers:
 
     def _start(self, request: str, number: int) -> tuple[subprocess.Popen[str], Thread]:
         messages, theirs = os.pipe()
-        root = str(Path(probes.__file__).parents[1])
-        paths = os.pathsep.join([root, *(path or os.getcwd() for path in sys.path)])
         # A process inherits what is blocked: Ctrl-C is for this one, which stops the others.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "probes.run.helper", str(theirs)],
-                env={**os.environ, "PYTHONPATH": paths},
+                env=same_imports(),
                 stdin=subprocess.PIPE,  # closed when this process ends, however it ends
                 pass_fds=[theirs],
                 text=True,

@@ -3,14 +3,17 @@
 import csv
 import random
 import re
+import shutil
 
 import pandas as pd
 import pytest
 from tiny_models import save
 from tiny_readings import small_shards
+from transformers import AutoModel, AutoTokenizer
 
 import probes
 from probes.common.errors import UserError
+from probes.measurements.plugin_keys import has_current_numerics
 
 LINE = "the old dog sees a cat near house she gave him some books and he read them"
 
@@ -161,6 +164,58 @@ def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_sched
     assert meant.task.name == "mood@mean"
     with pytest.raises(UserError, match="line 1: chat is not a list of messages: "):
         run(tiny_chat, path, tmp_path, text="", messages="chat")
+
+
+def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
+    tiny_chat, tmp_path, capsys, short_schedule
+):
+    """Labels depend on the tool that is called; only a template that writes calls tells them."""
+    rows = [
+        {
+            "chat": [
+                {"role": "user", "content": f"What is {i // 2}?"},
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [{"name": "dog" if i % 2 else "cat"}],
+                },
+                {"role": "user", "content": "now?", "name": "Ann"},
+            ],
+            "mood": "glad" if i % 2 else "sad",
+        }
+        for i in range(80)
+    ]
+    path = tmp_path / "calls.jsonl"
+    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
+    given = {"text": "", "messages": "chat", "positions": "mean", "twins": 0}
+    (deaf,) = run(tiny_chat, path, tmp_path, **given)
+    assert "does not write name (80), tool_calls (80)" in capsys.readouterr().err
+    assert deaf.provenance["not written by the chat template"] == "name (80), tool_calls (80)"
+    file = tiny_chat / "chat_template.jinja"
+    folder = tmp_path / "tiny-chat"
+    shutil.copytree(tiny_chat, folder)
+    calls = "{% for call in m.tool_calls or [] %} {{ call.name }}{% endfor %}<|endoftext|>"
+    heard = file.read_text().replace("{{ m.content }}<|endoftext|>", "{{ m.content }}" + calls)
+    (folder / file.name).write_text(heard)
+    (told,) = run(folder, path, tmp_path, **given)
+    best = [max(x.at("accuracy", layer).value for layer in range(3)) for x in (deaf, told)]
+    assert best == [0.5, 1]
+    assert told.baselines["word n-grams"]["accuracy"] == 1
+    assert (deaf.encoding.chats, told.encoding.chats) == ("", "")
+    (folder / file.name).write_text("{{ strftime_now('%d') }}" + heard)
+    (dated,) = run(folder, path, tmp_path, **given)
+    assert dated.encoding.chats == "2024-07-26"
+    assert has_current_numerics(dated)
+    model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    again = {"model": model, "tokenizer": tokenizer, "corpus": str(path), "label": "mood"}
+    again |= {**given, "quick": True, "probes": "linear", "device": "cpu", "output": tmp_path / "r"}
+    found = []
+    for tokenizer.chat_template in (heard, "b" + heard, heard):
+        found += probes.run_probes(**again, cache_dir=tmp_path / "cache")
+    assert all(map(has_current_numerics, found))
+    assert found[0].key == found[2].key != found[1].key
+    assert found[0].model.digest == found[1].model.digest
+    assert len({each.encoding.chats for each in found}) == 2
 
 
 @pytest.fixture(scope="module")

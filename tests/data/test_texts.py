@@ -5,8 +5,11 @@ import json
 import pytest
 
 from probes.common.errors import UserError
+from probes.data.chats import chat_of, texts_of
 from probes.data.find import find_corpus
-from probes.data.sources import LabelColumn
+from probes.data.labelled import find_columns
+from probes.data.sources import CorpusRequest, LabelColumn
+from probes.extraction.views import plain_view
 from probes.tasks.columns import task_of
 from probes.tasks.positions import Position
 
@@ -145,3 +148,64 @@ def test_a_wrong_field_is_refused(tmp_path, field, message):
         found(tmp_path / "a.json", field=field)
     assert str(refused.value).startswith(f"--field {field}: ")
     assert str(refused.value).endswith(message)
+
+
+def chats(path, *rows, **more):
+    given = [{"chat": row, "mood": "xy"[i % 2], **more} for i, row in enumerate(rows * 6)]
+    source = found(jsonl(path, given), text="", messages="chat")
+    return source, source.load().splits["train"][0].words[0]
+
+
+ASKED = {"role": "user", "content": "é?"}
+
+
+def test_chats_of_roles_and_contents_alone_keep_their_keys(tmp_path):
+    source, text = chats(tmp_path / "a.jsonl", [ASKED], [{**ASKED, "name": None}])
+    assert text == '[{"role": "user", "content": "\\u00e9?"}]'
+    assert "chats" not in source.identity
+    # As they were when keys beside role and content were dropped.
+    assert plain_view(source.load()).digest[:16] == "3cc9339743c04816"
+    plain, _ = chats(tmp_path / "a.jsonl", [ASKED], [ASKED], who="me")
+    again, _ = chats(tmp_path / "a.jsonl", [ASKED], [ASKED], who="me", tools=[])
+    assert "chats" not in {**plain.identity, **again.identity}
+
+
+def test_chats_keep_all_keys_and_tools(tmp_path):
+    called = {"role": "assistant", "content": None, "tool_calls": [{"id": 1, "b": None}]}
+    tools = [{"name": "add"}]
+    source, text = chats(tmp_path / "a.jsonl", [ASKED, called], tools=tools)
+    messages = [ASKED, {"role": "assistant", "tool_calls": [{"id": 1, "b": None}]}]
+    assert chat_of(text) == (messages, tools)
+    assert texts_of(text) == ["é?", '\n[{"id": 1, "b": null}]', '[{"name": "add"}]']
+    assert chats(tmp_path / "b.jsonl", [ASKED, called], tools=json.dumps(tools))[1] == text
+    parts = [{"type": "text", "text": "a", "image": None}, {"type": "text", "text": "b"}]
+    _, text = chats(tmp_path / "c.jsonl", [{"role": "user", "content": parts}])
+    assert texts_of(text) == ["ab"]
+    frame = {"chat": [[ASKED, called]] * 12, "mood": ["x", "y"] * 6}
+    request = CorpusRequest(("m",), messages="chat", label=("mood",))
+    digests = {
+        find_columns("m", {**frame, "tools": [each] * 12}, request).digest
+        for each in (tools, [{"name": "sub"}], float("nan"))
+    }
+    assert len(digests) == 3
+    assert source.identity["chats"]
+
+
+@pytest.mark.parametrize(
+    ("message", "more", "says"),
+    [
+        ({"role": "user"}, {}, r'line 1: message 1 of chat is not \{"role"'),
+        ({"role": "user", "content": None, "name": ""}, {}, "message 1 of chat is not"),
+        (
+            {"role": "user", "content": [{"type": "image", "url": "u"}]},
+            {},
+            "not text: .*leave it out",
+        ),
+        ({"role": "user", "content": "\ud800"}, {}, "surrogates not allowed; correct the row"),
+        (ASKED, {"tools": ["add"]}, "tools is not a list of objects"),
+        (ASKED, {"tools": "add"}, "with tools beside it: Expecting value"),
+    ],
+)
+def test_other_chats_are_refused(tmp_path, message, more, says):
+    with pytest.raises(UserError, match=says):
+        chats(tmp_path / "a.jsonl", [message], **more)

@@ -1,6 +1,7 @@
 """Chats, against plain transformers with the same template; spans and refusals by hand."""
 
 import json
+from datetime import datetime
 from itertools import product
 
 import pytest
@@ -10,6 +11,9 @@ from tiny_models import FAMILIES, build, build_config
 from tiny_readings import collected
 
 from probes.common.errors import UserError
+from probes.data.chats import chat_as_text
+from probes.extraction import chat_process
+from probes.extraction.chats import ChatTemplate
 from probes.extraction.encoder import Encoder
 from probes.extraction.text_vectors import TextVectors
 from probes.extraction.vectors import layer_part
@@ -120,3 +124,150 @@ def test_without_a_template_chats_are_refused():
     encoder = Encoder(*build("gpt2", "GPT2Model"), name="gpt2", device="cpu")
     with pytest.raises(UserError, match="has no chat template"):
         encoder.split([text_of(CHATS[0])])
+
+
+# As Llama 3.1, Qwen 3, Mistral and Granite write chats, shortened.
+TEMPLATES = {
+    "llama": (
+        "{{- bos_token }}{%- if not date_string is defined %}"
+        "{%- set date_string = strftime_now('%d %b %Y') %}{%- endif %}\n"
+        "{{- 'Today Date: ' + date_string + '\n\n' }}\n"
+        "{%- for t in tools or [] %}\n    {{- t | tojson(indent=4) }}\n{%- endfor %}\n"
+        "{%- for message in messages %}\n"
+        "    {%- if 'tool_calls' in message %}\n"
+        "        {%- set call = message.tool_calls[0].function %}\n"
+        "        {{- '{\"name\": \"' + call.name + '\", ' }}{{- call.arguments | tojson }}\n"
+        "    {%- else %}\n        {{- message['role'] + ': ' + message['content'] | trim }}\n"
+        "    {%- endif %}{{- eos_token }}\n{%- endfor %}\n"
+    ),
+    "qwen": (
+        "{%- set ns = namespace(last=messages|length) %}{%- for m in messages[::-1] %}"
+        "{%- if m.role == 'user' %}{%- set ns.last = loop.revindex0 %}{%- break %}{%- endif %}"
+        "{%- endfor %}{%- for m in messages %}<|{{ m.role }}|>\n"
+        "{%- if m.reasoning_content is string and loop.index0 > ns.last %}"
+        "<think>{{ m.reasoning_content.strip('\n') }}</think>{%- endif %}\n"
+        "{%- if m.content is string %}{{ m.content }}{%- else %}"
+        "{%- for part in m.content %}{{ part.text }}{%- endfor %}{%- endif %}\n"
+        "{%- for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}{%- endfor %}\n"
+        "{%- endfor %}{%- if add_generation_prompt %}<|assistant|>{%- endif %}\n"
+    ),
+    "mistral": (
+        "{%- if messages[0].role == 'assistant' %}{{ raise_exception('roles must alternate') }}{%- endif %}"
+        "{%- for m in messages %}{%- if m.role == 'tool' %}"
+        "{%- if m.tool_call_id|length != 9 %}{{ raise_exception('no id') }}{%- endif %}"
+        "[TOOL_RESULTS] {{ m.tool_call_id }} {%- endif %}[INST] {{ m | tojson }} [/INST]{%- endfor %}"
+    ),
+    "granite": (
+        "{%- set s %}Today's Date: {{ strftime_now('%B %d, %Y %H:%M') }}.{%- endset %}{{ s }}\n"
+        "{% for m in messages %}{% generation %}{{ m.name or m.role }}: {{ m.content }}"
+        "{% endgeneration %}{{ dict(a=loop.index) }}{% endfor %}"
+    ),
+}
+CALL = {"type": "function", "function": {"name": "add", "arguments": {"a": 2, "b": [1, "é"]}}}
+TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"a": "integer"}}}]
+WITH_KEYS = [
+    {"role": "user", "content": " 2 + 2?\n", "name": "Ann"},
+    {
+        "content": "",
+        "role": "assistant",
+        "tool_calls": [CALL],
+        "reasoning_content": "hm",
+        "refusal": None,
+    },
+    {"role": "tool", "tool_call_id": "abcdefghi", "content": "4"},
+    {"role": "assistant", "content": "Four.", "reasoning_content": "now I know"},
+]
+UNWRITTEN = {
+    "llama": ["name", "reasoning_content", "reasoning_content", "tool_call_id"],
+    "qwen": ["name", "tool_call_id", "tools"],
+    "mistral": ["tools"],
+    "granite": ["reasoning_content", "reasoning_content", "tool_call_id", "tool_calls", "tools"],
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    _, tokenizer = build("qwen3", "Qwen3Model")
+    return tokenizer
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_get_all_keys_and_one_day(tokenizer, monkeypatch, name):
+    class OnThatDay(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls.fromisoformat(chat_process.DATE)
+
+    monkeypatch.setattr(transformers.utils.chat_template_utils, "datetime", OnThatDay)
+    tokenizer.chat_template = TEMPLATES[name]
+    template, plain = ChatTemplate(tokenizer), [{"role": "user", "content": "who came?"}]
+    for chat, tools in ((WITH_KEYS, TOOLS), (WITH_KEYS, None), (plain, None), (plain, TOOLS)):
+        begun = chat is plain
+        wanted = tokenizer.apply_chat_template(
+            chat, tools=tools, tokenize=False, add_generation_prompt=begun
+        )
+        rendered = template.render(chat_as_text("chat", chat, tools))
+        assert rendered.text == wanted
+        if chat is WITH_KEYS and tools:
+            assert sorted(rendered.unwritten) == UNWRITTEN[name]
+            contents = [wanted[start:end].strip() for start, end in rendered.spans]
+            asked = "2 + 2?" + r"\n" * (name == "mistral")
+            assert contents == [asked, "", "4", "Four."]
+            assert rendered.span_of("user") == rendered.spans[0]
+
+
+def test_a_content_of_parts_is_passed_to_templates_that_read_them(tokenizer):
+    parts = [{"type": "text", "text": "who "}, {"type": "text", "text": "came?", "image": None}]
+    chat = chat_as_text("chat", [{"role": "user", "content": parts}])
+    tokenizer.chat_template = TEMPLATES["qwen"]
+    rendered = ChatTemplate(tokenizer).render(chat)
+    assert rendered.text.startswith("<|user|>")
+    (start, end), *_ = rendered.spans
+    assert rendered.text[start:end] == "who came?"
+    tokenizer.chat_template = CHATML.replace(" | trim", "")
+    with pytest.raises(UserError, match="the content of message 1 as a string"):
+        ChatTemplate(tokenizer).render(chat)
+
+
+HOSTILE = {
+    "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}"
+    "{% endfor %}{% endfor %}{% endfor %}": "it ran for more than 0.5 seconds",
+    "{{ 'a'.center(10**10) }}": "MemoryError",
+    "{{ 'a ' * 10**7 }}": "MemoryError: a text of 20,000,",
+    "{{ 1 + 'a' }}": "TypeError",
+    "{{ 1 / 0 }}": "ZeroDivisionError",
+    "{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}": "RecursionError",
+    "{{ ''.__class__.__mro__ }}": "SecurityError",
+    "{{ messages.nothing.more }}": "UndefinedError",
+    "{% for %}": "TemplateSyntaxError",
+    "{{ '\\ud800' }}": "UnicodeEncodeError",
+    "{{ raise_exception('no\nway') }}": r"TemplateError: no way\)",
+}
+
+
+def test_a_strangers_template_is_bounded_and_fails_in_one_line(tokenizer, monkeypatch):
+    monkeypatch.setattr(chat_process, "SECONDS", 0.5)
+    chat, template = (
+        chat_as_text("chat", messages([("user", "who came?")])),
+        ChatTemplate(tokenizer),
+    )
+    for program, why in HOSTILE.items():
+        tokenizer.chat_template = "{{ messages[0].content }}" + program
+        with pytest.raises(UserError, match=why) as caught:
+            template.render(chat)
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_written_is_the_same_each_time_and_no_answer_is_taken_for_another(tokenizer):
+    tokenizer.chat_template = (
+        "{{ [1, 2, 3, 4, 5, 6, 7] | random }}{{ lipsum(1) }}{{ messages[0].content }}"
+    )
+    chats = [chat_as_text("chat", [{"role": "user", "content": text}]) for text in ("a", "b")]
+    template, other = ChatTemplate(tokenizer), ChatTemplate(tokenizer)
+    assert template.render(chats[0]) == other.render(chats[0])
+    # A call that is interrupted has not read its answers.
+    messages = [{"role": "user", "content": "c"}]
+    answers = template._written(messages, None, [(0, messages[0])])
+    assert next(answers).endswith("c")
+    answers.close()
+    assert template.render(chats[1]).text.endswith("b")

@@ -9,7 +9,7 @@ from tiny_readings import collected
 
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import text_vectors, vectors_of
-from probes.extraction.text_vectors import TextVectors
+from probes.extraction.text_vectors import TextVectors, place_of
 from probes.extraction.vectors import layer_part
 from probes.extraction.views import Text, View
 from probes.tasks.positions import Position
@@ -102,6 +102,30 @@ def by_hand(model, tokenizer, text, window=32):
         for name, piece in by_letter.items():
             found[layer, name] = pieces[piece]
     return found, len(starts)
+
+
+BLANKS = [  # position, text, the letter that it reads
+    (r"match:\n", "the boats\nof the light", 9),
+    (r"match:\s+", "the boats of  the light", 17),
+    (r"match:\x01", "the boats\x01", 9),
+    (r"match:boats\s", "the boats \n of the light", 8),
+    (r"match:(?<=boats)", "the boats", None),
+    ("after:boats", "the boats\x01", 9),
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), FAMILIES.items())
+def test_nothing_outside_a_match_is_read(name, kind):
+    """A piece that transformers gives for a letter, or none: not the one before or after it."""
+    model, tokenizer = build(name, kind)
+    encoder, places = Encoder(model, tokenizer, name=name, device="cpu"), {}
+    for given, text, letter in BLANKS:
+        (read,) = whole(text)
+        places[given] = place_of(Position.parse(given), read, *encoder.split([read]))
+        token = None if letter is None else tokenizer(text).char_to_token(letter)
+        assert places[given] == (None if token is None else token - len(encoder.words.prefix))
+    if name == "bert":
+        assert [x for x, place in places.items() if place is not None] == [r"match:boats\s"]
 
 
 @pytest.mark.parametrize(("name", "kind"), FAMILIES.items())

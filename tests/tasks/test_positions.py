@@ -14,7 +14,13 @@ TABLE = [
     ("match:b+", 'match:"b+"', "abb bbb c", 6),
     (r"match:(b+)\s*c", r'match:"(b+)\s*c"', "abb c bb cc", 7),
     ("match:b(x)?", 'match:"b(x)?"', "abb", None),
-    ("match: +", 'match:" +"', "   ", None),
+    ("match: +", 'match:" +"', "   ", 2),
+    (r"match:\n", r'match:"\n"', "model\n\n the\n b", 11),
+    (r"match:b\s*", r'match:"b\s*"', "abb  \n c", 2),
+    (r"match:\W+", r'match:"\W+"', "a b: \n c!", 8),
+    ("match:x*", 'match:"x*"', "axxb", 2),
+    ("match:(?<=b)", 'match:"(?<=b)"', "abb", None),
+    ("match:$", 'match:"$"', "abb", None),
     ("match:x", 'match:"x"', "abb", None),
 ]
 
@@ -25,7 +31,9 @@ def test_names_and_letters(given, name, text, letter):
     assert position.name == name
     assert Position.parse(name) == position
     if position.kind in ("after", "match"):
-        assert position.letter(text) == letter
+        span = position.span(text)
+        at = span and (span[0] if position.kind == "after" else span[1] - 1)
+        assert at == letter
 
 
 @pytest.mark.parametrize(
