@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.statistics.partition import by_sentence
+from probes.statistics.partition import by_sentence, partition
 from probes.statistics.ratios import RatioParts, intervals
 from probes.statistics.replicates import Replicates, pooled, training_noise
 from probes.statistics.seeds import interval_of, mean_over_seeds
@@ -335,6 +335,43 @@ def seeds_covered(
     return of_percentiles, of_t
 
 
+FEW = tuple(product((5, 10, 19), (0.01, 0.03, 0.1)))
+"""Settings of `few_documents`."""
+
+
+def few_documents(
+    n_documents: int, share: float, n_sets: int, n_layers: int = 7, n: int = 400
+) -> tuple[float, float, float]:
+    """What resampling would do with few documents, which is why there are no tests with them.
+
+    Args:
+        share: the part of the variance of sentences that is due to their document, for each layer
+            on its own (the intraclass correlation).
+
+    Returns:
+        share of tables in which equal layers are separated if sentences are drawn; and shares of 95
+        % intervals of a score that cover the truth if sentences, or documents, are drawn.
+    """
+    names = [f"{i % n_documents}" for i in range(n)]
+    split = partition(names)
+    assert split.n == n_documents, "no sentences are drawn, and documents are too few"
+    draws, of_documents = resample(n).astype(np.float64), resample(n_documents)
+    size, wrong = np.bincount(split.of_sentence), np.zeros(3)
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+        values = np.sqrt(1 - share) * rng.standard_normal((n, n_layers))
+        values += np.sqrt(share) * rng.standard_normal((n_documents, n_layers))[split.of_sentence]
+        errors = Errors(((values - values.mean(0)) / n).T, np.zeros(n_layers), draws)
+        block = (draws @ values / n).T, errors
+        wrong[0] += bool(max_t(values.mean(0), [block], all_pairs(n_layers)).min() < ALPHA)
+        sums = np.bincount(split.of_sentence, values[:, 0])
+        for place, drawn in enumerate((block[0][0], of_documents @ sums / (of_documents @ size))):
+            low, high = interval(drawn)
+            wrong[1 + place] += bool(low <= 0 <= high)
+    separated, by_sentences, by_documents = wrong / n_sets
+    return separated, by_sentences, by_documents
+
+
 GRID = {
     "layers": (3, 7, 33),
     "samples": (3, 5, 10),
@@ -474,6 +511,11 @@ def main() -> None:
     print("| --- | ---: |")
     for name in METRICS:
         print(f"| {name} | {coverage(name, options.sets, options.sentences):.1%} |")
+    print("\n| documents, correlation | separated | coverage: sentences | documents |")
+    print("| --- |" + " ---: |" * 3)
+    for n_documents, share in FEW:
+        found = few_documents(n_documents, share, options.sets)
+        print(f"| {n_documents}, {share} |", *(f"{x:.1%} |" for x in found), flush=True)
     ratios = (0.0, 0.5, 1.0, 2.0)
     print("\n| separated though equal; training SD / SE |", *(f"{x:g} |" for x in ratios))
     print("| --- |" + " ---: |" * len(ratios))

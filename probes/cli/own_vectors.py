@@ -44,8 +44,8 @@ class Vectors:
         labels: label of each example: a class (text, integer or truth value), a float for
             regression, or a set of classes.
         groups: group of each example, such as the document or person. Groups are not divided among
-            splits, and are resampled for intervals. With fewer than 20 groups in test, examples are
-            resampled instead, with a warning. By default each example is a group.
+            splits, and are resampled for intervals. With fewer than 20 groups in test, there are
+            no intervals and no tests, with a warning. By default each example is a group.
         splits: "train", "dev" or "test" for each example; by default a random tenth of the groups
             each is dev and test.
         types: type of each example, such as the word, which gets a random label in the control
@@ -252,9 +252,8 @@ def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
     n_test = sum(split == "test" for _, split in places)
     if n_test < FEWEST:
         progress.warn(
-            f"Vectors: {counted(n_test, 'group')} in test; with fewer than {FEWEST}, intervals "
-            "resample examples, and are too narrow if examples of a group are alike; give more "
-            "groups, or put more of them in test by splits="
+            f"Vectors: {counted(n_test, 'group')} in test; with fewer than {FEWEST} there are no "
+            "intervals and no tests; give more groups, or put more of them in test by splits="
         )
 
 

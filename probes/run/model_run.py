@@ -190,6 +190,7 @@ class ModelRun:
             pooling=self.config.pooling,
             dtype=self.model.dtype,
             windows=window_rule(self.model.source.maybe_causal),
+            few_documents=self.corpus.has_few_documents,
         )
         digest = inputs.model_copy(update=more).digest
         settings = options_of(self.config, measurement).model_dump(mode="json")

@@ -28,7 +28,7 @@ from probes.statistics.bootstrap import (
 )
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.statistics.partition import Partition, by_sentence, partition
+from probes.statistics.partition import Partition, by_sentence, has_few, partition
 from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t, shown_p
 from probes.tasks.builtin import tasks
 
@@ -255,11 +255,29 @@ def test_sentences_of_a_document_are_one_cluster_wherever_they_stand():
     assert found.n == 20
 
 
-@pytest.mark.parametrize(("n", "clusters"), [(19, "sentences"), (20, "documents")])
-def test_at_least_twenty_documents_are_resampled(n, clusters):
-    found = partition(names(n) * 2)
+@pytest.mark.parametrize(
+    ("n", "split", "clusters"),
+    [
+        (19, "test", "documents"),
+        (1, "test", "documents"),
+        (19, "train", "sentences"),
+        (19, "dev", "sentences"),
+        (20, "train", "documents"),
+        (20, "test", "documents"),
+    ],
+)
+def test_few_documents_of_a_test_split_leave_too_few_clusters(n, split, clusters):
+    found = partition(names(n) * 2, split)
     assert found.clusters == clusters
     assert found.n == (n if clusters == "documents" else 2 * n)
+    assert has_few(names(n) * 2) == (n < 20)
+
+
+def test_few_documents_are_few_though_some_sentences_name_none():
+    found = partition(["", "d1", *names(3), ""])
+    assert (found.clusters, found.of_sentence.tolist()) == ("documents", [0, 0, 1, 0, 2, 0])
+    assert partition([*names(19), *[""] * 40]).n == 19
+    assert not has_few([""] * 40)
 
 
 def test_one_sentence_without_a_document_is_enough_for_sentences():
@@ -319,7 +337,8 @@ def in_documents_of(splits, document):
 
 
 @pytest.mark.parametrize(
-    ("n", "resampled", "clusters"), [(25, "documents", 25), (5, "sentences", 50)]
+    ("n", "resampled", "clusters"),
+    [(25, "documents", 25), (5, "documents", 5), (50, "documents", 50)],
 )
 def test_a_task_s_counts_say_what_is_resampled(n, resampled, clusters):
     sentences = [["w0", "w1", "w2"]] * 50
