@@ -122,8 +122,7 @@ def _column(record: Record, beside: Beside, task: str) -> Column | None:
     """A column of a record; None if it has no such rows."""
     from probes.measurements.long_frame import long_frame
 
-    metric = beside.metric
-    where = {**beside.where, **({beside.axis: task} if beside.axis else {})}
+    metric, where = beside.metric, {**beside.where, **({beside.axis: task} if beside.axis else {})}
     rows = rows_in(chosen(long_frame([record]), [metric], where))
     if not rows:
         return None

@@ -21,7 +21,6 @@ from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.data.sources import LabelColumn, Source
 from probes.run.inputs import LazyModel
 from probes.run.settings import takes_settings, validate
-from probes.statistics.partition import FEWEST
 
 TYPES = "types of examples"
 """The annotation layer with the types of examples."""
@@ -241,19 +240,13 @@ def _drawn(groups: Sequence[str], seed: int) -> list[str]:
 
 
 def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
-    """Warn of groups divided among splits, and of too few groups in test."""
+    """Warn of groups divided among splits."""
     places = set(zip(groups, splits, strict=True))
     of_group = Counter(group for group, _ in places)
     if divided := sum(n > 1 for n in of_group.values()):
         progress.warn(
             f"Vectors: {counted(divided, 'group is', 'groups are')} divided among splits, so test "
             "examples are related to training examples; omit splits=, or give each group one split"
-        )
-    n_test = sum(split == "test" for _, split in places)
-    if n_test < FEWEST:
-        progress.warn(
-            f"Vectors: {counted(n_test, 'group')} in test; with fewer than {FEWEST} there are no "
-            "intervals and no tests; give more groups, or put more of them in test by splits="
         )
 
 

@@ -1,8 +1,4 @@
-"""Clusters for resampling: documents if a corpus names them, sentences otherwise.
-
-With few named documents nothing is resampled, since tests over sentences that belong to few
-documents separate equal layers far too often.
-"""
+"""Clusters for resampling: documents if a corpus names them, sentences otherwise."""
 
 from __future__ import annotations
 
@@ -54,10 +50,7 @@ def by_sentence(n_sentences: int) -> Partition:
 
 
 def has_few(documents: Iterable[str]) -> bool:
-    """Whether sentences of a test split name documents, but fewer than `FEWEST`.
-
-    Then there are no intervals and no tests.
-    """
+    """Whether sentences of a test split name documents, but too few to be resampled."""
     return 0 < len({*documents} - {""}) < FEWEST
 
 
@@ -65,8 +58,9 @@ def partition(documents: Sequence[str], split: str = "test") -> Partition:
     """Partition by document if every sentence has one and there are at least `FEWEST`.
 
     A test split with fewer is partitioned by document too, which leaves too few clusters for
-    intervals and tests; sentences without a document count with the first. Other splits are then
-    partitioned by sentence: samples of few training documents would lack most of the text.
+    intervals and tests: over sentences, equal layers would be separated far too often. Sentences
+    without a document count with the first. Other splits are then partitioned by sentence, since
+    samples of few training documents would lack most of the text.
 
     Args:
         documents: the document of each sentence of a split; empty if it has none.
