@@ -355,7 +355,8 @@ def few_documents(
     names = [f"{i % n_documents}" for i in range(n)]
     split = partition(names)
     assert split.n == n_documents, "no sentences are drawn, and documents are too few"
-    draws, of_documents = resample(n).astype(np.float64), resample(n_documents)
+    draws = resample(n, _N_RESAMPLES).astype(np.float64)
+    of_documents = resample(n_documents, _N_RESAMPLES)
     size, wrong = np.bincount(split.of_sentence), np.zeros(3)
     for number in range(n_sets):
         rng = np.random.default_rng(number)
@@ -368,7 +369,7 @@ def few_documents(
         for place, drawn in enumerate((block[0][0], of_documents @ sums / (of_documents @ size))):
             low, high = interval(drawn)
             wrong[1 + place] += bool(low <= 0 <= high)
-    separated, by_sentences, by_documents = wrong / n_sets
+    separated, by_sentences, by_documents = (wrong / n_sets).tolist()
     return separated, by_sentences, by_documents
 
 
