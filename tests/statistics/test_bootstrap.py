@@ -10,7 +10,17 @@ import pytest
 from planted_context import corpus
 from scipy.sparse import csr_array
 from scipy.stats import binom, multinomial, norm
-from statistics_simulation import DESIGNS, METRICS, coverage, false_separations, simulate
+from statistics_simulation import (
+    DESIGNS,
+    LARGER,
+    METRICS,
+    POOLED,
+    coverage,
+    false_separations,
+    few_documents,
+    shared_samples,
+    simulate,
+)
 
 from probes.data.sentence import Corpus
 from probes.examples.examples import collect_examples
@@ -242,6 +252,20 @@ def test_equal_layers_and_models_are_separated_one_time_in_twenty(name, ratio):
     found = false_separations(name, ratio=ratio, n_sets=400)
     print(f"{name}, training SD / SE {ratio:g}: {found:.1%} of 400 separated")
     assert found <= at_most(0.06, 400)
+
+
+def test_drawn_sentences_of_few_documents_separate_equal_layers():
+    separated, by_sentences, by_documents = few_documents(10, 0.1, 60)
+    assert separated > 0.5
+    assert by_sentences < by_documents < 0.99
+
+
+def test_neither_estimate_of_training_noise_is_better_everywhere():
+    """The larger variance finds more if samples act on all layers, and errs with heavy tails."""
+    alike = shared_samples((7, 5, "equal", "normal", 0.0, "alike", 1.0), 3.0, n=500)
+    assert alike[LARGER] > alike[POOLED] + 0.1
+    heavy = shared_samples((7, 5, "equal", "t3", 0.8, "alike", 2.0), n=2000)
+    assert heavy[POOLED] < 0.055 < heavy[LARGER]
 
 
 def names(n):
