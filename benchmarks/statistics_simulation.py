@@ -373,7 +373,7 @@ def few_documents(
     return separated, by_sentences, by_documents
 
 
-GRID = {
+GRID: dict[str, tuple[Any, ...]] = {
     "layers": (3, 7, 33),
     "samples": (3, 5, 10),
     "deviations": ("equal", "one", "growing"),
@@ -426,9 +426,11 @@ def shared_samples(
     sd *= ratio / np.sqrt((sd**2).mean())
 
     def noise(*shape: int) -> NDArray[np.float64]:
-        if kind == "normal":
-            return rng.standard_normal(shape)
-        return rng.standard_t(3, shape) / np.sqrt(3)
+        normal = kind == "normal"
+        values: NDArray[np.float64] = (
+            rng.standard_normal(shape) if normal else rng.standard_t(3, shape) / np.sqrt(3)
+        )
+        return values
 
     changes = sd * (noise(n, 1 + n_samples, n_layers) @ root)
     if effects != "none":
@@ -515,8 +517,8 @@ def main() -> None:
     print("\n| documents, correlation | separated | coverage: sentences | documents |")
     print("| --- |" + " ---: |" * 3)
     for n_documents, share in FEW:
-        found = few_documents(n_documents, share, options.sets)
-        print(f"| {n_documents}, {share} |", *(f"{x:.1%} |" for x in found), flush=True)
+        few = few_documents(n_documents, share, options.sets)
+        print(f"| {n_documents}, {share} |", *(f"{x:.1%} |" for x in few), flush=True)
     ratios = (0.0, 0.5, 1.0, 2.0)
     print("\n| separated though equal; training SD / SE |", *(f"{x:g} |" for x in ratios))
     print("| --- |" + " ---: |" * len(ratios))

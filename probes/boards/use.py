@@ -93,10 +93,10 @@ def _decodable(result: Result) -> Column:
     """
     metric, n = result.task.metric, result.examples.n["test"]
     for each in probe_measurements():
-        record = each.own(result)
-        for beside in each.beside if record else ():
+        for beside in each.beside:
             probe = beside._replace(name=DECODABLE, metric=beside.decodable)
-            column = _column(record, probe, result.task.name)
+            record = each.own(result)
+            column = _column(record, probe, result.task.name) if record else None
             if column and (column.n != f"{n:,}" or metric not in _ACCURACIES):
                 note = (
                     f"It is on the {column.n} of {n:,} test examples that are {beside.name}; marks "
@@ -153,7 +153,7 @@ def use_tables(
     """
     for (model, task), own in columns(results, others, family).items():
         notes = dict.fromkeys(x.note for x in own if x.note)
-        others = _OTHERS * (len({(x.n, x.corpus) for x in own}) > 1)
+        elsewhere = _OTHERS * (len({(x.n, x.corpus) for x in own}) > 1)
         layers = sorted({layer for x in own for layer in x.cells})
         yield Table(
             f"{model} · {task} · {family} probe · decodable and used",
@@ -161,7 +161,7 @@ def use_tables(
             tuple(
                 TableRow.of(str(i), *(x.cells.get(i, Cell(NOTHING)) for x in own)) for i in layers
             ),
-            notes=(_NOTE + " ".join(notes) + others,),
+            notes=(_NOTE + " ".join(notes) + elsewhere,),
         )
 
 
