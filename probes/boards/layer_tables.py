@@ -26,6 +26,7 @@ from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.values import ends
 from probes.statistics.metrics import label_of
+from probes.statistics.partition import FEWEST
 from probes.statistics.ranking_metrics import RANKING
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
@@ -204,10 +205,11 @@ def floor_row(results: Sequence[Result]) -> TableRow:
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:
     """Notes on how layers were compared with the floor, if there is one."""
-    tests = {result.task.name: result.floor_test for result in results if result.floor}
+    compared = (x for x in results if x.floor and x.examples.clusters >= FEWEST)
+    tests = {result.task.name: result.floor_test for result in compared}
     kinds: dict[str, list[str]] = defaultdict(list)
     for name, test in tests.items():
-        kind = "the interval, or the score, compared with the floor as a plain number"
+        kind = "the interval compared with the floor as a plain number"
         if test:
             kind = "paired test, p ≥ .05, corrected over layers"
             kind += ", without training variance" * (not test.knows_training)

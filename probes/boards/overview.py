@@ -131,7 +131,8 @@ def _margin(result: Result, layer: int) -> str:
         return "with no floor to compare it with"
     metric = result.task.metric
     points = " points" * is_percent(metric)
-    return f"{shown(score - floor[1], metric)}{points} above {_floor(result)}"
+    side = "below" if score < floor[1] else "above"
+    return f"{shown(abs(score - floor[1]), metric)}{points} {side} {_floor(result)}"
 
 
 def _floor(result: Result) -> str:

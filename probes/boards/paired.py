@@ -34,11 +34,14 @@ _TESTED = (
     "among themselves), and includes uncertainty from test data and from training."
 )
 
-_SOME_TESTED = "p needs the training variance of both models; measure it with --evidence standard."
+_SOME_TESTED = (
+    "p needs the training variance of both models (measure it with --evidence standard), and 20 "
+    "test documents or sentences."
+)
 
 _NOT_TESTED = (
     "Differences are not tested: that takes training variance (--evidence standard) of both "
-    "models, and 20 test documents or sentences. Their intervals are over test text alone."
+    "models, and 20 test documents or sentences. Intervals, if any, are over test text alone."
 )
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from probes.boards.paired import LayerScore, paired_differences, readable_layer_scores
 from probes.boards.rankings import Candidate, Ranking
 from probes.common.arrays import Floats
-from probes.measurements.table_cells import metric_name, n_of, score_cell
+from probes.measurements.table_cells import few_note, metric_name, n_of, score_cell
 from probes.records.result import Result
 from probes.records.values import Interval
 from probes.statistics.metrics import label_of
@@ -197,7 +197,8 @@ def rules(frame: pd.DataFrame) -> tuple[str, ...]:
     """Notes on scores and ranks, on borderline ranks, and on pairs that were not tested."""
     found = [place for column in ("place", "overall") for place in frame[column] if place]
     unclear, untested = any(place.borderline for place in found), any(frame["untested"])
-    return (_RULE, *[_UNCLEAR] * unclear, *[_UNTESTED] * untested)
+    few = few_note([x.result for x in frame["candidate"]])
+    return (_RULE, *[_UNCLEAR] * unclear, *[_UNTESTED] * untested, *few)
 
 
 def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:

@@ -14,7 +14,7 @@ from probes.boards.paired import (
 )
 from probes.boards.rankings import Candidate, Ranking
 from probes.measurements.measurement import LOCALISATION
-from probes.measurements.table_cells import counted_head, estimate_cell, score_cell
+from probes.measurements.table_cells import counted_head, estimate_cell, few_note, score_cell
 from probes.statistics.significance import all_pairs
 from probes.tables.table import BARS, Table, TableRow
 
@@ -84,6 +84,7 @@ def _best_layers(ranking: Ranking, shared: Mapping[str, Sequence[Candidate]]) ->
         notes=(
             "Best layers are chosen on dev; scores are on test; differences are from the first "
             f"model. {tested_note(shown)}",
+            *few_note([x.result for found in shared.values() for x in found]),
         ),
     )
 

@@ -10,10 +10,10 @@ from probes.boards.floors import with_floor
 from probes.boards.groups import model_key, model_labels
 from probes.boards.overview import layer_lines
 from probes.common.errors import UserError
-from probes.measurements.measurement import get_measurement, probe_measurements
+from probes.measurements.measurement import Beside, get_measurement, probe_measurements
 from probes.measurements.row_filters import chosen, interval_of, rows_in
 from probes.measurements.table_cells import metric_name, score_cell
-from probes.records.record import Record, corpus_name
+from probes.records.record import Record, corpus_name, task_marks
 from probes.records.result import Result
 from probes.records.values import ends
 from probes.statistics.metrics import is_percent, label_of
@@ -34,6 +34,7 @@ class Column(NamedTuple):
         corpus: the corpus, with the mark of a limit.
         unit: the metric.
         what: the metric in words.
+        n: number of examples; where it differs by layer, the least and the greatest.
         note: a sentence that explains them; may be empty.
         cells: by layer.
     """
@@ -42,6 +43,7 @@ class Column(NamedTuple):
     corpus: str
     unit: str
     what: str
+    n: str
     note: str
     cells: Mapping[int, Cell]
 
@@ -70,7 +72,7 @@ def columns(
         evidence = [y for x in given for each in probe_measurements() if (y := each.own(x))]
         same_model = [x for x in others.values() if labels[model_key(x)] == model]
         if beside := [x for record in (*evidence, *same_model) for x in _beside(record, task)]:
-            scores = [_scores(with_floor(x, results.values())) for x in given]
+            scores = [_decodable(with_floor(x, results.values())) for x in given]
             found[model, task] = [*scores, *beside]
     for (model, task), own in found.items():
         heads = [(x.name, x.corpus) for x in own]
@@ -83,32 +85,62 @@ def columns(
     return found
 
 
-def _scores(result: Result) -> Column:
-    """The scores of a result that was compared with its floor."""
-    metric = result.task.metric
+def _decodable(result: Result) -> Column:
+    """The scores of a result that was compared with its floor.
+
+    If other answers to the same examples stand beside them, but not to all, the probe's accuracy on
+    those that have an answer takes the place of scores: on others it may be better or worse.
+    """
+    metric, n = result.task.metric, result.examples.n["test"]
+    for each in probe_measurements():
+        for beside in each.beside:
+            probe = beside._replace(name=DECODABLE, metric=beside.decodable)
+            record = each.own(result)
+            column = _column(record, probe, result.task.name) if record else None
+            if column and (column.n != f"{n:,}" or metric not in _ACCURACIES):
+                note = (
+                    f"It is on the {column.n} of {n:,} test examples that are {beside.name}; marks "
+                    "belong to the score on all."
+                )
+                accuracy = label_of(metric if metric in _ACCURACIES else "accuracy")
+                what = ", ".join([accuracy, *task_marks(result)])
+                return column._replace(what=what, note=note)
     cells = {
         x.layer: score_cell(x.value, x.interval, metric, **x.marks) for x in layer_lines(result)
     }
-    corpus = corpus_name(result)
-    return Column(DECODABLE, corpus, metric, metric_name(result), "", cells)
+    return Column(DECODABLE, corpus_name(result), metric, metric_name(result), f"{n:,}", "", cells)
 
 
 def _beside(record: Record, task: str) -> Iterator[Column]:
     """The columns of a record that say something of a task."""
+    for each in get_measurement(record.measurement).beside:
+        if each.task in ("", task) and (column := _column(record, each, task)):
+            yield column
+
+
+def _column(record: Record, beside: Beside, task: str) -> Column | None:
+    """A column of a record; None if it has no such rows."""
     from probes.measurements.long_frame import long_frame
 
-    for each in get_measurement(record.measurement).beside:
-        if each.task not in ("", task):
-            continue
-        where = {**each.where, **({each.axis: task} if each.axis else {})}
-        rows = rows_in(chosen(long_frame([record]), [each.metric], where))
-        if rows:
-            cells = {x["layer"]: score_cell(x["value"], interval_of(x), each.metric) for x in rows}
-            corpus = corpus_name(record)
-            yield Column(each.name, corpus, each.metric, label_of(each.metric), each.note, cells)
+    metric, where = beside.metric, {**beside.where, **({beside.axis: task} if beside.axis else {})}
+    rows = rows_in(chosen(long_frame([record]), [metric], where))
+    if not rows:
+        return None
+    cells = {x["layer"]: score_cell(x["value"], interval_of(x), metric) for x in rows}
+    counts = sorted({x["n"] for x in rows} - {None})
+    n = "–".join(f"{x:,.0f}" for x in dict.fromkeys((*counts[:1], *counts[-1:])))
+    corpus = corpus_name(record)
+    return Column(beside.name, corpus, metric, label_of(metric), n, beside.note, cells)
 
+
+_ACCURACIES = "accuracy", "balanced_accuracy"
 
 _NOTE = "Decodable: the score of the layer's probe. "
+
+_OTHERS = (
+    " Columns with another n are on other examples: compare at which layers they rise and fall, "
+    "not their values."
+)
 
 
 def use_tables(
@@ -121,15 +153,21 @@ def use_tables(
     """
     for (model, task), own in columns(results, others, family).items():
         notes = dict.fromkeys(x.note for x in own if x.note)
+        elsewhere = _OTHERS * (len({(x.n, x.corpus) for x in own}) > 1)
         layers = sorted({layer for x in own for layer in x.cells})
         yield Table(
             f"{model} · {task} · {family} probe · decodable and used",
-            ("layer", *("\n".join(dict.fromkeys([x.name, x.what, x.corpus])) for x in own)),
+            ("layer", *map(_head, own)),
             tuple(
                 TableRow.of(str(i), *(x.cells.get(i, Cell(NOTHING)) for x in own)) for i in layers
             ),
-            notes=(_NOTE + " ".join(notes),),
+            notes=(_NOTE + " ".join(notes) + elsewhere,),
         )
+
+
+def _head(column: Column) -> str:
+    counted = [f"n = {column.n}"] * bool(column.n)
+    return "\n".join(dict.fromkeys([column.name, column.what, column.corpus, *counted]))
 
 
 def use_chart(

@@ -23,7 +23,6 @@ from probes.data.sentence import SPLITS, Corpus, Sentence, bare
 from probes.data.sources import LabelColumn, Source
 from probes.run.inputs import LazyModel
 from probes.run.settings import takes_settings, validate
-from probes.statistics.partition import FEWEST
 
 TYPES = "types of examples"
 """The annotation layer with the types of examples."""
@@ -48,8 +47,8 @@ class Vectors:
         labels: label of each example: a class (text, integer or truth value), a float for
             regression, or a set of classes.
         groups: group of each example, such as the document or person. Groups are not divided among
-            splits, and are resampled for intervals. With fewer than 20 groups in test, examples are
-            resampled instead, with a warning. By default each example is a group.
+            splits, and are resampled for intervals. With fewer than 20 groups in test, there are
+            no intervals and no tests, with a warning. By default each example is a group.
         splits: "train", "dev" or "test" for each example; by default a random tenth of the groups
             each is dev and test.
         types: type of each example, such as the word, which gets a random label in the control
@@ -267,20 +266,13 @@ def _drawn(groups: Sequence[str], seed: int) -> list[str]:
 
 
 def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
-    """Warn of groups divided among splits, and of too few groups in test."""
+    """Warn of groups divided among splits."""
     places = set(zip(groups, splits, strict=True))
     of_group = Counter(group for group, _ in places)
     if divided := sum(n > 1 for n in of_group.values()):
         progress.warn(
             f"Vectors: {counted(divided, 'group is', 'groups are')} divided among splits, so test "
             "examples are related to training examples; omit splits=, or give each group one split"
-        )
-    n_test = sum(split == "test" for _, split in places)
-    if n_test < FEWEST:
-        progress.warn(
-            f"Vectors: {counted(n_test, 'group')} in test; with fewer than {FEWEST}, intervals "
-            "resample examples, and are too narrow if examples of a group are alike; give more "
-            "groups, or put more of them in test by splits="
         )
 
 

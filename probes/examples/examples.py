@@ -295,7 +295,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
             tuple(texts),
             np.array(numbers),
             dict(excluded),
-            partition([sentence.document for sentence in corpus.splits[name]]),
+            partition([sentence.document for sentence in corpus.splits[name]], name),
         )
     require_consistent(
         task,

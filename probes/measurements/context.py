@@ -170,7 +170,7 @@ class ModelContext:
 
     def partition(self, split: str) -> Partition:
         """The clusters that intervals resample: documents, or else sentences."""
-        return partition([sentence.document for sentence in self.corpus.splits[split]])
+        return partition([sentence.document for sentence in self.corpus.splits[split]], split)
 
     @cached_property
     def _shards(self) -> list[Shard]:

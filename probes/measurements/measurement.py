@@ -105,6 +105,8 @@ class Beside(NamedTuple):
         metric, where: of the rows; see `probes.measurements.row_filters.Where`.
         axis: the axis that names the task; empty if rows have none.
         task: the only task that they say something of; empty for every task of the record.
+        decodable: metric of the record with the probe's accuracy on the same examples; empty if
+            these numbers are no share of right answers, which is to be compared with it.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Beside(NamedTuple):
     where: Mapping[str, Any]
     axis: str = ""
     task: str = ""
+    decodable: str = ""
 
 
 class Request(NamedTuple):

@@ -143,8 +143,12 @@ def has_current_numerics(record: Record) -> bool:
     version, of_results = record.measurement_version, False
     if name in measurements:
         version, of_results = get_measurement(name).version, get_measurement(name).of_results
-    # The record lacks the base's data type and the keys of scores.
-    measured = {inputs.model_copy(update={"windows": rule}).digest for rule in rules}
+    # The record lacks the number of documents, the base's data type and the keys of scores.
+    measured = {
+        inputs.model_copy(update={"windows": rule, "few_documents": few}).digest
+        for rule in rules
+        for few in (False, True)
+    }
     if record.base or of_results:
         measured = {record.inputs}
     source = source_of(record.plug_ins)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from probes.common.errors import listed
 from probes.records.record import task_marks
 from probes.records.result import Result
 from probes.records.row import Row
@@ -88,14 +89,22 @@ def estimate_text(row: Row | None) -> str:
 
 
 def interval_note(results: Sequence[Result]) -> str:
-    """A note on what intervals of scores resample."""
-    clusters = dict.fromkeys(map(resampled_units, results))
-    if all(result.examples.clusters < FEWEST for result in results):
-        return f"No intervals: fewer than {FEWEST} test {' or '.join(clusters)}."
-    return (
-        f"± half the width, or both ends, of a 95 % interval over test {' or '.join(clusters)}; "
+    """A note on what intervals of scores resample, and on results without any."""
+    units = dict.fromkeys(resampled_units(x) for x in results if x.examples.clusters >= FEWEST)
+    note = (
+        f"± half the width, or both ends, of a 95 % interval over test {' or '.join(units)}; "
         "training variation is not included."
     )
+    return " ".join([note] * bool(units) + few_note(results))
+
+
+def few_note(results: Sequence[Result]) -> list[str]:
+    """A note on results with too few test documents or sentences; none if there are none."""
+    few = [result for result in results if result.examples.clusters < FEWEST]
+    units = " or ".join(dict.fromkeys(map(resampled_units, few)))
+    tasks = dict.fromkeys(result.task.name for result in few)
+    of = f" of {listed(tasks, 'and')}" if 0 < len(few) < len(results) else ""
+    return [f"No intervals and no tests{of}: fewer than {FEWEST} test {units}."] * bool(few)
 
 
 def resampled_units(result: Result) -> str:

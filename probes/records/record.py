@@ -171,7 +171,7 @@ def corpus_title(record: Record) -> str:
 RESAMPLING = 2
 """Part of every key of probes, to be raised when other resamples would be drawn: documents, if at
 least 20 are named. Which sentences make up a document follows from the corpus, and so from its
-digest."""
+digest. Where fewer are named, keys say so (`Inputs.few_documents`)."""
 
 
 def numerics_version(kind: str, family: str) -> int:
@@ -206,6 +206,8 @@ class Inputs(Frozen):
     """Keys of the scores of all tasks that are measured together; none for others."""
     chats: str = ""
     """See `EncodingRecord`."""
+    few_documents: bool = False
+    """See `probes.statistics.partition.has_few`; earlier versions then resampled sentences."""
     plug_ins: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of the sources of plug-ins; see `probes.measurements.plugin_keys.digests`."""
 
@@ -214,7 +216,7 @@ class Inputs(Frozen):
         """SHA-256 of the inputs and the version of the numerics."""
         content = self.model_dump(mode="json")
         kind = content.pop("kind")
-        for name in ("base", "scores", "chats"):
+        for name in ("base", "scores", "chats", "few_documents"):
             if not content[name]:
                 del content[name]
         if self.probe is not None:

@@ -15,7 +15,7 @@ from probes.records.header import ExampleCounts, TaskRecord
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Record
 from probes.records.row import Row, Rows
-from probes.records.values import Interval, Scores
+from probes.records.values import Interval, Scores, ends
 
 SCORES = "scores"
 """Name of the measurement whose records results are."""
@@ -157,15 +157,16 @@ class Result(Record):
     def is_floored(self, layer: int) -> bool:
         """Whether a layer's score is not significantly above the floor.
 
-        As `floor_test` says; without one, the lower end of the score's 95 % interval, or the score
-        if there is none, is compared with the floor as a plain number.
+        As `floor_test` says; without one, the lower end of the score's 95 % interval is compared
+        with the floor as a plain number. A score without an interval counts as above the floor: too
+        few documents or sentences were scored to tell.
         """
-        if (score := self.score(layer)) is None:
+        if self.score(layer) is None:
             return False
         if self.floor_test is not None:
             return layer not in self.floor_test.above
-        low, _ = self.interval(layer) or (score, score)
-        return self.floor is not None and low <= self.floor[1]
+        low, _ = ends(self.interval(layer))
+        return self.floor is not None and low is not None and low <= self.floor[1]
 
     @property
     def has_all_layers(self) -> bool:

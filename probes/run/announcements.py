@@ -16,7 +16,7 @@ from probes.measurements.record_validation import as_result
 from probes.records.header import ModelRecord
 from probes.records.record import Record
 from probes.records.result import SCORES
-from probes.statistics.partition import FEWEST
+from probes.statistics.partition import FEWEST, has_few
 from probes.tasks.positions import Position
 
 if TYPE_CHECKING:
@@ -92,12 +92,12 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
     )
     for what, count in corpus.notes.items():
         progress.say(f"        {what}: {count:,}", "corpus note", what=what, count=count)
-    groups = {text.document for text in corpus.splits.get("test", ()) if text.whole}
-    if groups and "" not in groups and len(groups) < FEWEST:
+    documents = {sentence.document for sentence in corpus.splits.get("test", ())} - {""}
+    if has_few(documents):
         progress.warn(
-            f"{corpus.name}: {counted(len(groups), 'group')} in test; with fewer than {FEWEST}, "
-            "intervals resample texts, and are too narrow if the texts of a group are alike; give "
-            "more groups, or put more of them in test"
+            f"{corpus.name}: {counted(len(documents), 'named document')} in test; with fewer than "
+            f"{FEWEST} there are no intervals and no tests, since sentences or texts of one may be "
+            "alike; put more documents in test"
         )
 
 

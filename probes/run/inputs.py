@@ -32,6 +32,7 @@ from probes.run.announcements import (
     announce_task,
 )
 from probes.run.config import RunConfig
+from probes.statistics.partition import has_few
 from probes.tasks.validation import TaskError
 
 if TYPE_CHECKING:
@@ -237,6 +238,13 @@ class LazyCorpus:
         """The annotation layers; reads the corpus only if nothing else says which it has."""
         layers = self.source.layers
         return self.value.layers if layers is None else layers
+
+    @cached_property
+    def has_few_documents(self) -> bool:
+        """Whether too few documents are named in test; reads a corpus that is not known."""
+        if self.source.items or not (self.source.own or self.source.limit):
+            return False
+        return has_few(sentence.document for sentence in self.value.splits["test"])
 
     @property
     def language(self) -> str:

@@ -191,6 +191,7 @@ class ModelRun:
             dtype=self.model.dtype,
             windows=window_rule(self.model.source.maybe_causal),
             chats=self.model.chats,
+            few_documents=self.corpus.has_few_documents,
         )
         digest = inputs.model_copy(update=more).digest
         settings = options_of(self.config, measurement).model_dump(mode="json")

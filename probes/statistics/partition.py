@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,13 +49,25 @@ def by_sentence(n_sentences: int) -> Partition:
     return Partition("sentences", np.arange(n_sentences))
 
 
-def partition(documents: Sequence[str]) -> Partition:
+def has_few(documents: Iterable[str]) -> bool:
+    """Whether sentences of a test split name documents, but too few to be resampled."""
+    return 0 < len({*documents} - {""}) < FEWEST
+
+
+def partition(documents: Sequence[str], split: str = "test") -> Partition:
     """Partition by document if every sentence has one and there are at least `FEWEST`.
+
+    A test split with fewer is partitioned by document too, which leaves too few clusters for
+    intervals and tests: over sentences, equal layers would be separated far too often. Sentences
+    without a document count with the first. Other splits are then partitioned by sentence, since
+    samples of few training documents would lack most of the text.
 
     Args:
         documents: the document of each sentence of a split; empty if it has none.
     """
-    number = {name: place for place, name in enumerate(dict.fromkeys(documents))}
-    if "" in number or len(number) < FEWEST:
+    number = {name: place for place, name in enumerate(dict.fromkeys(filter(None, documents)))}
+    enough = len(number) >= FEWEST and all(documents)
+    if not (enough or (split == "test" and has_few(documents))):
         return by_sentence(len(documents))
-    return Partition("documents", np.array([number[name] for name in documents], dtype=np.int64))
+    of_sentence = [number.get(name, 0) for name in documents]
+    return Partition("documents", np.array(of_sentence, dtype=np.int64))

@@ -182,9 +182,9 @@ def marks(result):
 
 
 def test_a_score_that_is_not_above_its_floor_is_marked_and_not_the_best():
-    # Without intervals by its value; layer 0 has the floor.
+    # Without intervals there is nothing to tell by.
     assert marks(agreement()) == {
-        "0": "▽", "1": "☆≈", "2": "☆", "3": "☆", "4": "☆", "5": "★", "6": "☆"
+        "0": "", "1": "☆≈", "2": "☆", "3": "☆", "4": "☆", "5": "★", "6": "☆"
     }  # fmt: skip
     # With intervals by its lower end: 62.4 − 9.2 < 53.4 < 62.4 − 8.8, 67.2 − 9.2.
     assert marks(with_intervals(agreement(), 0.088))["1"] == "☆≈"

@@ -22,6 +22,10 @@ from probes.measurements.measurement import Beside
 def said(context):
     "Whatever is said."
 
+@measurement("asked", after="scores", beside=[Beside("answered", "", "readable", {}, decodable="decodable")])
+def asked(context):
+    "Answers to some of the examples."
+
 @measurement(
     "lost",
     beside=[
@@ -108,7 +112,7 @@ def test_the_table_has_a_row_for_each_layer(results, others):
     table = next(use_tables(results, others, "linear"))
     assert table.heads == (
         "layer",
-        "decodable\naccuracy\nc",
+        "decodable\naccuracy\nc\nn = 9",
         "said\nreadable\nc",
         "lost\ndrop\nc",
     )
@@ -116,7 +120,37 @@ def test_the_table_has_a_row_for_each_layer(results, others):
         ["0", "50.0", "20.0", "10.0"],
         ["1", "75.0", "90.0", "–"],
     ]
-    assert table.notes[0].endswith("What it says. What is lost.")
+    assert (
+        "What it says. What is lost. Columns with another n are on other examples" in table.notes[0]
+    )
+
+
+def answers(given, n):
+    """Of 9 examples, `n` have an answer; the probe is right on all of these but one."""
+    rows = [Row("readable", 0.8, 1, n=n), Row("decodable", 0.875, 1, n=n)]
+    return given.with_evidence(evidence_record(given, "asked", rows))
+
+
+@pytest.mark.parametrize(
+    ("n", "metric", "expected"),
+    [
+        # 7 of 9 are decodable, which is less than 80 %, but the one without an answer is not.
+        (8, "accuracy", ("accuracy", "8", 0.875)),
+        (9, "accuracy", ("accuracy", "9", 7 / 9)),
+        # Answers are scored by their accuracy.
+        (9, "macro_f1", ("accuracy", "9", 0.875)),
+    ],
+)
+def test_probes_are_compared_with_answers_on_the_examples_that_have_one(n, metric, expected):
+    given = with_intervals(make_result("pos", (0.5, 7 / 9), metric=metric), HALF)
+    table = next(use_tables({"pos": answers(given, n)}, {}, "linear"))
+    decodable, answered = columns({"pos": answers(given, n)}, {}, "linear")["m", "pos"]
+    assert (decodable.what, decodable.n, decodable.cells[1].value) == expected
+    assert (answered.n, answered.cells[1].value) == (f"{n}", 0.8)
+    restricted = expected[2] == 0.875
+    assert decodable.cells[1].best == (not restricted)
+    said = f"It is on the {n} of 9 test examples that are answered"
+    assert (said in table.notes[0], "another n" in table.notes[0]) == (restricted, False)
 
 
 def test_the_chart_is_in_percent_unless_a_score_is_not(results, others):

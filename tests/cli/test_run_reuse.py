@@ -1,6 +1,7 @@
 """Results that a later run takes from earlier ones; invariance of scores."""
 
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,9 +11,13 @@ from tiny_runs import assert_close, files_of, found_in, run, scores
 
 import probes
 from probes.common.errors import UserError
+from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.measurement import EVIDENCE
+from probes.records.record import Inputs
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
 
 def test_further_tasks_of_a_group_cost_no_forward_pass(tiny_bert, tmp_path, capsys):
@@ -50,6 +55,41 @@ def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
     assert len(list((tmp_path / "results").rglob("pos-mlp-*.json"))) == 1
     (whole,) = run(tiny_bert, tmp_path / "whole", seeds=2, **settings)
     assert_close(scores([three]), scores([whole]))
+
+
+def test_whether_test_names_few_documents_is_part_of_keys(tiny_bert, tmp_path):
+    """Earlier versions resampled sentences; records of other corpora stay as they are."""
+    sentences = (SAMPLE / "test.conllu").read_text(encoding="utf-8").strip().split("\n\n")
+
+    def keys(documents):
+        named = [f"# newdoc id = {i}\n" * (i < documents) + x for i, x in enumerate(sentences)]
+        file = tmp_path / "one.conllu"
+        file.write_text("\n\n".join([*named, ""]), encoding="utf-8")
+        settings = {"tasks": ("pos",), "probes": ("linear",), "layers": (1,), "limit": None}
+        settings["split_by"] = "sentence"
+        (found,) = run(tiny_bert, tmp_path / f"{documents}", corpus=str(file), **settings)
+        inputs = Inputs(
+            model=found.model.digest,
+            corpus=found.corpus.digest,
+            pooling="mean",
+            dtype="float32",
+            windows=WINDOW_RULE,
+            task="pos",
+            task_version=found.task.version,
+            kind="classification",
+            probe=found.probe,
+        )
+        few = inputs.model_copy(update={"few_documents": True})
+        return (
+            found.examples.clusters < 20,
+            found.inputs == inputs.digest,
+            found.inputs == few.digest,
+        )
+
+    # Test has 40 sentences: without documents, all in a few, or each in its own.
+    assert keys(0) == (False, True, False)
+    assert keys(5) == (True, False, True)
+    assert keys(400) == (False, True, False)
 
 
 def never(*arguments, **named):

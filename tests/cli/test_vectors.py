@@ -15,6 +15,9 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 import probes
+from probes.boards.floors import with_floor
+from probes.boards.layer_tables import score_tables
+from probes.measurements.plugin_keys import is_current
 
 
 def settings(folder, **more):
@@ -248,16 +251,26 @@ def test_groups_that_splits_divide_are_counted(capsys):
     assert "omit splits=" in said
 
 
-@pytest.mark.parametrize(
-    ("n", "resampled", "clusters"), [(19, "sentences", 100), (20, "documents", 20)]
-)
-def test_few_groups_in_test_are_warned_of(n, resampled, clusters, tmp_path, capsys):
+@pytest.mark.parametrize("n", [19, 20])
+def test_with_few_groups_in_test_nothing_is_tested(n, tmp_path, capsys):
     layers, y = classes()
     groups = [f"test {i % n}" if split == "test" else f"{i}" for i, split in enumerate(SPLITS)]
     given = probes.Vectors(layers, y, splits=SPLITS, groups=groups)
-    assert ("Vectors: 19 groups in test" in capsys.readouterr().err) == (n == 19)
-    (result,) = probes.probe(given, **settings(tmp_path))
-    assert (result.examples.resampled, result.examples.clusters) == (resampled, clusters)
+    found = probes.probe(given, **settings(tmp_path, evidence=("training_variance",)))
+    said = "19 named documents in test; with fewer than 20 there are no intervals and no tests"
+    assert capsys.readouterr().err.count(said) == (n == 19)
+    (result,) = found
+    assert (result.examples.resampled, result.examples.clusters) == ("documents", n)
+    assert is_current(result)
+    # Layer 6 knows the classes, layer 0 does not.
+    p_values = [result.row("training_variance", "p_best", layer).value for layer in (0, 6)]
+    assert (p_values[0] is None, p_values[1]) == ((True, None) if n == 19 else (False, 1.0))
+    (table,) = score_tables([with_floor(x) for x in found])
+    below, above = (row.cells[1] for row in table.rows[:2])
+    assert (below.floored, above.best, above.tied, below.tied) == (n == 20, True, False, False)
+    assert [x.interval is None for x in (below, above)] == [n == 19] * 2
+    none = "No intervals and no tests: fewer than 20 test documents."
+    assert table.notes == (none,) if n == 19 else "±" in table.notes[0]
 
 
 X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)

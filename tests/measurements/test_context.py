@@ -79,7 +79,7 @@ def test_sentences_longer_than_the_window_are_known(context):
 
 
 def test_documents_are_resampled_if_there_are_enough_of_them(context):
-    assert context.partition("test").clusters == "sentences"
+    assert (context.partition("test").clusters, context.partition("test").n) == ("documents", 2)
     many = tuple(sentence("light", document=f"{n // 2}") for n in range(2 * FEWEST))
     context.corpus.splits["test"] = many
     found = context.partition("test")
@@ -101,7 +101,7 @@ def test_the_mean_of_some_words_has_an_interval_over_documents(context):
     assert context.mean("test", values).value == pytest.approx(values.mean())
     context.corpus.splits["test"] = TEST
     few = context.mean("test", np.arange(129.0))
-    assert (few.value, few.interval, few.missing) == (64.0, None, "fewer than 20 sentences")
+    assert (few.value, few.interval, few.missing) == (64.0, None, "fewer than 20 documents")
 
 
 def test_words_of_another_view_are_refused(context):

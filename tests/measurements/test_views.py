@@ -304,11 +304,14 @@ def test_models_without_a_measurement_are_named_in_the_order_given():
 
 def test_the_note_says_what_intervals_are_over_or_that_there_are_none():
     few, enough = make_result(clusters=19), make_result(clusters=20)
-    assert interval_note([few]) == "No intervals: fewer than 20 test sentences."
+    none = "No intervals and no tests: fewer than 20 test sentences."
+    assert interval_note([few]) == none
     said = (
         "± half the width, or both ends, of a 95 % interval over test sentences; training variation "
         "is not included."
     )
-    assert interval_note([enough]) == interval_note([few, enough]) == said
+    assert interval_note([enough]) == said
+    of_pos = none.replace("tests:", "tests of pos:")
+    assert interval_note([few, enough]) == f"{said} {of_pos}"
     documents = changed(enough, "examples", resampled="documents")
     assert "over test documents or sentences;" in interval_note([documents, enough])

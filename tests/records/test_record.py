@@ -68,6 +68,7 @@ def key(measurement="selectivity", version=1, settings=(), source="", **changes)
     "change",
     [
         {"model": "n"},
+        {"few_documents": True},
         {"corpus": "d"},
         {"pooling": "last"},
         {"dtype": "bfloat16"},

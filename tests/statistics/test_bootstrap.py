@@ -10,7 +10,17 @@ import pytest
 from planted_context import corpus
 from scipy.sparse import csr_array
 from scipy.stats import binom, multinomial, norm
-from statistics_simulation import DESIGNS, METRICS, coverage, false_separations, simulate
+from statistics_simulation import (
+    DESIGNS,
+    LARGER,
+    METRICS,
+    POOLED,
+    coverage,
+    false_separations,
+    few_documents,
+    shared_samples,
+    simulate,
+)
 
 from probes.data.sentence import Corpus
 from probes.examples.examples import collect_examples
@@ -28,7 +38,7 @@ from probes.statistics.bootstrap import (
 )
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.statistics.partition import Partition, by_sentence, partition
+from probes.statistics.partition import Partition, by_sentence, has_few, partition
 from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t, shown_p
 from probes.tasks.builtin import tasks
 
@@ -244,6 +254,20 @@ def test_equal_layers_and_models_are_separated_one_time_in_twenty(name, ratio):
     assert found <= at_most(0.06, 400)
 
 
+def test_drawn_sentences_of_few_documents_separate_equal_layers():
+    separated, by_sentences, by_documents = few_documents(10, 0.1, 60)
+    assert separated > 0.5
+    assert by_sentences < by_documents < 0.99
+
+
+def test_neither_estimate_of_training_noise_is_better_everywhere():
+    """The larger variance finds more if samples act on all layers, and errs with heavy tails."""
+    alike = shared_samples((7, 5, "equal", "normal", 0.0, "alike", 1.0), 3.0, n=500)
+    assert alike[LARGER] > alike[POOLED] + 0.1
+    heavy = shared_samples((7, 5, "equal", "t3", 0.8, "alike", 2.0), n=2000)
+    assert heavy[POOLED] < 0.055 < heavy[LARGER]
+
+
 def names(n):
     return [f"d{i}" for i in range(n)]
 
@@ -255,11 +279,29 @@ def test_sentences_of_a_document_are_one_cluster_wherever_they_stand():
     assert found.n == 20
 
 
-@pytest.mark.parametrize(("n", "clusters"), [(19, "sentences"), (20, "documents")])
-def test_at_least_twenty_documents_are_resampled(n, clusters):
-    found = partition(names(n) * 2)
+@pytest.mark.parametrize(
+    ("n", "split", "clusters"),
+    [
+        (19, "test", "documents"),
+        (1, "test", "documents"),
+        (19, "train", "sentences"),
+        (19, "dev", "sentences"),
+        (20, "train", "documents"),
+        (20, "test", "documents"),
+    ],
+)
+def test_few_documents_of_a_test_split_leave_too_few_clusters(n, split, clusters):
+    found = partition(names(n) * 2, split)
     assert found.clusters == clusters
     assert found.n == (n if clusters == "documents" else 2 * n)
+    assert has_few(names(n) * 2) == (n < 20)
+
+
+def test_few_documents_are_few_though_some_sentences_name_none():
+    found = partition(["", "d1", *names(3), ""])
+    assert (found.clusters, found.of_sentence.tolist()) == ("documents", [0, 0, 1, 0, 2, 0])
+    assert partition([*names(19), *[""] * 40]).n == 19
+    assert not has_few([""] * 40)
 
 
 def test_one_sentence_without_a_document_is_enough_for_sentences():
@@ -319,7 +361,8 @@ def in_documents_of(splits, document):
 
 
 @pytest.mark.parametrize(
-    ("n", "resampled", "clusters"), [(25, "documents", 25), (5, "sentences", 50)]
+    ("n", "resampled", "clusters"),
+    [(25, "documents", 25), (5, "documents", 5), (50, "documents", 50)],
 )
 def test_a_task_s_counts_say_what_is_resampled(n, resampled, clusters):
     sentences = [["w0", "w1", "w2"]] * 50

@@ -64,6 +64,7 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
             "Readable: the layer's answer through the model's own head.",
             "readable",
             {"baseline": None},
+            decodable="decodable",
         ),
     ),
 )

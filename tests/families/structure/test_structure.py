@@ -86,13 +86,14 @@ def test_treebanks_of_other_languages_with_few_sentences(
     assert found.status == 0
     ((_, record),) = found.records.items()
     rows = list(record.rows)
-    assert record.facts["test_sentences"] == record.facts["clusters"] == 2
+    # Both test sentences are of one document.
+    assert (record.facts["test_sentences"], record.facts["clusters"]) == (2, 1)
     assert record.facts["rank"] == 2
     assert all(row.interval is None for row in rows)
     assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
     assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
     notes = " ".join(tables_of(get_measurement("structure"), [record])[0].notes)
-    assert "No intervals and no tests: fewer than 20 test" in notes
+    assert "No intervals and no tests: fewer than 20 test documents" in notes
 
 
 @pytest.mark.parametrize(
