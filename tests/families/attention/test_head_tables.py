@@ -51,7 +51,7 @@ def test_classes_of_every_head_and_their_counts_by_bound():
         ("relation", {"chosen": "best on dev", "baseline": "chance"}, {"baseline": None}),
         ("relation", {"chosen": "best on dev", "baseline": None}, {"head": None}),
         ("relation", {"chosen": "best on dev", "baseline": None}, {"direction": "x"}),
-        ("pattern", {"feature": "vertical", "baseline": "uniform"}, {"baseline": "x", "head": 1}),
+        ("pattern", {"feature": "vertical", "head": 1}, {"baseline": "x"}),
         ("pattern", {"feature": "heterogeneous"}, {"feature": "x"}),
     ],
 )
