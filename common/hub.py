@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,7 +74,7 @@ def snapshot(
     """
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
-    from huggingface_hub.utils import filter_repo_objects
+    from huggingface_hub.utils._paths import filter_repo_objects
 
     allowed = None if patterns is None else list(patterns)
     how: dict[str, Any] = {"repo_type": kind, "allow_patterns": allowed, "etag_timeout": _TIMEOUT}
@@ -115,7 +116,7 @@ def _listing(name: str, kind: str, revision: str | None) -> tuple[str, list[str]
     if time.monotonic() < _silent_until:
         raise TimeoutError
     try:
-        info = HfApi().repo_info(name, repo_type=kind, revision=revision, timeout=_TIMEOUT)
+        info: Any = HfApi().repo_info(name, repo_type=kind, revision=revision, timeout=_TIMEOUT)
     except Exception as error:
         if "TimeoutException" in _names(error):
             _silent_until = time.monotonic() + 60
@@ -128,7 +129,7 @@ def _listing(name: str, kind: str, revision: str | None) -> tuple[str, list[str]
 @contextmanager
 def _bounded() -> Iterator[None]:
     """Requests that do not wait for ever, without the library's messages and, if quiet, bars."""
-    from huggingface_hub import utils
+    utils: Any = import_module("huggingface_hub.utils")
 
     def bound(request: Any) -> None:
         seconds = request.extensions["timeout"]
