@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from probes.common.errors import UserError
+from probes.common.terminal import progress
 
 _TIMEOUT = 5.0
-"""Seconds to wait for the hub's first answer."""
+"""Seconds to wait for each answer of the hub."""
+
+_silent_until = 0.0
+"""Time until which a hub that did not answer is not asked again."""
+
+_CAUSES = {
+    "HFValidationError": "neither a folder nor a valid hub id. {remedy}",
+    "GatedRepoError": "gated on the hub; accept its terms there and log in.",
+    "RevisionNotFoundError": "the hub has no such revision.",
+    "RepositoryNotFoundError": "the hub has no public {kind} of this name. {remedy}",
+    "LocalEntryNotFoundError": "not in the local hub cache. {remedy}",
+    "ProxyError": "a proxy lets nothing through to {hub} ({why}). Check HTTPS_PROXY.",
+    "busy": "the hub is busy ({why}). Try again later.",
+    "TimeoutException TimeoutError": "{hub} does not answer. {remedy}",
+    "ConnectError": "{hub} cannot be reached ({why}). {remedy}",
+    "NetworkError RemoteProtocolError": "the connection to the hub broke off ({why}). Try again.",
+    "FileMetadataError HTTPError InvalidURL ValueError LookupError TypeError AttributeError": (
+        "{hub} does not answer as a hub does ({why}). Check HF_ENDPOINT, proxies and logins."
+    ),
+    "Exception": "the download from the hub failed ({why}).",
+}
+"""What errors of huggingface_hub and of its HTTP client mean.
+
+The names suffice: that client is httpx or, in later versions, httpx2.
+"""
 
 
 def cached(kind: Literal["model", "dataset"]) -> list[str]:
@@ -29,49 +58,115 @@ def snapshot(
     offline: bool,
     patterns: Sequence[str] | None,
     remedy: str,
-) -> tuple[Path, str]:
-    """The folder with a repository's files, downloaded if necessary, and its commit.
+) -> tuple[Path, list[str]]:
+    """The folder of a repository's commit, downloaded if necessary, and all file names on the hub.
+
+    If the hub does not say which commit is meant, the local cache is used, and there are no names.
 
     Args:
         name: id on the hub.
         flag: how error messages refer to it, e.g. ``--model bert``.
         patterns: files to download; None for all.
-        remedy: advice appended to error messages.
+        remedy: advice appended to error messages if the name may be wrong.
 
     Raises:
         UserError: the repository is unknown, gated, or cannot be downloaded.
     """
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.utils._paths import filter_repo_objects
 
+    allowed = None if patterns is None else list(patterns)
+    how: dict[str, Any] = {"repo_type": kind, "allow_patterns": allowed, "etag_timeout": _TIMEOUT}
+    local = offline or constants.HF_HUB_OFFLINE
     try:
-        folder = snapshot_download(
-            name,
-            repo_type=kind,
-            revision=revision,
-            allow_patterns=None if patterns is None else list(patterns),
-            local_files_only=offline,
-            etag_timeout=_TIMEOUT,
-        )
-    except HFValidationError as error:
-        raise UserError(f"{flag}: neither a folder nor a valid hub id. {remedy}") from error
-    except GatedRepoError as error:
-        raise UserError(f"{flag}: gated on the hub; accept its terms there and log in.") from error
-    except RevisionNotFoundError as error:
-        raise UserError(f"{flag}: the hub has no such revision.") from error
-    except RepositoryNotFoundError as error:
-        raise UserError(f"{flag}: the hub has no public {kind} of this name. {remedy}") from error
-    except LocalEntryNotFoundError as error:
-        why = "not in the local hub cache" if offline else "not cached, and the hub is unreachable"
-        raise UserError(f"{flag}: {why}. {remedy}") from error
-    except (HfHubHTTPError, OSError) as error:
-        first = str(error).strip().split("\n")[0]
-        raise UserError(f"{flag}: the download from the hub failed ({first}). {remedy}") from error
-    return Path(folder), Path(folder).name
+        with _bounded():
+            try:
+                commit, files = (revision, []) if local else _listing(name, kind, revision)
+            except RevisionNotFoundError:
+                raise
+            except Exception as error:
+                with suppress(LocalEntryNotFoundError):
+                    how["local_files_only"] = True
+                    folder = Path(snapshot_download(name, revision=revision, **how))
+                    why = _cause(error, kind).partition(". ")[0]
+                    progress.say(f"{flag}: {why}; the local cache has commit {folder.name[:12]}")
+                    return folder, []
+                raise
+            folder = Path(snapshot_download(name, revision=commit, local_files_only=local, **how))
+        for file in filter_repo_objects(files, allow_patterns=allowed):
+            if not (folder / file).is_file():
+                raise ValueError(f"it sends {file} as part of another commit than {commit}")
+        if commit and commit != revision:
+            # The commit's name, for runs without a network.
+            reference = folder.parents[1] / "refs" / (revision or "main")
+            with suppress(OSError):  # not every cache may be written to
+                reference.parent.mkdir(parents=True, exist_ok=True)
+                reference.write_text(commit)
+        return folder, files
+    except Exception as error:
+        raise UserError(f"{flag}: {_cause(error, kind, remedy)}".rstrip()) from error
+
+
+def _listing(name: str, kind: str, revision: str | None) -> tuple[str, list[str]]:
+    """The commit that the hub has for a revision, and the names of its files."""
+    from huggingface_hub import HfApi
+
+    global _silent_until
+    if time.monotonic() < _silent_until:
+        raise TimeoutError
+    try:
+        info: Any = HfApi().repo_info(name, repo_type=kind, revision=revision, timeout=_TIMEOUT)
+    except Exception as error:
+        if "TimeoutException" in _names(error):
+            _silent_until = time.monotonic() + 60
+        raise
+    if not re.fullmatch("[0-9a-f]{40}", str(info.sha)):
+        raise ValueError(f"the commit {info.sha!r:.60} is not 40 hexadecimal digits")
+    return str(info.sha), [file.rfilename for file in info.siblings or ()]
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Requests that do not wait for ever, without the library's messages and, if quiet, bars."""
+    utils: Any = import_module("huggingface_hub.utils")
+
+    def bound(request: Any) -> None:
+        seconds = request.extensions["timeout"]
+        seconds |= {name: _TIMEOUT for name, given in seconds.items() if given is None}
+
+    hooks = utils.get_session().event_hooks["request"]
+    level, bars = utils.logging.get_verbosity(), not utils.are_progress_bars_disabled()
+    hooks.append(bound)
+    utils.logging.set_verbosity_error()
+    if bars and (progress.quiet or progress.forward):
+        utils.disable_progress_bars()
+    try:
+        yield
+    finally:
+        hooks.remove(bound)
+        utils.logging.set_verbosity(level)
+        if bars:
+            utils.enable_progress_bars()
+
+
+def _names(error: BaseException) -> set[str]:
+    """Names of an error's classes, and ``busy`` or ``ProxyError`` if its HTTP status says so."""
+    code = getattr(getattr(error, "response", None), "status_code", 0)
+    status = "busy" if code in (408, 429) or code >= 500 else "ProxyError" if code == 407 else ""
+    return {status, *(each.__name__ for each in type(error).__mro__)}
+
+
+def _cause(error: BaseException, kind: str, remedy: str = "") -> str:
+    """Why the hub gave nothing, and what to do."""
+    from huggingface_hub import constants
+
+    while "LocalEntryNotFoundError" in _names(error) and error.__cause__:
+        error = error.__cause__
+    response = getattr(error, "response", None)
+    text = (
+        f"{response.status_code} {response.reason_phrase}" if response is not None else str(error)
+    )
+    why = " ".join(text.split())[:200] or type(error).__name__
+    cause = next(x for names, x in _CAUSES.items() if _names(error) & {*names.split()})
+    return cause.format(why=why, kind=kind, remedy=remedy, hub=constants.ENDPOINT)

@@ -39,7 +39,7 @@ PAUSE = 1.0
 _INCOMING = ".incoming"
 
 _MOST_BYTES = 1 << 28
-"""A larger archive cannot be a registered one."""
+"""A larger archive cannot be a registered one, however its host packs it."""
 
 HERE = Path(__file__).parent
 
@@ -52,12 +52,14 @@ class Remote:
         name: file name under which it is stored.
         url: address of the download.
         sha256: digest of the stored file.
+        size: number of bytes at which a download stops.
         archive: set if only some members of an archive are stored.
     """
 
     name: str
     url: str
     sha256: str
+    size: int = _MOST_BYTES
     archive: Archive | None = None
 
 
@@ -273,6 +275,18 @@ class FileFinder:
                     return
 
 
+class _SizedFile(io.FileIO):
+    """A file that takes no more than a number of bytes, whatever a server sends."""
+
+    size = 0
+
+    def write(self, content: Any) -> int:
+        """Append bytes."""
+        if self.tell() + len(content) > self.size:
+            raise ValueError(f"more than {self.size} bytes are sent")
+        return super().write(content)
+
+
 def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | None:
     """The complete and checked file to store; None if this is not the last URL and lacks it."""
     import pooch
@@ -280,33 +294,39 @@ def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | 
 
     download, extracted = incoming / "download", incoming / "extracted"
     known = None if remote.archive else remote.sha256
+
+    def load(url: str, path: str, _: object) -> None:
+        bar_of = progress.bar(remote.name, total=0, unit="B", unit_scale=True)
+        with bar_of as bar, _SizedFile(path, "w") as file:
+            file.size = remote.size
+            fetch = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
+            fetch(url, file, None)
+
     for attempt in range(RETRIES + 1):
-        with progress.bar(remote.name, total=0, unit="B", unit_scale=True) as bar:
-            load = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
-            try:
-                pooch.core.stream_download(url, download, known, load)
-                if remote.archive is None:
-                    return download
-                remote.archive.extract(download, extracted)
-                return extracted
-            except requests.RequestException as error:
-                response = error.response
-                if not last and response is not None and response.status_code == 404:
-                    return None
-                if attempt == RETRIES:
-                    why = " ".join(str(error).split())[:200]
-                    raise UserError(
-                        f"{url}: could not be downloaded ({type(error).__name__}: {why}). Try "
-                        f"again, or get {remote.name} elsewhere and give its folder with "
-                        "--data-dir (or PROBES_DATA_DIR)."
-                    ) from error
-            except (ValueError, UserError) as error:
-                if attempt == RETRIES:
-                    raise UserError(
-                        f"{url}: the content differs from the registered one in all {RETRIES + 1} "
-                        "attempts; the file may have changed, or a proxy alters it. Nothing was "
-                        "stored."
-                    ) from error
+        try:
+            pooch.core.stream_download(url, download, known, load)
+            if remote.archive is None:
+                return download
+            remote.archive.extract(download, extracted)
+            return extracted
+        except requests.RequestException as error:
+            response = error.response
+            if not last and response is not None and response.status_code == 404:
+                return None
+            if attempt == RETRIES:
+                why = " ".join(str(error).split())[:200]
+                raise UserError(
+                    f"{url}: could not be downloaded ({type(error).__name__}: {why}). Try "
+                    f"again, or get {remote.name} elsewhere and give its folder with "
+                    "--data-dir (or PROBES_DATA_DIR)."
+                ) from error
+        except (ValueError, UserError) as error:
+            if attempt == RETRIES:
+                raise UserError(
+                    f"{url}: the content differs from the registered one in all {RETRIES + 1} "
+                    "attempts; the file may have changed, or a proxy alters it. Nothing was "
+                    "stored."
+                ) from error
         time.sleep(PAUSE * (attempt + 1))
     raise AssertionError("the last attempt returns or raises")
 

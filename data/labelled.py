@@ -121,7 +121,7 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
             files outside itself.
     """
     repository, _, configuration = name.partition(":")
-    folder, commit = snapshot(
+    folder, _ = snapshot(
         repository,
         flag=f"--corpus {repository}",
         kind="dataset",
@@ -130,7 +130,7 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         patterns=None,
         remedy="Give --corpus a file of your own (.jsonl, .csv, .parquet).",
     )
-    licence = _licence(folder, f"--corpus {name}")
+    commit, licence = folder.name, _licence(folder, f"--corpus {name}")
     with _loading(f"--corpus {name}") as cache:
         from datasets import load_dataset_builder
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,10 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
         paths = record_paths(output)
-        if state.exists() and state.read_text() == _state(output, paths):
-            return path
+        current = _state(output, paths).encode()
+        with suppress(OSError):  # it cannot be read, and is written anew
+            if state.stat().st_size == len(current) and state.read_bytes() == current:
+                return path
         every = load(output, read=read, write=True)
         frame = every.only(~every.headers["older"])
         _write(path, leaderboard(frame).sort_values([*ORDER], kind="stable"))

@@ -20,11 +20,10 @@ from probes.extraction.model_folders import (
     ADAPTER,
     GGUF,
     SETTINGS,
-    UNREAD,
     WAYS_OUT,
     WEIGHTS,
     installed,
-    names_of_files,
+    may_lack_weights,
     quantization_of,
     read_json,
     require_whole_model,
@@ -179,6 +178,7 @@ def find_model(
     looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
     path = _as_path(name, plain)
     local, hub_id, gguf = False, "", ""
+    hub_files: Sequence[str] = ()
     if plain in PACKAGED and not looks_like_path:
         folder, found = _packaged(plain)
     elif path.is_dir():
@@ -196,7 +196,7 @@ def find_model(
                 f"--revision {revision}: --model {name} already names a revision; give only one."
             )
         asked = f" --revision {revision}" if revision else ""
-        folder, found = snapshot(
+        folder, hub_files = snapshot(
             hub_id,
             flag=f"--model {plain}{asked}",
             kind="model",
@@ -205,7 +205,8 @@ def find_model(
             patterns=(*SETTINGS, ADAPTER, *(() if random or planned else WEIGHTS)),
             remedy=_meant(hub_id) + WAYS_OUT,
         )
-        plain, revision = hub_id if random else plain, None
+        revision, mark, found = None, own or revision, folder.name
+        plain = f"{hub_id}@{mark}" if mark and not random else hub_id
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
     weightless = random
@@ -215,9 +216,9 @@ def find_model(
             raise UserError(f"--model {name}: needs the package gguf; pip install gguf")
         files: tuple[Path, ...] = (path,)
     else:
-        require_whole_model(name, folder)
-        weightless = random or (planned and not names_of_files(folder, "*.safetensors*", *UNREAD))
-        weights = () if weightless else weight_files(name, folder)
+        require_whole_model(name, folder, hub_files)
+        weightless = random or (planned and may_lack_weights(folder, hub_files))
+        weights = () if weightless else weight_files(name, folder, hub_files)
         files = _files(folder, weights)
     stamps = _stamps(files)
     checksums = {path.name: sha256(path) for path in files}

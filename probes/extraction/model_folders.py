@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from probes.common.errors import UserError, listed
@@ -16,7 +16,8 @@ WEIGHTS = (_WHOLE, "model-*-of-*.safetensors", _INDEX)
 
 _PICKLED = "pytorch_model*.bin"
 GGUF = ".gguf"
-UNREAD = (_PICKLED, "*.h5", "*.msgpack", "*.onnx", "*.ckpt*", "*.pt", "*.pth")
+_GGUF_FILES = (f"*{GGUF}", f"*/*{GGUF}")
+_UNREAD = (_PICKLED, "*.h5", "*.msgpack", "*.onnx", "*/*.onnx", "*.ckpt*", "*.pt", "*.pth")
 
 ADAPTER = "adapter_config.json"
 
@@ -41,8 +42,11 @@ WAYS_OUT = (
 )
 
 
-def require_whole_model(name: str, folder: Path) -> None:
+def require_whole_model(name: str, folder: Path, hub_files: Sequence[str] = ()) -> None:
     """Check that a folder holds a whole model with configuration and tokenizer.
+
+    Args:
+        hub_files: names of the files of its repository on the hub, if known.
 
     Raises:
         UserError: it holds an adapter, or lacks a file; the message says where that may be.
@@ -62,7 +66,7 @@ def require_whole_model(name: str, folder: Path) -> None:
                 f"--model {name}: {folder} holds no config.json, but a folder with a model; "
                 f"give --model {inner[0].parent}"
             )
-        raise _lacking("config.json", name, folder)
+        raise _lacking("config.json", name, folder, hub_files)
     if not _vocabulary(folder):
         raise UserError(
             f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary). "
@@ -109,7 +113,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def weight_files(name: str, folder: Path) -> tuple[str, ...]:
+def weight_files(name: str, folder: Path, hub_files: Sequence[str] = ()) -> tuple[str, ...]:
     """Files from which transformers reads weights, with their index if there is one.
 
     Raises:
@@ -123,7 +127,7 @@ def weight_files(name: str, folder: Path) -> tuple[str, ...]:
     if (folder / _WHOLE).is_file():
         return (_WHOLE,)
     if not (folder / _INDEX).is_file():
-        raise _lacking(_WHOLE, name, folder)
+        raise _lacking(_WHOLE, name, folder, hub_files)
     try:
         named = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
         parts = sorted(map(str, named))
@@ -143,19 +147,26 @@ def weight_files(name: str, folder: Path) -> tuple[str, ...]:
     return (_INDEX, *parts)
 
 
-def _lacking(file: str, name: str, folder: Path) -> UserError:
+def may_lack_weights(folder: Path, hub_files: Sequence[str]) -> bool:
+    """Whether a model without weights can be planned: there are none, or they are on the hub."""
+    if {_WHOLE, _INDEX} & {*hub_files}:
+        hub_files = ()
+    return not _names_of_files(folder, hub_files, "*.safetensors*", *_GGUF_FILES, *_UNREAD)
+
+
+def _lacking(file: str, name: str, folder: Path, hub_files: Sequence[str]) -> UserError:
     """Error for a folder without `file`; the message depends on what the folder holds instead."""
-    if names_of_files(folder, _PICKLED):
+    if _names_of_files(folder, hub_files, _PICKLED):
         return UserError(
             f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
             "not loaded. Convert them to safetensors with save_pretrained()."
         )
-    if found := names_of_files(folder, f"*{GGUF}"):
+    if found := _names_of_files(folder, hub_files, *_GGUF_FILES):
+        path = f"the path of {found[0]} once it is downloaded" if hub_files else folder / found[0]
         return UserError(
-            f"--model {name}: {folder} holds no {file}, but a GGUF file; give --model "
-            f"{folder / found[0]}"
+            f"--model {name}: {folder} holds no {file}, but a GGUF file; give --model {path}"
         )
-    if others := names_of_files(folder, *UNREAD):
+    if others := _names_of_files(folder, hub_files, *_UNREAD):
         return UserError(
             f"--model {name}: {folder} holds weights only in another format ({others[0]}). Convert "
             f"them to {_WHOLE} with transformers, or use the model as it was published."
@@ -163,9 +174,11 @@ def _lacking(file: str, name: str, folder: Path) -> UserError:
     return UserError(f"--model {name}: {folder} holds no {file}. {WAYS_OUT}")
 
 
-def names_of_files(folder: Path, *patterns: str) -> list[str]:
-    """Names of a folder's files that match a pattern."""
-    return sorted(path.name for pattern in patterns for path in folder.glob(pattern))
+def _names_of_files(folder: Path, hub_files: Sequence[str], *patterns: str) -> list[str]:
+    """Names of files, on the hub or else in the folder, that match a pattern."""
+    if not hub_files:
+        return sorted(str(x.relative_to(folder)) for each in patterns for x in folder.glob(each))
+    return [x for x in hub_files if any(PurePosixPath("/" + x).match("/" + y) for y in patterns)]
 
 
 _PACKAGES = {

@@ -25,7 +25,7 @@ from probes.measurements.training_variance import deviation, pooled_deviations, 
 from probes.records.record import Record
 from probes.records.record_files import name_of
 from probes.records.result import SCORES, Result
-from probes.records.row import Row, Rows
+from probes.records.row import Place, Row, Rows
 from probes.statistics.bootstrap import resample, resampled_sums
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
@@ -189,10 +189,12 @@ def _localisation(result: Result, path: Path) -> Iterator[Row]:
     if sums is None:
         raise UserError(f"{beside}: is not beside the scores {path.name}; export both together.")
     values, drawn = _values(result, sums, beside)
-    of_samples: dict[int, list[float | None]] = defaultdict(list)
+    of_samples: dict[Place, list[float | None]] = defaultdict(list)
     for row in stored.rows.along("of"):
         if row.layer == len(values) - 1:
-            of_samples[int(row.axes.get("sample") or 0)].append(row.value)
+            of_samples[row.axes.get("sample") or 0].append(row.value)
+    if {*map(len, of_samples.values())} != {len(values)}:
+        raise UserError(f"{beside}: has no weights of {len(values)} layers; run it again.")
     weights = np.array(list(of_samples.values()), dtype=np.float64)
     yield from rows_of_gains(values, drawn, weights)
 

@@ -90,8 +90,14 @@ def stored_sums(result: Result, path: Path) -> Floats | None:
         arrays = read_arrays(path, ("layers", *SUMS))
     else:
         arrays = as_sums(result, path)
-    layers, sums = arrays["layers"].tolist(), arrays["sums"]
-    if tuple(layers) != result.layers or sums.shape[:1] != (len(layers),):
+    if arrays["layers"].ravel().tolist() != [*result.layers]:
+        raise unlike(path)
+    return _of_layers(arrays["sums"], len(result.layers), path)
+
+
+def _of_layers(sums: Floats, n_layers: int, path: Path) -> Floats:
+    """Stored sums, which have to be of some layers, and of at least one document or sentence."""
+    if sums.ndim != 3 or len(sums) != n_layers or not sums.size:
         raise unlike(path)
     return sums
 
@@ -191,7 +197,8 @@ def stored_mix_sums(result: Result, path: Path) -> Floats | None:
     if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
         return None
     if has_arrays(beside, SUMS):
-        return read_arrays(beside, SUMS)["sums"]
+        sums = read_arrays(beside, SUMS)["sums"]
+        return _of_layers(sums, len(sums) if sums.ndim else 0, beside)
     return mix_sums(result, path, beside)
 
 

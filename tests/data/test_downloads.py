@@ -298,3 +298,36 @@ def test_the_kept_part_of_an_archive_has_the_same_bytes_whatever_the_archive(rea
     registered.archive.extract(tmp_path / "a", tmp_path / "b")
     for name in ("a", "b"):
         assert sha256(tmp_path / name) == registered.sha256
+
+
+def endless(handler, content):
+    """The file, and then more and more."""
+    handler.send_response(200)
+    handler.end_headers()
+    handler.close_connection = True
+    handler.wfile.write(content)
+    for _ in range(1000):
+        handler.wfile.write(bytes(1 << 16))
+
+
+@pytest.mark.parametrize("archive", [None, ARCHIVE])
+def test_a_download_stops_at_the_size_on_the_card(tmp_path, archive):
+    sent = []
+    answers = [lambda *of: sent.append(endless(*of))] * 4
+    with serving({"f.txt": CONTENT}, *answers) as (url, seen):
+        wanted = remote(url, size=len(CONTENT), archive=archive)
+        with pytest.raises(UserError, match="differs from the registered one in all 4 attempts"):
+            FileFinder(None, tmp_path).get("c", wanted, "terms")
+    assert seen["f.txt"] == 4
+    assert not sent  # all connections were closed before the end
+    assert left_behind(tmp_path) == []
+    with serving({"f.txt": CONTENT}) as (url, _):  # not a byte less
+        FileFinder(None, tmp_path).get("c", remote(url, size=len(CONTENT)), "terms")
+
+
+def test_every_file_that_is_stored_as_it_comes_has_a_size_on_its_card():
+    names = [path.stem for path in (downloads.HERE / "cards").glob("*.md")]
+    files = [file for name in names for file in downloads.read_card(name)["files"].values()]
+    assert {file.name for file in files} >= {"BLiMP.zip", "ud_ids.json", "clams-evalsets.tar"}
+    for file in files:
+        assert (file.size == downloads._MOST_BYTES) is (file.archive is not None), file.name

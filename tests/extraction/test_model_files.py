@@ -100,7 +100,7 @@ def test_what_follows_an_at_sign_is_a_revision(revisions):
     assert len({each.slug for each in (plain, first, second)}) == 3
     assert len({each.digest for each in (plain, first, second)}) == 3
     by_flag = find_model("bert-base-uncased", revision="step1000", offline=True)
-    assert (by_flag.digest, by_flag.name) == (first.digest, "bert-base-uncased")
+    assert (by_flag.digest, by_flag.name, by_flag.slug) == (first.digest, first.name, first.slug)
 
 
 def test_revisions_have_one_random_twin(revisions):

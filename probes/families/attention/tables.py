@@ -76,7 +76,10 @@ def head_tables(record: Record, by: str, *, every: bool = False) -> list[Table]:
             "all other numbers."
         )
     else:
-        name, values = "patterns", grid(heads, CLASS, "feature", feature=...).map(CLASSES.get)
+        name, values = (
+            "patterns",
+            grid(heads, CLASS, "feature", feature=...).map(CLASSES.__getitem__),
+        )
         note = f"{SIGNS}, by a rule on mean masses, which are in heads.csv."
         more = [pattern_table(f"{title} · heads by pattern", record.rows)]
     rows = tuple(TableRow.of(str(layer), *texts) for layer, texts in values.iterrows())
@@ -192,7 +195,11 @@ def tables(records: Mapping[Path, Record], options: argparse.Namespace, where: s
     """
     found = []
     for path, record in sorted(records.items(), key=lambda x: model_order(model_title(x[1]))):
-        made = head_tables(record, options.by, every=options.all)
+        try:
+            made = head_tables(record, options.by, every=options.all)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            progress.say(f"left out {path}: its rows are not those of heads ({error!r:.80})")
+            continue
         if not made:
             progress.say(f"left out {path}: it has no relations or trees")
         found += made

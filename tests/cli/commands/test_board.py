@@ -191,6 +191,37 @@ ATTACKS = {
 }
 
 
+def without(axis):
+    """Change a record: no row has a place on an axis."""
+
+    def change_axes(path):
+        record = read_record(path)
+        rows = [row for row in record.rows if axis not in row.axes]
+        assert 0 < len(rows) < len(record.rows)
+        record = record.model_copy(update={"rows": Rows.of(rows)})
+        write_record(path, record, read_arrays(path))
+
+    return change_axes
+
+
+@pytest.mark.parametrize(
+    ("name", "act", "said"),
+    [
+        *(
+            (name, lambda path, shape=shape: change_sums(path, lambda x: x[shape]), "do not give")
+            for name in ("pos-linear-scores", "pos-linear-localisation")
+            for shape in (np.s_[:, :0], np.s_[:0], np.s_[..., :0], np.s_[0], np.s_[0, 0, 0])
+        ),
+        ("pos-linear-localisation", without("of"), "has no weights of 7 layers; run it again."),
+    ],
+)
+def test_sums_or_weights_of_nothing_are_refused(folder, capsys, name, act, said):
+    act(the(folder, name))
+    line = refused(capsys, folder)
+    assert name in line
+    assert said in line
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_what_does_not_follow_from_the_sums_is_refused_with_its_cell(folder, capsys, attack):
     act, file, said = ATTACKS[attack]

@@ -6,6 +6,7 @@ from heads_by_hand import attention, choice, numbers
 
 from probes.__main__ import main
 from probes.families.attention.tables import choice_tables, head_tables
+from probes.records.row import Rows
 
 OWN, TWIN = {"model": "m"}, {"model": "random:m", "digest": "r", "random_seed": 0}
 
@@ -41,6 +42,34 @@ def test_classes_of_every_head_and_their_counts_by_bound():
         ("all, .7", "–", "–", "1", "–", "–", "3"),
     ]
     assert [row.ends_section for row in counts.rows] == [False, True, *[False] * 4]
+
+
+@pytest.mark.parametrize(
+    ("by", "place", "odd"),
+    [
+        ("relation", {"chosen": "best on dev", "baseline": None}, {"feature": "x"}),
+        ("relation", {"chosen": "best on dev", "baseline": "chance"}, {"baseline": None}),
+        ("relation", {"chosen": "best on dev", "baseline": None}, {"head": None}),
+        ("relation", {"chosen": "best on dev", "baseline": None}, {"direction": "x"}),
+        ("pattern", {"feature": "vertical", "head": 1}, {"baseline": "x"}),
+        ("pattern", {"feature": "heterogeneous"}, {"feature": "x"}),
+    ],
+)
+def test_a_record_with_one_odd_axis_is_left_out(tmp_path, capsys, by, place, odd):
+    whole = attention([choice("nsubj")], masses([[0.5]], [[0.5]]), **OWN)
+    rows = list(whole.rows)
+    (n, *_) = (
+        i for i, row in enumerate(rows) if all(row.axes.get(x) == y for x, y in place.items())
+    )
+    changed = {axis: x for axis, x in {**rows[n].axes, **odd}.items() if x is not None}
+    rows[n] = rows[n]._replace(axes=changed)
+    sound = whole.model_copy(update={"model": whole.model.model_copy(update={"name": "sound"})})
+    store_record(tmp_path, sound)
+    path = store_record(tmp_path, whole.model_copy(update={"rows": Rows.of(rows)}))
+    assert main(["heads", str(tmp_path), "--by", by]) == 0
+    said = capsys.readouterr()
+    assert f"left out {path}: its rows are not those of heads (" in said.err
+    assert "sound" in said.out
 
 
 def chosen(n_rare=60):
