@@ -17,7 +17,15 @@ import pandas as pd
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
 from probes.measurements.catalogue import family_modules
-from probes.measurements.frame import VERSION, RecordFrame, axes_of, frame_of, load, numbered
+from probes.measurements.frame import (
+    VERSION,
+    RecordFrame,
+    axes_of,
+    frame_of,
+    is_sealed,
+    load,
+    numbered,
+)
 from probes.measurements.measurement import EVIDENCE
 from probes.records.record import Record
 from probes.records.record_files import file_state, read_record, record_paths
@@ -86,7 +94,8 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
         paths = record_paths(output)
-        if state.exists() and state.read_text() == _state(output, paths):
+        # A folder from somebody else may have a state that fits made-up tables.
+        if is_sealed(output) and state.exists() and state.read_text() == _state(output, paths):
             return path
         every = load(output, read=read, write=True)
         frame = every.only(~every.headers["older"])
