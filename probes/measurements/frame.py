@@ -193,6 +193,20 @@ def load(
     frame = RecordFrame(headers, rows, sound)
     if measurements is not None:
         frame = frame.only(headers["measurement"].isin([*measurements]))
+    return _distinct(frame)
+
+
+def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
+    """The frame of records that were read from files, without duplicates; see `load`."""
+    files: dict[File, Record] = {
+        (quote(str(path), errors="surrogateescape"), *file_state(path)): record
+        for path, record in records.items()
+    }
+    frame = replace(frame_of(files), read=records.__getitem__)
+    return _distinct(replace(frame, headers=frame.headers.assign(folder=0)))
+
+
+def _distinct(frame: RecordFrame) -> RecordFrame:
     frame = _unique(frame)
     return replace(frame, headers=frame.headers.assign(older=_older(frame)))
 
