@@ -71,6 +71,14 @@ def version_of(name: str) -> int | None:
     return VERSION if is_morphological(name) else None
 
 
+def views_of(name: str) -> tuple[str, ...]:
+    """The views in which examples of one of the suite's tasks may be read."""
+    if name == "agreement":
+        return "masked", "cut"
+    changed = name in ("bigram-shift", "coordination-inversion", "odd-man-out")
+    return ("own",) if changed or get_task(name).window > 1 else ("plain",)
+
+
 def group_of(name: str) -> Group:
     """Group of a task; "other" for a column of the user's data, or if not loaded."""
     name = plain_name(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -86,15 +86,21 @@ class Ranking:
     apart: tuple[tuple[Candidate, str], ...]
 
 
-def named(results: Mapping[Path, Result]) -> list[Candidate]:
-    """The candidates, with names that say revision, pooling or precision where it is needed."""
+def named(
+    results: Mapping[Path, Result], place: Callable[[Path], object] = lambda path: None
+) -> list[Candidate]:
+    """The candidates, with names that say revision, pooling or precision where it is needed.
+
+    Args:
+        place: where a result was submitted; it counts only the random twins of the same place.
+    """
     revisions = defaultdict(set)
     for result in results.values():
         revisions[result.model.name].add((result.model.revision, result.model.digest))
-    twins: dict[str, dict[Path, Result]] = defaultdict(dict)
+    twins: dict[object, dict[Path, Result]] = defaultdict(dict)
     for path, result in results.items():
         if result.model.random_seed is not None:
-            twins[result.task.name][path] = result
+            twins[place(path), result.task.name][path] = result
     candidates = []
     for path, result in results.items():
         model = result.model
@@ -104,7 +110,7 @@ def named(results: Mapping[Path, Result]) -> list[Candidate]:
         marks = [f"{result.pooling} pooling"] * (result.pooling != "mean")
         marks += [result.dtype] * (result.dtype != "float32")
         floored = model.random_seed is None and with_floor(
-            result, twins[result.task.name].values()
+            result, twins[place(path), result.task.name].values()
         ).is_floored(result.best_layer)
         name += f" ({', '.join(marks)})" * bool(marks)
         candidates.append(Candidate(name, path, result, floored))

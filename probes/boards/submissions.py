@@ -8,28 +8,32 @@ says, and its scores, intervals and tests from what is stored beside it
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from probes.boards.comparable import SAME_MODEL, SAME_PAIR
+from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, sifted, twins_of
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.process import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
-from probes.measurements.frame import IDENTITY, load
+from probes.extraction.views import ViewName
+from probes.measurements.frame import IDENTITY, frame_of_files
 from probes.measurements.header_columns import values
 from probes.measurements.joined_results import joined
 from probes.measurements.plugin_keys import source_of
 from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
 from probes.measurements.record_validation import validated
 from probes.measurements.soundness import require_sound
-from probes.records.header import CorpusRecord
 from probes.records.record import Record, record_key
 from probes.records.record_files import name_of, read_record, record_paths
 from probes.records.result import Result
+from probes.tasks.builtin import tasks, views_of
+from probes.tasks.task import plain_name
 
 MOST_BYTES = 20 * 10**6
 """Limit on a file. With sums, scores of a task on a treebank have a tenth of a million."""
@@ -77,9 +81,32 @@ def read_submission(folders: Iterable[Path]) -> Submission:
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: there is no such folder; name a folder of results.")
+    places: dict[Path, dict[Path, Record]] = defaultdict(dict)
     with infrequent_garbage_collection():
-        strict = {path: record for folder in folders for path, record in _strictly(folder).items()}
-        frame = load(*folders, read=strict.__getitem__, cached=False)
+        for folder in folders:
+            for path, record in _strictly(folder).items():
+                places[place_of_submission(path)][path] = record
+    shown: dict[tuple[Any, ...], tuple[Path, Result]] = {}
+    left_off: list[LeftOff] = []
+    for given in places.values():
+        results, others = _of_place(given)
+        left_off += others
+        for path, result in results.items():
+            if shown.setdefault(values(result, IDENTITY), (path, result))[0] != path:
+                left_off.append(LeftOff(path, result, "an earlier submission has the same"))
+    return Submission(dict(shown.values()), tuple(left_off))
+
+
+def place_of_submission(path: Path) -> Path:
+    """The folder that has the folders of models in which the record at `path` was submitted.
+
+    Only what lies there stands beside the record: evidence, and random twins.
+    """
+    return Path(*path.absolute().parts[:-3])
+
+
+def _of_place(given: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[LeftOff]]:
+    frame = frame_of_files(given)
     records = frame.records()
     reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
     older = frame.only(frame.headers["older"]).paths
@@ -90,12 +117,11 @@ def read_submission(folders: Iterable[Path]) -> Submission:
     results = joined(counting)
     shown = (each for result in results.values() for each in (result, *result.evidence.values()))
     used = {values(each, IDENTITY) for each in shown}
-    left_off = [
+    return results, [
         LeftOff(path, record, reasons[path] or "it stands behind other scores")
         for path, record in records.items()
         if reasons[path] or values(record, IDENTITY) not in used
     ]
-    return Submission(results, tuple(left_off))
 
 
 def _strictly(folder: Path) -> dict[Path, Record]:
@@ -106,6 +132,8 @@ def _strictly(folder: Path) -> dict[Path, Record]:
             does not follow from what it says.
     """
     found = {}
+    if link := next((path for path in folder.rglob("*") if path.is_symlink()), None):
+        raise UserError(f"{link}: a link; a board takes files and folders alone.")
     for path in record_paths(folder):
         for file in (path, path.with_suffix(".npz")):
             if file.exists() and file.stat().st_size > MOST_BYTES:
@@ -118,16 +146,28 @@ def _strictly(folder: Path) -> dict[Path, Record]:
             record.settings,
             source_of(record.plug_ins),
         )
-        if key != record.key or path.name != name_of(record):
+        if key != record.key or path.name != name_of(record) or not _has_own_view(record):
             raise UserError(
-                f"{path}: its key or its name does not follow from what was measured; export the "
-                "record that the suite wrote."
+                f"{path}: its key, name, site or view does not follow from what was measured; "
+                "export the record that the suite wrote."
             )
         texts = re.findall(r'"((?:[^"\\]|\\.)*)"', record.model_dump_json(exclude=_PROSE))
         if len(longest := max(texts, key=len)) > MOST_LETTERS:
             raise UserError(f"{path}: {longest[:40]}… has more than {MOST_LETTERS} letters.")
         found[path] = record
     return found
+
+
+def _has_own_view(record: Record) -> bool:
+    """Whether site and view are those of the task, whose name alone is in the key."""
+    task = record.task
+    if task is None:
+        return record.view in get_args(ViewName)
+    name = plain_name(task.name)
+    is_shipped = name in tasks and tasks.origin(name) is None
+    return task.name == name + f"@{task.site}" * bool(task.site) and (
+        not is_shipped or record.view in views_of(name)
+    )
 
 
 def require_follows(submission: Submission, board: Submission) -> dict[Path, Result]:
@@ -172,6 +212,8 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
     weights = {values(x, _WEIGHTS): x for x in board.results.values()}
     texts = {values(x, _CORPUS): x.corpus.fingerprint for x in board.results.values()}
     scores = {values(x, _SCORES): x for x in board.results.values()}
+    _require_distinct_names(submission, board)
+    _require_own_twins(submission, board)
     for path, result in submission.results.items():
         name, corpus = result.model.name, result.corpus
         one = weights.get(values(result, _WEIGHTS), result)
@@ -181,8 +223,16 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
                 f"{result.model.revision}, which on the board are {one.model.digest[:8]}; name "
                 "another revision."
             )
-        if known := _known_text(corpus):
-            texts.setdefault(values(result, _CORPUS), known)
+        # There may be several other corpora of a name.
+        if corpus.name in corpora and corpora.origin(corpus.name) is None:
+            card = corpora.get(corpus.name)
+            if corpus.version != card.version:
+                raise UserError(
+                    f"{path}: version {corpus.version!r} of {corpus.name}, of which the suite has "
+                    f"{card.version}; probe on that, or call yours by another name."
+                )
+            known = "" if corpus.limited or DROPPED in corpus.notes else card.fingerprint
+            texts.setdefault(values(result, _CORPUS), known or corpus.fingerprint)
         text = texts.get(values(result, _CORPUS), corpus.fingerprint)
         if text != corpus.fingerprint:
             raise UserError(
@@ -193,19 +243,70 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
         _require_same_scores(result, path, scores.get(values(result, _SCORES), result))
 
 
-def _known_text(corpus: CorpusRecord) -> str:
-    """The fingerprint of one of the suite's corpora, in its version; its own for a part of it.
+def _require_own_twins(submission: Submission, board: Submission) -> None:
+    """Refuse new random twins beside models on the board, whose ranks would depend on them."""
+    known = {values(x, IDENTITY) for x in board.results.values()}
+    new: dict[Path, dict[Path, Result]] = defaultdict(dict)
+    for path, result in submission.results.items():
+        if values(result, IDENTITY) not in known:
+            new[place_of_submission(path)][path] = result
+    for path, result in submission.results.items():
+        if values(result, IDENTITY) in known:
+            beside = new.get(place_of_submission(path), {})
+            for twin in sifted(twins_of(result, beside), result, SAME_FLOOR)[0]:
+                raise UserError(
+                    f"{twin}: would count as a random twin of {result.model.name}, which is on the "
+                    "board; put what you submit into a folder of its own."
+                )
 
-    Empty for other corpora: there may be several of a name.
-    """
-    name = corpus.name
-    if name not in corpora or corpora.origin(name) or corpora.get(name).version != corpus.version:
-        return ""
-    known = "" if corpus.limited or DROPPED in corpus.notes else corpora.get(name).fingerprint
-    return known or corpus.fingerprint
+
+_LIKE_LATIN = str.maketrans(
+    "аеорсухѕіјԁԛԝһӏвнмткαορνικτυχβε\u0131\u2212",
+    "aeopcyxsijdqwhlbhmtkaopviktuxbei-",
+)
+
+_FILLERS = "\u115f\u1160\u2800\ufe0f"
+
+
+def _as_seen(name: str) -> str:
+    """A name as readers see it: without accents, cases and fillers, and with Latin letters."""
+    letters = unicodedata.normalize("NFKD", name).casefold().translate(_LIKE_LATIN)
+    kinds = {"Pd": "-", "Mn": "", "Cf": "", **dict.fromkeys(("Zs", "Cc"), " ")}
+    seen = "".join("" if c in _FILLERS else kinds.get(unicodedata.category(c), c) for c in letters)
+    return " ".join(seen.split())
+
+
+def _require_distinct_names(submission: Submission, board: Submission) -> None:
+    """Refuse names that look like another one of the suite, the board or the submission."""
+    seen = {("task", _as_seen(name)): name for name in tasks}
+    for name in corpora:
+        title = f"{name} {corpora.get(name).version}"
+        seen |= {("corpus", _as_seen(name)): name, ("version", _as_seen(title)): title}
+    for results, is_new in ((board.results, False), (submission.results, True)):
+        for path, result in results.items():
+            model, corpus = result.model, result.corpus
+            names = {
+                "corpus": corpus.name,
+                "version": f"{corpus.name} {corpus.version}",
+                "model": model.name,
+                "revision": f"{model.name}@{model.revision}",
+                "task": result.task.name,
+            }
+            for kind, name in names.items():
+                other = seen.setdefault((kind, _as_seen(name)), name)
+                if is_new and other != name:
+                    raise UserError(
+                        f"{path}: the {kind} {name!r} looks like {other!r}; call it by that name, "
+                        "or by one that nobody confuses with it."
+                    )
 
 
 def _require_same_scores(result: Result, path: Path, known: Result) -> None:
+    if [result.layers, {*result.evidence}] != [known.layers, {*known.evidence}]:
+        raise UserError(
+            f"{path}: other layers or evidence than on the board for {result.task.name} and the "
+            f"same revision of {result.model.name}; leave it out, or name another revision."
+        )
     for layer in sorted({*result.layers} & {*known.layers}):
         for split in ("test", "dev"):
             now, before = result.score(layer, split), known.score(layer, split)

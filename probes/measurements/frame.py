@@ -5,13 +5,15 @@ A frame is two tables: a line per record with the columns of its header, which
 `probes.measurements.header_columns` declares, and a line per number.
 
 A run keeps both as Parquet files in the folder of results. A record is read again only when its
-file has another size or time of change.
+file has another size or time of change. The checksums of both files are kept in the user's own
+cache folder: what is damaged, or comes from somebody else with the results, is not used.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
-import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,8 +26,8 @@ from urllib.parse import quote, unquote
 import pandas as pd
 
 from probes import __version__
-from probes.common.errors import UserError, counted
-from probes.common.files import published
+from probes.common.errors import DiskError, UserError, counted
+from probes.common.files import default_cache, published, sha256
 from probes.common.terminal import progress
 from probes.measurements.header_columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
 from probes.measurements.measurement import measurements as loaded_measurements
@@ -191,6 +193,20 @@ def load(
     frame = RecordFrame(headers, rows, sound)
     if measurements is not None:
         frame = frame.only(headers["measurement"].isin([*measurements]))
+    return _distinct(frame)
+
+
+def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
+    """The frame of records that were read from files, without duplicates; see `load`."""
+    files: dict[File, Record] = {
+        (quote(str(path), errors="surrogateescape"), *file_state(path)): record
+        for path, record in records.items()
+    }
+    frame = replace(frame_of(files), read=records.__getitem__)
+    return _distinct(replace(frame, headers=frame.headers.assign(folder=0)))
+
+
+def _distinct(frame: RecordFrame) -> RecordFrame:
     frame = _unique(frame)
     return replace(frame, headers=frame.headers.assign(older=_older(frame)))
 
@@ -312,20 +328,43 @@ def _joined(kept: RecordFrame, new: RecordFrame) -> RecordFrame:
 
 
 def _stored(folder: Path) -> RecordFrame:
-    """The cache; empty if there is none, if it is damaged, or of another version."""
-    import pyarrow.parquet as parquet
-
+    """The cache; empty if there is none, or if it is not the one that was written here."""
     empty = frame_of({})
-    try:
-        headers = pd.read_parquet(folder / HEADERS)
-        stamp = headers.attrs["stamp"]
-        of_rows = json.loads(parquet.read_schema(folder / ROWS).metadata[b"PANDAS_ATTRS"])["stamp"]
-        alike = headers.dtypes.equals(empty.headers.dtypes)
-        usable = stamp == of_rows and stamp.startswith(f"{VERSION} ") and alike
-        return RecordFrame(headers, partial(_stored_rows, folder)) if usable else empty
-    # pyarrow's own errors are of these kinds.
-    except (OSError, ValueError, LookupError, TypeError, RuntimeError):
+    if not (folder / HEADERS).is_file():
         return empty
+    if is_sealed(folder):
+        # Another version of pandas or pyarrow may read other types, or nothing.
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RuntimeError):
+            headers = pd.read_parquet(folder / HEADERS)
+            if headers.dtypes.equals(empty.headers.dtypes):
+                return RecordFrame(headers, partial(_stored_rows, folder))
+    progress.say(
+        f"{folder / HEADERS}: damaged, or not written by this version on this machine; all records "
+        "are read again"
+    )
+    return empty
+
+
+def is_sealed(folder: Path) -> bool:
+    """Whether both files of the cache of a folder are those that were last written on this machine.
+
+    Checksums beside them would be no proof: whoever makes up a cache can make these up as well.
+    """
+    try:
+        return _seal(folder).read_text(encoding="utf-8") == _checksums(folder)
+    except (OSError, ValueError):
+        return False
+
+
+def _seal(folder: Path) -> Path:
+    """The file in the user's cache folder that says what the cache of a folder of results is."""
+    place = hashlib.sha256(str(folder.resolve()).encode(errors="surrogateescape")).hexdigest()
+    return default_cache() / "frames" / place[:32]
+
+
+def _checksums(folder: Path) -> str:
+    files = folder / HEADERS, folder / ROWS
+    return " ".join([VERSION, *(sha256(x) if x.is_file() else "none" for x in files)])
 
 
 def _stored_rows(folder: Path) -> pd.DataFrame:
@@ -336,15 +375,15 @@ def _stored_rows(folder: Path) -> pd.DataFrame:
 
 
 def _write(folder: Path, frame: RecordFrame) -> None:
-    """Write the cache. Both files have the same stamp, so that no two of different runs are used.
-
-    Rows come first: a process that ends between the two leaves a cache that is not used.
-    """
-    stamp = f"{VERSION} {uuid.uuid4()}"
+    """Write the cache, then its checksums: one that is only half written is not used."""
     for name, table in ((ROWS, frame.rows), (HEADERS, frame.headers)):
-        table.attrs["stamp"] = stamp
         with published(folder / name) as temporary:
             table.to_parquet(temporary, index=False)
+    try:
+        with published(_seal(folder)) as temporary:
+            temporary.write_text(_checksums(folder), encoding="utf-8")
+    except DiskError as error:
+        progress.say(f"the cache of {folder} will not be used: {error}")
 
 
 def _prefix(folder: Path) -> str:

@@ -136,6 +136,10 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
                 examples.n[split],
                 sum(x[place] for x in examples.labels.values()),
             )
+    n_test, groups = examples.n["test"], (0, *examples.groups.values())
+    unseen = sum(examples.unseen_test_labels.values())
+    yield "test examples with labels that are not in train", unseen, min(unseen, n_test)
+    yield "test examples of the largest group", max(groups), min(max(groups), n_test)
     # A cluster has at least one sentence, but may have no label that the metric counts.
     seen, n_clusters = int(np.any(sums, axis=(0, 2)).sum()), sums.shape[1]
     yield examples.resampled, examples.clusters, int(np.clip(examples.clusters, seen, n_clusters))

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from probes.measurements.header_columns import HEADER_KINDS, WHOLE, values
+from probes.measurements.header_columns import HEADER_KINDS, NUMBER, TEXT, TRUTH, WHOLE, values
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record
-from probes.records.record_files import unreadable
+from probes.records.record_files import MISFITS, unreadable
 from probes.records.result import SCORES, Result
 from probes.statistics.metrics import bounds_of
 
-_WHOLE = [name for name, kind in HEADER_KINDS.items() if kind == WHOLE]
+_TYPES = {TEXT: str, WHOLE: int, NUMBER: float, TRUTH: bool}
+
+_MOST = (1 << 63) - 1
+
+_BOUNDS = {
+    "": (0, _MOST),
+    "behind": (-_MOST, _MOST),
+    "facts": (-_MOST, _MOST),
+    "settings": (-_MOST, _MOST),
+    "corpus.limit": (1, _MOST),
+    "project": (1, _MOST),
+}
+"""Least and greatest value of every number of a header: of those with this name, or in a part of
+this name; of all others the first."""
 
 
 def validated(record: Record, path: Path) -> Record:
@@ -30,18 +44,31 @@ def validated(record: Record, path: Path) -> Record:
             record = Result.model_validate({**fields, "path": path})
         if record.measurement in measurements:
             _require_possible(record)
-        numbers: dict[str, Iterable[int | None]] = {
-            **{name: [x] for name, x in zip(_WHOLE, values(record, _WHOLE), strict=True)},
-            "layer": record.rows.layer,
-            "n": record.rows.n,
-            "extent": record.extent.values(),
-        }
-        for name, given in numbers.items():
-            if beyond := [x for x in given if x is not None and abs(x) >= 1 << 63]:
+        for name, number in _numbers(record.model_dump(exclude={"rows"})):
+            low, high = _BOUNDS.get(name) or _BOUNDS.get(name.partition(".")[0]) or _BOUNDS[""]
+            if not low <= number <= high:
+                raise ValueError(f"{name} is {number}")
+        for name, value in zip(HEADER_KINDS, values(record, HEADER_KINDS), strict=True):
+            if not isinstance(value, _TYPES[HEADER_KINDS[name]] | None):
+                raise ValueError(f"{name} is {value!r}")
+        for name, given in (("layer", record.rows.layer), ("n", record.rows.n)):
+            if beyond := [x for x in given if x is not None and abs(x) > _MOST]:
                 raise ValueError(f"{name} is {beyond[0]}")
-    except ValueError as error:
+    except MISFITS as error:
         raise unreadable(path, error) from error
     return record
+
+
+def _numbers(content: object, name: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers in a part of a header, by names such as `corpus.limit`."""
+    if isinstance(content, Mapping):
+        for part, found in content.items():
+            yield from _numbers(found, f"{name}.{part}".lstrip("."))
+    elif isinstance(content, Sequence) and not isinstance(content, str):
+        for found in content:
+            yield from _numbers(found, name)
+    elif isinstance(content, int | float):
+        yield name, content
 
 
 def as_result(record: Record, path: Path) -> Result:
@@ -72,8 +99,34 @@ def _require_possible(record: Record) -> None:
         own = {option: settings[option] for option in options.model_fields}
         options.model_validate(own)
     bounds = {metric: bounds_of(metric) for metric in set(rows.metric)}
-    for metric, value, layer in zip(rows.metric, rows.value, rows.layer, strict=True):
-        low, high = bounds[metric]
-        if value is not None and not low <= value <= high:
-            of_layer = "" if layer is None else f" of layer {layer}"
+    n_layers = max(model.n_layers for model in (record.model, record.base) if model)
+    for metric, value, layer, low, high, n, p in zip(
+        rows.metric, rows.value, rows.layer, rows.low, rows.high, rows.n, rows.p, strict=True
+    ):
+        of_layer = "" if layer is None else f" of layer {layer}"
+        least, most = bounds[metric]
+        if value is not None and not least <= value <= most:
             raise ValueError(f"{metric}{of_layer} is {value:.6g}")
+        if low is not None and high is not None:
+            # A percentile interval of a skewed number may just miss it.
+            slack, at = (high - low) / 2 + 1e-6, low if value is None else value
+            if low > high or not low - slack <= at <= high + slack:
+                raise ValueError(f"{metric}{of_layer} is {value}, between {low:.6g} and {high:.6g}")
+        if not 0 <= (layer or 0) <= n_layers or (n or 0) < 0 or not 0 <= (p or 0) <= 1:
+            raise ValueError(f"{metric}{of_layer} has n {n}, p {p}, of {n_layers} layers")
+    if beyond := [x for x in record.behind if not 0 <= x <= n_layers]:
+        raise ValueError(f"behind has layer {beyond[0]} of {n_layers}")
+    if isinstance(record, Result) and (fits := _fits(record)) != record.extent:
+        raise ValueError(f"its rows have fits {fits}, its extent {record.extent}")
+
+
+def _fits(result: Result) -> dict[int | None, int]:
+    """Number of fits by layer, of which there are scores on test."""
+    rows, metric = result.rows, result.task.metric
+    others = [axis for name, axis in rows.axes.items() if name != "seed"]
+    places = zip(rows.metric, rows.split, rows.layer, *others, strict=True)
+    return Counter(
+        layer
+        for name, split, layer, *at in places
+        if (name, split) == (metric, "test") and layer is not None and set(at) <= {None}
+    )

@@ -9,11 +9,8 @@ from probes.measurements.record_validation import validated
 from probes.measurements.scores import SUMS, read_predictions
 from probes.measurements.shown import require_drawable
 from probes.records.record import Record
-from probes.records.record_files import has_arrays, read_arrays, unreadable
+from probes.records.record_files import MISFITS, has_arrays, read_arrays, unreadable
 from probes.records.result import SCORES
-
-MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
-"""Errors that showing rows may raise if they do not fit together."""
 
 
 def require_sound(record: Record, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +13,14 @@ from probes import __version__
 from probes.boards.leaderboard_csv import tidy, write_tidy
 from probes.boards.ranking_tables import MEAN, csv_rows, ranked, rules, table_apart, table_of_all
 from probes.boards.rankings import Ranking, by_task_group, make_rankings, named
-from probes.boards.submissions import LeftOff, Submission
+from probes.boards.submissions import LeftOff, Submission, place_of_submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
 from probes.extraction.model_names import is_twin_name
 from probes.pages.page import templates, write_page
 from probes.records.record import SCHEMA_VERSION
 from probes.records.record_files import place_of
+from probes.records.result import Result
 from probes.tables.figures import printable_spec
 from probes.tables.table import Table, TableRow
 
@@ -89,7 +90,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
         UserError: the folder cannot be written.
     """
     results = submission.results
-    candidates = named(results)
+    candidates = named(results, place_of_submission)
     sections = [
         _section(group, ranking)
         for every in make_rankings(candidates)
@@ -107,11 +108,10 @@ def write_site(submission: Submission, folder: Path) -> Path:
     }
     with writing(folder):
         (folder / MODELS).mkdir(parents=True, exist_ok=True)
-    pages = _pages({x.model.name: x.model.random_seed is not None for x in results.values()})
-    for name, page in pages.items():
-        own = {path: x for path, x in results.items() if _is_of(x.model.name, name)}
-        write_page(own, folder / page, name, home=f"../{INDEX}")
-    for path in set((folder / MODELS).glob("*.html")) - {folder / page for page in pages.values()}:
+    pages = _pages(results)
+    for file, (name, own) in pages.items():
+        write_page(own, folder / file, name, home=f"../{INDEX}")
+    for path in set((folder / MODELS).glob("*.html")) - {folder / file for file in pages}:
         path.unlink()
     write_tidy(folder / CSV, results.values())
     with published(folder / PARQUET) as temporary:
@@ -123,7 +123,13 @@ def write_site(submission: Submission, folder: Path) -> Path:
         version=__version__,
         sections=sections,
         choices={name: _values(sections, name) for name in sections[0].filters},
-        links={c.name: _page_of(c.result.model.name, pages) for c in candidates},
+        # Of several, the first counts.
+        links={
+            c.name: file
+            for c in reversed(candidates)
+            for file, page in reversed(pages.items())
+            if c.path in page.results
+        },
         n_models=len(pages),
         rules=(*dict.fromkeys(rule for section in sections for rule in section.rules), MEAN),
         claimed=CLAIMED,
@@ -133,19 +139,29 @@ def write_site(submission: Submission, folder: Path) -> Path:
     return _write(folder / INDEX, text)
 
 
-def _pages(models: Mapping[str, bool]) -> dict[str, str]:
-    """The page of each model, on which its random twins are, too.
+class ModelPage(NamedTuple):
+    """The results of a model of a submission, with those of its random twins."""
 
-    Args:
-        models: whether they are random, by name.
-    """
-    own = [name for name, random in models.items() if not random]
-    alone = [name for name in models if not any(_is_of(name, of) for of in own)]
-    return {name: f"{MODELS}/{folder_name(name)}.html" for name in sorted({*own, *alone})}
+    name: str
+    results: dict[Path, Result]
 
 
-def _page_of(name: str, pages: Mapping[str, str]) -> str:
-    return next(page for model, page in pages.items() if _is_of(name, model))
+def _pages(results: Mapping[Path, Result]) -> dict[str, ModelPage]:
+    """The page of each model, by file. It has nothing of what others submitted."""
+    places: dict[Path, dict[Path, Result]] = defaultdict(dict)
+    for path, result in results.items():
+        places[place_of_submission(path)][path] = result
+    pages: dict[str, ModelPage] = {}
+    for found in places.values():
+        models = {x.model.name: x.model.random_seed is not None for x in found.values()}
+        own = [name for name, random in models.items() if not random]
+        alone = [name for name in models if not any(_is_of(name, of) for of in own)]
+        for name in sorted({*own, *alone}):
+            n = sum(page.name == name for page in pages.values())
+            file = f"{MODELS}/{folder_name(name)}{f'-{n + 1}' * bool(n)}.html"
+            of_name = {path: x for path, x in found.items() if _is_of(x.model.name, name)}
+            pages[file] = ModelPage(name, of_name)
+    return pages
 
 
 def _is_of(name: str, model: str) -> bool:

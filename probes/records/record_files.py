@@ -37,6 +37,9 @@ _UNREADABLE = (
 """Errors that reading a damaged archive may raise: RuntimeError if its kind is unknown or it is
 encrypted, TypeError if it is a single array, and the last three for the text before an array."""
 
+MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
+"""Errors that content may raise which does not fit together."""
+
 T = TypeVar("T")
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -94,9 +97,10 @@ def read_record(path: Path) -> Record:
         SchemaError: it has another schema.
     """
     try:
-        content = path.read_bytes()
+        content = _regular(path).read_bytes()
         try:
             record = Record.model_validate_json(content)
+            json.loads(content, object_pairs_hook=_of_pairs)
             version = record.schema_version
         except ValidationError:
             version = json.loads(content)["schema_version"]
@@ -107,8 +111,22 @@ def read_record(path: Path) -> Record:
         return record
     except FileNotFoundError as error:
         raise UserError(f"{path}: there is no such file.") from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, *MISFITS) as error:
         raise unreadable(path, error) from error
+
+
+def _regular(path: Path) -> Path:
+    """The path of a file; pipes and devices, of which reading may never end, raise ValueError."""
+    if path.exists() and not path.is_file():
+        raise ValueError("no regular file")
+    return path
+
+
+def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; readers differ in which value they take of a name that occurs twice."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError(f"{Counter(name for name, _ in pairs).most_common(1)[0][0]} occurs twice")
+    return found
 
 
 def unreadable(path: Path, error: Exception) -> UserError:
@@ -135,7 +153,7 @@ def read_arrays(path: Path, names: Iterable[str] = ()) -> Arrays:
     """
     beside = path.with_suffix(".npz")
     try:
-        with np.load(beside, allow_pickle=False) as stored:
+        with np.load(_regular(beside), allow_pickle=False) as stored:
             arrays = dict(stored)
         # A damaged table of contents may name fewer than there are.
         if missing := set(names) - arrays.keys():
@@ -150,7 +168,7 @@ def read_arrays(path: Path, names: Iterable[str] = ()) -> Arrays:
 def has_arrays(path: Path, names: Iterable[str]) -> bool:
     """Whether the arrays of the record at `path` can be listed, and these are among them."""
     try:
-        with np.load(path.with_suffix(".npz"), allow_pickle=False) as stored:
+        with np.load(_regular(path.with_suffix(".npz")), allow_pickle=False) as stored:
             return set(names) <= set(stored.files)
     except _UNREADABLE:
         return False

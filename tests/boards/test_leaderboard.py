@@ -105,10 +105,10 @@ def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
     assert len(read(tmp_path)) == 2
     assert capsys.readouterr().err == ""
 
-    def half(content):
-        content["rows"]["value"][place_of(content, "accuracy", 0)] = 0.5
+    def more(content):
+        content["rows"]["value"][place_of(content, "accuracy", 0)] = 0.26
 
-    edited(tmp_path / "theirs" / "m" / "c" / path.name, half)
+    edited(tmp_path / "theirs" / "m" / "c" / path.name, more)
     assert read(tmp_path).score[0] == pytest.approx(0.25)
     assert (
         capsys.readouterr().err == "left out 1 duplicate result with other content; -v says which\n"

@@ -1,6 +1,7 @@
 """Records that cannot be used are named and stop nothing: neither commands nor later runs."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -9,10 +10,13 @@ import pytest
 from board_by_hand import edited, place_of, put
 from corpus_records import geometry, store_record
 from heads_by_hand import attention, choice, numbers
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tiny_runs import run, shortened_schedule
 
 from probes.__main__ import main
 from probes.common.errors import UserError
+from probes.measurements.record_validation import validated
 from probes.records.record import SCHEMA_VERSION
 from probes.records.record_files import read_record, write_record
 
@@ -91,6 +95,28 @@ def to_nowhere(path):
     return path
 
 
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+    return path
+
+
+def endless(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    return path
+
+
+def of_arrays(make, path):
+    make(path.with_suffix(".npz"))
+    return path
+
+
+def with_name_twice(path):
+    path.write_text(path.read_text().replace('"view":', '"view":"cut","view":', 1))
+    return path
+
+
 def first(content, column, value):
     """Changes a column of the test score of layer 0."""
     content["rows"][column][place_of(content, "accuracy", 0)] = value
@@ -111,6 +137,10 @@ LEFT_OUT = {
     "not an object": lambda *of: edited(scores(*of), lambda c: c.clear()),
     "unreadable": lambda *of: unreadable(scores(*of)),
     "to nowhere": lambda *of: to_nowhere(scores(*of)),
+    "pipe": lambda *of: pipe(scores(*of)),
+    "device": lambda *of: endless(scores(*of)),
+    "a name twice": lambda *of: with_name_twice(scores(*of)),
+    "axes of another type": lambda *of: edited(scores(*of), lambda c: c["rows"].update(axes=5.0)),
     "of a corpus, as scores": lambda *of: edited(
         of_corpus(*of), lambda c: c.update(measurement="scores")
     ),
@@ -138,6 +168,8 @@ USED_AS_FAR_AS_KNOWN = {
     "lost arrays": lambda *of: lost(scores(*of)),
     "damaged arrays": lambda *of: damaged(scores(*of)),
     "arrays that do not fit": lambda *of: cut(scores(*of)),
+    "arrays from a pipe": lambda *of: of_arrays(pipe, scores(*of)),
+    "arrays from a device": lambda *of: of_arrays(endless, scores(*of)),
     "damaged arrays of heads": lambda *of: damaged(heads(*of)),
     "another schema": lambda *of: edited(scores(*of), lambda c: c.update(schema_version=99)),
 }
@@ -207,6 +239,102 @@ def test_what_cannot_be_read_is_named_and_stops_nothing(folder, ranked, tmp_path
             assert found.out.splitlines() == ranked
         # A record that is JSON is left out where it is used: not every command uses every kind.
         assert not silent or line[0] not in ("export", "report"), silent
+
+
+JSON_VALUES = (None, True, 0, -1, 5.0, 1e308, 10**20, "", "x", [], [1], ["x"], {}, {"1": 1})
+
+KINDS = {"scores": scores, "evidence": evidence, "corpus": of_corpus, "heads": heads}
+
+
+def changed_records(content, place=()):
+    """The content of a record with each part replaced by each JSON value."""
+    for value in JSON_VALUES:
+        changed = json.loads(json.dumps(content))
+        part = changed
+        for name in place[:-1]:
+            part = part[name]
+        if place:
+            part[place[-1]] = value
+        yield changed if place else value
+    part = content
+    for name in place:
+        part = part[name]
+    # Of a column, two numbers.
+    names = [*part] if isinstance(part, dict | list) else []
+    if isinstance(part, list):
+        names = range(min(len(part), 2))
+    for name in names:
+        yield from changed_records(content, (*place, name))
+
+
+@pytest.fixture(scope="module")
+def changed_by_kind(tmp_path_factory):
+    """Records of each kind, with its file."""
+    folder = tmp_path_factory.mktemp("changed")
+    with shortened_schedule():
+        paths = {kind: make(folder / kind, "odd") for kind, make in KINDS.items()}
+    return {kind: (x, [*changed_records(json.loads(x.read_text()))]) for kind, x in paths.items()}
+
+
+def put_changed(folder, path, contents):
+    """Write records like that at `path`, each with what lies beside it, as of other models."""
+    for n, content in enumerate(contents):
+        place = folder / f"odd-{n}" / path.parent.name
+        shutil.copytree(path.parent, place)
+        (place / path.name).write_text(json.dumps(content))
+
+
+def stopped(folder, other):
+    """Commands that do not read a folder to the end.
+
+    A figure of measurements that may not stand together is refused.
+    """
+    for line in commands(folder, other):
+        if main(line) not in (0, 2 * ("isotropy" in line)):
+            yield line
+
+
+def readable(path, contents, tmp_path):
+    """Those that are not refused, and then with one line."""
+    for content in contents:
+        file = tmp_path / path.name
+        file.write_text(json.dumps(content))
+        try:
+            validated(read_record(file), file)
+        except UserError:
+            continue
+        yield content
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_a_record_with_any_value_is_read_or_refused_in_a_line(
+    kind, data, changed_by_kind, tmp_path_factory
+):
+    path, contents = changed_by_kind[kind]
+    content = data.draw(st.sampled_from(contents))
+    assert len([*readable(path, [content], tmp_path_factory.mktemp("one"))]) <= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_records_with_any_value_stop_no_command(kind, changed_by_kind, folder, tmp_path):
+    path, contents = changed_by_kind[kind]
+    contents = [*readable(path, contents[::19], tmp_path)]
+    put_changed(folder, path, contents)
+    assert [*stopped(folder, tmp_path)] == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_record_stops_a_command(kind, changed_by_kind, sound, tmp_path):
+    path, contents = changed_by_kind[kind]
+    contents = [*readable(path, contents, tmp_path)]
+    for start in range(0, len(contents), 20):
+        at = tmp_path / str(start)
+        folder = shutil.copytree(sound, at / "results")
+        put_changed(folder, path, contents[start : start + 20])
+        assert [*stopped(folder, at)] == [], start
 
 
 def test_what_is_unknown_or_lacks_arrays_stops_nothing(folder, ranked, tmp_path, capsys):

@@ -8,6 +8,7 @@ import pytest
 from probes.common.errors import UserError
 from probes.data.conll2000 import read_split
 from probes.data.find import find_corpus
+from probes.data.registered import corpora
 
 SOUND = "The DT B-NP\ndog NN I-NP\nbarks VBZ B-VP\n. . O\n\nYes UH B-INTJ\n\n"
 
@@ -73,6 +74,7 @@ def assert_refused(path, message):
 @pytest.mark.real_data
 def test_the_real_one(real_data):
     corpus = find_corpus("conll2000", data_dir=real_data).load()
+    assert corpus.fingerprint == corpora.get("conll2000").fingerprint
     assert [len(corpus.splits[s]) for s in ("train", "dev", "test")] == [8042, 894, 2012]
     words = {split: sum(map(len, part)) for split, part in corpus.splits.items()}
     # The shared task counts 211,727 words of training and 47,377 of test data.

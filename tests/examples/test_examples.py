@@ -1,11 +1,15 @@
 """Examples that do not fit what their task declares are refused, not misread."""
 
+import contextlib
+
 import pytest
 
 from probes.common.errors import UserError
+from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import SEEN, UNSEEN, NotServedError, collect_examples
 from probes.examples.scoring import Scorer, references
+from probes.tasks.builtin import tasks, views_of
 from probes.tasks.task import Example, Task
 from probes.tasks.validation import TaskError
 
@@ -34,6 +38,16 @@ def collect(*examples, shape="word", kind="classification", hiding="masked"):
 def test_examples_that_would_be_misread_are_refused(examples, shape, message):
     with pytest.raises(UserError, match=message):
         collect(*examples, shape=shape)
+
+
+def test_views_of_tasks_are_those_of_their_examples():
+    corpus, found = find_corpus("sample").load(), {}
+    for name in tasks:
+        with contextlib.suppress(NotServedError):
+            found[name] = collect_examples(tasks.get(name), corpus, "cut").view
+    assert len(found) > 20
+    assert {*found.values()} == {"plain", "cut", "own"}
+    assert [name for name, view in found.items() if view not in views_of(name)] == []
 
 
 def of_split(rule, kind="classification", metric="accuracy", also=(), reference=""):

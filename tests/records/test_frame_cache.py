@@ -3,15 +3,17 @@
 import os
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 from board_by_hand import put, put_evidence
 
 import probes.measurements.frame as frame
-from probes.boards.leaderboard_csv import LONG_COLUMNS, STATE, write_leaderboard
+from probes.boards.leaderboard_csv import LONG_COLUMNS, STATE, _state, write_leaderboard
 from probes.common.origin import Origin, loading
 from probes.measurements.frame import HEADERS, ROWS, load
 from probes.measurements.measurement import measurement, measurements
+from probes.records.record_files import record_paths
 from probes.records.row import Row
 from probes.tables.table import csv_line
 
@@ -122,9 +124,9 @@ def rewritten(path, change):
     changed.to_parquet(path, index=False)
 
 
-def of_another_version(table):
-    table.attrs["stamp"] = "0 " + table.attrs["stamp"]
-    return table
+def of_everybody(value):
+    """Gives every number of the rows, or every model, this value."""
+    return lambda table: table.assign(**{"value" if "value" in table else "model": value})
 
 
 DAMAGE = {
@@ -132,7 +134,7 @@ DAMAGE = {
     "no Parquet": lambda path: path.write_bytes(b"\xff\xfe\x00"),
     "empty": lambda path: path.write_bytes(b""),
     "deleted": lambda path: path.unlink(),
-    "of another version": lambda path: rewritten(path, of_another_version),
+    "made up": lambda path: rewritten(path, of_everybody(0.99912)),
     "without a column": lambda path: rewritten(path, lambda table: table.iloc[:, 1:]),
 }
 
@@ -141,21 +143,67 @@ DAMAGE = {
     ("damage", "name"),
     [
         *((damage, HEADERS) for damage in DAMAGE),
-        *((damage, ROWS) for damage in DAMAGE if damage != "without a column"),
+        *((damage, ROWS) for damage in DAMAGE),
     ],
 )
-def test_a_cache_of_another_version_or_damaged_is_made_anew(folder, reads, damage, name):
+def test_a_damaged_or_made_up_cache_is_made_anew(folder, reads, damage, name, capsys):
     before = leaderboard(folder)
     tables = [pd.read_parquet(folder / each) for each in (HEADERS, ROWS)]
     DAMAGE[damage](folder / name)
     reads.clear()
+    capsys.readouterr()
     assert leaderboard(folder) == before
     assert sorted(reads) == records(folder)
+    if (damage, name) != ("deleted", HEADERS):
+        assert capsys.readouterr().err == (
+            f"{folder / HEADERS}: damaged, or not written by this version on this machine; all "
+            "records are read again\n"
+        )
     for each, table in zip((HEADERS, ROWS), tables, strict=True):
         pd.testing.assert_frame_equal(pd.read_parquet(folder / each), table)
     reads.clear()
     assert leaderboard(folder) == before
     assert reads == []
+
+
+def test_no_flipped_bit_changes_the_leaderboard(folder):
+    before, draw = leaderboard(folder), np.random.default_rng(5)
+    for _ in range(20):
+        for name in (HEADERS, ROWS):
+            content = bytearray((folder / name).read_bytes())
+            content[draw.integers(len(content))] ^= 1 << draw.integers(8)
+            (folder / name).write_bytes(content)
+            assert leaderboard(folder) == before
+
+
+def test_a_cache_of_another_version_is_not_used(folder, reads, monkeypatch):
+    before = leaderboard(folder)
+    monkeypatch.setattr(frame, "VERSION", "0")
+    reads.clear()
+    assert leaderboard(folder) == before
+    assert sorted(reads) == records(folder)
+
+
+def test_tables_and_cache_of_somebody_else_are_not_used(folder, reads):
+    """Everything in a folder fits together, but was not written here."""
+    before = leaderboard(folder)
+    theirs = shutil.copytree(folder, folder.with_name("theirs"))
+    rewritten(theirs / ROWS, of_everybody(0.99912))
+    (theirs / "leaderboard.csv").write_text("made up")
+    (theirs / STATE).write_text(_state(theirs, record_paths(theirs)))
+    reads.clear()
+    assert write_leaderboard(theirs).read_bytes() == before
+    assert sorted(reads) == records(theirs)
+
+
+def test_without_a_folder_for_checksums_there_is_no_cache(folder, reads, monkeypatch, capsys):
+    (folder / "file").write_text("")
+    monkeypatch.setenv("PROBES_CACHE_DIR", str(folder / "file"))
+    first = leaderboard(folder)
+    assert "the cache of" in (said := capsys.readouterr().err)
+    assert "will not be used" in said
+    assert leaderboard(folder) == first
+    assert sorted(reads) == sorted([*records(folder), *records(folder)])
 
 
 def test_headers_and_rows_of_different_runs_are_not_used(folder, reads):

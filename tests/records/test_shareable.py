@@ -103,6 +103,13 @@ def scored(content, value, *place):
     content["rows"]["value"][place_of(content, *place)] = value
 
 
+def in_place(content, column, value):
+    """Give the test score of layer 0 another value in a column."""
+    rows = content["rows"]
+    rows.setdefault(column, [None] * len(rows["metric"]))
+    rows[column][place_of(content, "accuracy", 0)] = value
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -120,6 +127,19 @@ def scored(content, value, *place):
         (lambda r: r.update(quick=False), "quick: Extra inputs"),
         (lambda r: r.update(task=None), "a task without a probe, or a probe without a task"),
         (lambda r: r["examples"]["labels"].update(x=[]), "labels"),
+        (lambda r: r["encoding"].update(unknown_words=-1), "encoding.unknown_words is -1"),
+        (lambda r: r["encoding"].update(batch_tokens=2**63), "encoding.batch_tokens is 9"),
+        (lambda r: r["corpus"].update(limit=0), "corpus.limit is 0"),
+        (lambda r: r["model"].update(random_seed=-1), "model.random_seed is -1"),
+        (lambda r: r["task"].update(version=-1), "task.version is -1"),
+        (lambda r: r["probe"].update(hidden=-1), "probe.hidden is -1"),
+        (lambda r: r["behind"].update({"9": 0.5}), "behind has layer 9 of 1"),
+        (lambda r: r["extent"].update({"1": 2}), "its rows have fits"),
+        (lambda r: r.update(facts=r["facts"] | {"unit": 1}), "unit is 1"),
+        (lambda r: in_place(r, "low", 1.0), "accuracy of layer 0 is 0.25, between 1 and 0.28"),
+        (lambda r: in_place(r, "high", 0.23), "accuracy of layer 0 is 0.25, between 0.22 and 0.23"),
+        (lambda r: in_place(r, "p", 1.5), "has n None, p 1.5, of 1 layers"),
+        (lambda r: in_place(r, "n", -1), "has n -1"),
     ],
 )
 def test_an_inconsistent_result_is_left_out_and_named(tmp_path, capsys, change, said):

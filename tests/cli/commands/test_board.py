@@ -11,13 +11,18 @@ import pytest
 import yaml
 
 from probes.__main__ import main
+from probes.boards.rankings import named
+from probes.boards.submissions import place_of_submission, read_submission
 from probes.measurements.joined_results import find_results
 from probes.measurements.recomputed import require_recomputed
+from probes.measurements.record_validation import as_result
+from probes.pages.board_site import _pages
 from probes.records.record_files import read_arrays, read_record, write_record
 from probes.records.row import Rows
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 MODEL, TWIN = "all-MiniLM-L6-v2-07db4e1f", "random-all-MiniLM-L6-v2-97a0bb3c"
+NAME = "all-MiniLM-L6-v2"
 
 
 @pytest.fixture(autouse=True)
@@ -138,14 +143,14 @@ ATTACKS = {
     ),
     "an expected layer": (
         lambda f: change(
-            the(f, "pos-linear-localisation"), "expected_layer", None, value=lambda x: x + 1
+            the(f, "pos-linear-localisation"), "expected_layer", None, value=lambda x: x + 0.01
         ),
         "pos-linear-localisation-",
         ": pos, expected_layer: ",
     ),
     "evidence apart from its scores": (
         lambda f: [
-            shutil.move(path, f / TWIN)
+            shutil.move(path, f / TWIN / "ewt")
             for path in (f / MODEL / "ewt").glob("pos-linear-localisation-*")
         ],
         "pos-linear-localisation-",
@@ -181,12 +186,72 @@ ATTACKS = {
         "pos-linear-scores-",
         "fingerprint 00000000 of ewt r2.16, which elsewhere is 2ba84802",
     ),
+    "an unknown version of a known corpus": (
+        lambda f: update(
+            the(f, "pos-linear-scores"), "corpus", version="r2.16 ", fingerprint="0" * 64
+        ),
+        "pos-linear-scores-",
+        "the version 'ewt r2.16 ' looks like 'ewt r2.16'",
+    ),
+    "a version that is not the card's": (
+        lambda f: [
+            update(path, "corpus", version="r3", fingerprint="0" * 64)
+            for path in f.rglob("*-scores-*.json")
+        ],
+        "-linear-scores-",
+        "version 'r3' of ewt, of which the suite has r2.16",
+    ),
+    "a corpus with a space": (
+        lambda f: update(the(f, "pos-linear-scores"), "corpus", name=" ewt"),
+        "pos-linear-scores-",
+        "the corpus ' ewt' looks like 'ewt'",
+    ),
+    "a corpus with a Cyrillic letter": (
+        lambda f: update(the(f, "pos-linear-scores"), "corpus", name="\u0435wt"),
+        "pos-linear-scores-",
+        "looks like 'ewt'",
+    ),
+    "a corpus in wide capitals": (
+        lambda f: update(the(f, "pos-linear-scores"), "corpus", name="ＥＷＴ"),
+        "pos-linear-scores-",
+        "looks like 'ewt'",
+    ),
+    "a model with a space": (
+        lambda f: update(the(f, "pos-linear-scores"), "model", name=f"{NAME} "),
+        f"{MODEL}/",
+        f"looks like '{NAME}",
+    ),
+    "a model with an invisible letter": (
+        lambda f: update(the(f, "pos-linear-scores"), "model", name=f"{NAME}\u3164"),
+        f"{MODEL}/",
+        "looks like '",
+    ),
+    "another view": (
+        lambda f: update(the(f, "pos-linear-scores"), view="cut"),
+        "pos-linear-scores-",
+        "its key, name, site or view does not follow",
+    ),
+    "another site": (
+        lambda f: update(the(f, "pos-linear-scores"), "task", site="mlp"),
+        "pos-linear-scores-",
+        "its key, name, site or view does not follow",
+    ),
+    "more unseen labels than examples": (
+        lambda f: update(the(f, "pos-linear-scores"), "examples", unseen_test_labels={"X": 10**6}),
+        "pos-linear-scores-",
+        ": pos: 1,000,000 test examples with labels that are not in train are stated",
+    ),
+    "a larger group than all examples": (
+        lambda f: update(the(f, "pos-linear-scores"), "examples", groups={"seen": 10**6}),
+        "pos-linear-scores-",
+        ": pos: 1,000,000 test examples of the largest group are stated",
+    ),
     "another name": (
         lambda f: the(f, "pos-linear-scores").rename(
             the(f, "pos-linear-scores").with_name("pos-linear-scores-00000000.json")
         ),
         "pos-linear-scores-00000000.json",
-        "its key or its name does not follow",
+        "its key, name, site or view does not follow",
     ),
 }
 
@@ -271,6 +336,11 @@ def test_against_a_board_only_what_is_new_is_computed_again(folder, tmp_path, ca
     shutil.copytree(folder / TWIN, here / TWIN)
     assert main(["board", str(here), "--against", str(there)]) == 0
     assert "recomputed 1 result of 1 model" in capsys.readouterr().err
+    # Beside a model that somebody else submitted it would lower its rank.
+    shutil.move(here / TWIN, here / "M" / "r")
+    line = refused(capsys, here, "--against", there)
+    assert "would count as a random twin of all-MiniLM-L6-v2, which is on the board" in line
+    shutil.move(here / "M" / "r" / TWIN, here)
     # Other evidence, or other sums, behind the same scores are new.
     change(
         the(here / "M" / "r", "srl-linear-training_variance"),
@@ -282,6 +352,80 @@ def test_against_a_board_only_what_is_new_is_computed_again(folder, tmp_path, ca
     shutil.copytree(there / MODEL, here / "M" / "r" / MODEL, dirs_exist_ok=True)
     change_sums(the(here / "M" / "r", "pos-linear-scores"), swapped)
     assert "pos, layer 3, accuracy, " in refused(capsys, here, "--against", there)
+
+
+def as_twin(path, name=f"random-1:{NAME}"):
+    """Makes a record one of a random twin that is as good as its model."""
+    update(path, "model", name=name, random_seed=1)
+
+
+def moved_mean(path):
+    """Other training variance behind the same scores."""
+    change(path, "training_sd", None, value=lambda x: 9)
+
+
+HOSTILE = {
+    "a twin that is as good": {"pos-linear-scores": as_twin},
+    "one of another name": {"pos-linear-scores": lambda path: as_twin(path, "mine")},
+    "one beside a copy of its model": {"pos-linear-": None, "srl-linear-scores": as_twin},
+    "other evidence": {"pos-linear-training_variance": moved_mean},
+}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_submission_changes_nothing_that_is_said_of_others(folder, tmp_path, kind, nested):
+    def said(*folders):
+        submission = read_submission(folders)
+        return {
+            (c.path, c.name): (c.score, c.floored, c.flags, [*c.result.evidence])
+            for c in named(submission.results, place_of_submission)
+        }
+
+    before = said(folder)
+    assert [x[1] for x in before.values()] == [False] * 3
+    hostile = (folder if nested else tmp_path) / "zzz"
+    for name, act in HOSTILE[kind].items():
+        place = hostile / f"random-1-{kind}" / "ewt"
+        place.mkdir(parents=True, exist_ok=True)
+        for path in sorted((folder / MODEL / "ewt").glob(f"{name}*")):
+            shutil.copy(path, place)
+            if act and path.suffix == ".json":
+                act(place / path.name)
+    after = said(folder) if nested else said(folder, hostile)
+    assert before.items() <= after.items()
+    results = read_submission([folder] if nested else [folder, hostile]).results
+    (page,) = (x for x in _pages(results).values() if x.name == NAME and folder / MODEL in {
+        path.parents[1] for path in x.results})  # fmt: skip
+    assert {path.parents[1].name for path in page.results} == {MODEL, TWIN}
+
+
+@pytest.mark.parametrize("more", ["layers", "evidence"])
+def test_what_is_on_the_board_gets_no_more_layers_or_evidence(folder, tmp_path, capsys, more):
+    there = shutil.copytree(folder, tmp_path / "there")
+    path = the(there, "srl-linear-scores")
+    if more == "evidence":
+        the(there, "srl-linear-training_variance").unlink()
+    else:
+        result = as_result(read_record(path), path)
+        fewer = [row for row in result.rows if row.layer != 6]
+        extent = {layer: n for layer, n in result.extent.items() if layer != 6}
+        arrays = read_arrays(path)
+        write_record(
+            path, read_record(path).model_copy(update={"rows": Rows.of(fewer), "extent": extent}),
+            arrays,
+        )  # fmt: skip
+    line = refused(capsys, folder, "--against", there)
+    assert "other layers or evidence than on the board for srl" in line
+
+
+@pytest.mark.parametrize("of", ["file", "arrays", "folder"])
+def test_links_are_no_part_of_a_board(folder, tmp_path, capsys, of):
+    path = the(folder, "pos-linear-scores")
+    link = {"file": path, "arrays": path.with_suffix(".npz"), "folder": path.parent}[of]
+    target = link.rename(tmp_path / "elsewhere")
+    link.symlink_to(target)
+    assert f"{link}: a link; a board takes files and folders alone" in refused(capsys, folder)
 
 
 def test_another_score_at_the_same_revision_is_refused(folder, tmp_path, capsys):
