@@ -25,6 +25,7 @@ from probes.extraction.model_folders import (
     WEIGHTS,
     installed,
     names_of_files,
+    quantization_config,
     quantization_of,
     read_json,
     require_whole_model,
@@ -102,6 +103,11 @@ class ModelSource:
     def config(self) -> dict[str, Any]:
         """The object in config.json; empty for a GGUF file."""
         return {} if self.gguf else read_json(self.folder / "config.json")
+
+    @property
+    def stored_quantization(self) -> dict[str, Any]:
+        """How config.json says that weights are stored; empty if they are not quantised."""
+        return quantization_config(self.config)
 
     def in_language(self, code: str) -> ModelSource | None:
         """A copy for text in a language; None if the model does not have it.
@@ -229,9 +235,8 @@ def find_model(
     settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
     digest = _digest(checksums, seed, family)
     label = ("" if seed is None else random_prefix(seed)) + plain
-    if load and not random:
-        digest = hashlib.sha256(f"{digest} {load}".encode()).hexdigest()
-    if quantization:
+    if quantization:  # earlier versions read stored numbers without their scales
+        digest = hashlib.sha256(f"{digest} {load or 'with scales'}".encode()).hexdigest()
         label += f" ({quantization})"
     return ModelSource(
         name=label,
@@ -342,6 +347,7 @@ def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
 READ_ANEW = {
     "xlnet": "with the token types of its tokenizer",
     "opt": "at the decoder, which its language-model head calls",
+    **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv"), "with the input of its blocks"),
 }
 """Families that earlier versions read differently; the note is part of a model's digest."""
 

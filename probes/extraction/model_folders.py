@@ -181,14 +181,21 @@ _PACKAGES = {
 """Packages that read quantised checkpoints, by the `quant_method` of config.json."""
 
 
+def quantization_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The quantisation in config.json, of the whole model or of its text part; empty if none."""
+    parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
+    found = (part.get("quantization_config") for part in parts)
+    return next((stored for stored in found if stored and isinstance(stored, dict)), {})
+
+
 def quantization_of(name: str, config: Mapping[str, Any], load: str | None) -> str:
     """How the weights of a model are quantised; see `ModelSource`.
 
     Raises:
         UserError: the package that reads them is missing, or they would be quantised twice.
     """
-    stored = config.get("quantization_config")
-    if not isinstance(stored, dict):
+    stored = quantization_config(config)
+    if not stored:
         if load and not installed("bitsandbytes"):
             raise UserError(f"--load {load}: needs bitsandbytes; pip install bitsandbytes")
         return load or ""
