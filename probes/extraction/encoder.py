@@ -200,7 +200,8 @@ class Encoder:
                 f"--model {name}: this architecture is not supported. For {ids.shape[1]} tokens, "
                 f"its layers give {sorted(shapes)} instead of one vector per token."
             )
-        find_layers(self.model, name)
+        if len(states) > 1:
+            find_layers(self.model, name)
         states = self.states({"input_ids": ids, "attention_mask": mask})
         if len({parameter.device for parameter in self.model.parameters()}) > 1:
             require_varied(name, states)

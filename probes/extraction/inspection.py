@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pickle import UnpicklingError
@@ -26,7 +27,7 @@ DEFAULT_WINDOW = 512
 TRANSFORMERS_ERRORS = (
     OSError,
     ValueError,
-    KeyError,
+    LookupError,
     TypeError,
     AttributeError,
     RuntimeError,
@@ -34,6 +35,8 @@ TRANSFORMERS_ERRORS = (
     AssertionError,
     ArithmeticError,
     UnpicklingError,
+    EOFError,
+    struct.error,
     SafetensorError,
     StrictDataclassError,
 )
@@ -189,7 +192,7 @@ def language_switch(model: Any, tokenizer: Any) -> str:
 
 def switch_language(model: Any, tokenizer: Any, language: str) -> None:
     """Set the language that the model assumes for all texts; see `language_switch`."""
-    if getattr(model.config, "default_language", None):
+    if hasattr(model, "set_default_language"):
         model.set_default_language(language)
     else:
         tokenizer.src_lang = language

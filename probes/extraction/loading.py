@@ -19,6 +19,7 @@ from probes.extraction.inspection import (
     TRANSFORMERS_ERRORS,
     base_model,
     declared_causal,
+    language_switch,
     one_line,
     quiet_transformers,
     switch_language,
@@ -177,13 +178,19 @@ def load_model(
                 f"--model {source.name}: needs its own code, which would run on this machine. "
                 f"Read it in {source.folder}; if you trust it, add --trust-remote-code."
             ) from error
+        damaged = " (if the file is cut off or damaged, copy it again)" if source.gguf else ""
         raise UserError(
-            f"--model {source.name}: transformers cannot load it: {one_line(error)}"
+            f"--model {source.name}: transformers cannot load it: {one_line(error)}{damaged}"
         ) from error
     part = base_model(model)
     require_implemented(source, part)
     if source.language:
         switch_language(part, tokenizer, source.language)
+    elif source.languages and not language_switch(part, tokenizer):
+        raise UserError(
+            f"--model {source.name}: reads one language at a time, and the corpus names none that "
+            f"it has; set default_language in config.json, as to {source.languages[0]}."
+        )
     weights = {key: id(w) for key, w in model.named_parameters(remove_duplicate=False)}
     if getattr(model, "pooler", None) is not None:
         # BigBird's pooler is a plain Linear, whose output passes through an activation.

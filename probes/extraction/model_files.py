@@ -278,14 +278,16 @@ _LANGUAGE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]+)?)(?:__)?")
 def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
     """Languages that a model can be switched to, with the default first; see `ModelSource`."""
     default, known = config.get("default_language"), config.get("languages")
-    if not default:  # not X-MOD, but perhaps a tokenizer that puts a language token before texts
+    if (
+        not default and config.get("model_type") != "xmod"
+    ):  # but perhaps a tokenizer that puts a language token before texts
         default = read_json(folder / "tokenizer_config.json").get("src_lang")
         tokens = read_json(folder / "tokenizer.json").get("added_tokens") if default else ()
         names = (str(token.get("content")) for token in tokens or () if isinstance(token, dict))
         known = [match[1] for name in names if (match := _LANGUAGE.fullmatch(name))]
-    if not isinstance(default, str) or not isinstance(known, list):
-        return ()
-    return tuple(dict.fromkeys((default, *map(str, known))))
+    if not isinstance(default, str | None) or not isinstance(known, list):
+        return ()  # an X-MOD may have no default
+    return tuple(dict.fromkeys(map(str, (default, *known) if default else known)))
 
 
 def _meant(name: str) -> str:

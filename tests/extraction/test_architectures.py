@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import every_architecture
 import numpy as np
 import pytest
 import tiny_models
@@ -15,11 +17,14 @@ from places import NORMS, PLACES
 from tiny_models import FAMILIES
 from tiny_readings import vectors_by_layer
 from tiny_tokenizers import Tiny
-from transformers import AutoModel
+from transformers import AutoModel, PreTrainedTokenizerFast
 
+from probes.common.errors import UserError
 from probes.extraction.encoder import Encoder
+from probes.extraction.inspection import base_model
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
+from probes.extraction.module_calls import traced
 from probes.extraction.shards import whole
 from probes.extraction.views import Text, View
 
@@ -290,3 +295,76 @@ def test_layers_are_what_the_table_says(case: Case) -> None:
     places = len(prefix) + torch.from_numpy(pieces.bounds[:-1])
     for found, expected in zip(ours, [zero, *outputs], strict=True):
         torch.testing.assert_close(found, expected[0, places], rtol=1e-4, atol=1e-5)
+
+
+# -- every class of transformers ----------------------------------------------------------
+
+USUAL = [
+    *("Mamba", "Mamba2", "FalconMamba", "Rwkv", "Jamba", "Zamba", "RecurrentGemma", "Albert"),
+    *("DebertaV2", "XLNet", "XLM", "OPT", "T5", "Bart", "Gemma3Text", "GptOss", "Llama"),
+    *("ModernBert", "SqueezeBert", "HrmText"),
+]
+UNSEEN = {
+    "XLNet": "blocks read (length, texts, size)",
+    "CpmAnt": "blocks read prompts before the text",
+    "XLM": "blocks are no modules",
+    "Flaubert": "blocks are no modules",
+    "SqueezeBert": "blocks are called without hooks",
+}
+"""Classes whose blocks cannot be compared with layers; why."""
+
+
+def layers_of_class(name: str) -> bool | None:
+    """Whether layers are the input and outputs of some row of modules; None if a class is refused.
+
+    Raises:
+        LookupError: no model of the class can be built, or run on a text.
+    """
+    tiny = FAMILIES["bert"].tokenizer()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+    ids = torch.arange(20, 28)[None]
+    for model in every_architecture.built(name):
+        try:
+            base = base_model(model)
+            with torch.no_grad():
+                output = base(input_ids=ids, output_hidden_states=True)
+            n_states, last = len(output.hidden_states), output.last_hidden_state
+        except Exception:  # noqa: BLE001 (of images and sound, or of sizes that do not fit)
+            continue
+        try:
+            encoder = Encoder(base, tokenizer, name=name, device="cpu")
+        except UserError:
+            return None
+        with torch.no_grad(), traced(base) as events:
+            states = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+        torch.testing.assert_close(states[-1], last, rtol=1e-3, atol=1e-4)
+        assert len(states) == n_states == encoder.info.n_layers + 1
+        rows = [list(x) for x in base.modules() if isinstance(x, torch.nn.ModuleList)]
+        rows += [
+            [x for x in base.modules() if type(x) is kind] for kind in map(type, base.modules())
+        ]
+        for row in rows:
+            calls = [
+                x for x in events if any(x.call.module is module for module in row) and x.given
+            ]
+            if len(calls) == len(states) - 1 and torch.equal(calls[0].given[0], states[0]):
+                pairs = [(x.output, y) for x, y in zip(calls, states[1:], strict=True)][:-1]
+                if all(isinstance(x, torch.Tensor) and torch.equal(x, y) for x, y in pairs):
+                    return True
+        return False
+    raise LookupError(name)
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_layers_of_any_class_are_the_input_and_the_outputs_of_its_blocks(name: str) -> None:
+    assert layers_of_class(name) is (name not in UNSEEN)
+
+
+@pytest.mark.exhaustive
+def test_layers_of_every_class_that_can_be_built() -> None:
+    found: dict[str, bool | None] = {}
+    for name in every_architecture.CLASSES:
+        with suppress(LookupError):
+            found[name] = layers_of_class(name)
+    assert {name for name, same in found.items() if same is False} == set(UNSEEN)
+    assert sum(same is True for same in found.values()) >= 240
