@@ -169,14 +169,12 @@ def names_of_files(folder: Path, *patterns: str) -> list[str]:
 
 
 _PACKAGES = {
-    "awq": "gptqmodel",
-    "bitsandbytes": "bitsandbytes",
-    "compressed-tensors": "compressed-tensors",
-    "gptq": "gptqmodel",
-    "hqq": "hqq",
-    "quanto": "optimum-quanto",
-    "quark": "amd-quark",
-    "torchao": "torchao",
+    **{name: name for name in ("bitsandbytes", "compressed-tensors", "hqq", "torchao", "aqlm")},
+    **{name: name for name in ("auto-round", "fouroversix", "sinq", "vptq")},
+    **dict.fromkeys(("awq", "gptq"), "gptqmodel"),
+    **dict.fromkeys(("eetq", "metal", "nvfp4"), "kernels"),
+    **{"quanto": "optimum-quanto", "quark": "amd-quark", "spqr": "spqr-quant"},
+    **dict.fromkeys(("bitnet", "fp8", "mxfp4", "mxfp8"), "accelerate"),
 }
 """Packages that read quantised checkpoints, by the `quant_method` of config.json."""
 

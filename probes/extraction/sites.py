@@ -274,10 +274,11 @@ def find_layers(model: Any, name: str) -> None:
     """
     with torch.no_grad(), traced(model) as events:
         states = short_states(model)
-    with suppress(UserError):
-        _trunk(model, events, states)
-        return
     n, right = len(states) - 1, True
+    with suppress(UserError):
+        if n > 1:  # else the norm after the only block looks like one
+            _trunk(model, events, states)
+            return
     events = [x for x in events if x.given and x.output is not None]
     kinds = dict.fromkeys(type(event.call.module) for event in events)
     lists = [set(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]

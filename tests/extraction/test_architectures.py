@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+import transformers
 from places import NORMS, PLACES
 from tiny_models import FAMILIES
 from tiny_readings import vectors_by_layer
@@ -323,6 +324,7 @@ def layers_of_class(name: str) -> bool | None:
     tiny = FAMILIES["bert"].tokenizer()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
     ids = torch.arange(20, 28)[None]
+    transformers.logging.set_verbosity_error()
     for model in every_architecture.built(name):
         try:
             base = base_model(model)
@@ -332,7 +334,7 @@ def layers_of_class(name: str) -> bool | None:
         except Exception:  # noqa: BLE001 (of images and sound, or of sizes that do not fit)
             continue
         try:
-            encoder = Encoder(base, tokenizer, name=name, device="cpu")
+            encoder = Encoder(model, tokenizer, name=name, device="cpu")
         except UserError:
             return None
         with torch.no_grad(), traced(base) as events:
