@@ -35,7 +35,6 @@ TRANSFORMERS_ERRORS = (
     AssertionError,
     ArithmeticError,
     UnpicklingError,
-    EOFError,
     struct.error,
     SafetensorError,
     StrictDataclassError,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -21,12 +23,14 @@ from tiny_tokenizers import Tiny
 from transformers import AutoModel, PreTrainedTokenizerFast
 
 from probes.common.errors import UserError
+from probes.common.files import sha256
 from probes.extraction.encoder import Encoder
 from probes.extraction.inspection import base_model
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.module_calls import traced
 from probes.extraction.shards import whole
+from probes.extraction.sites import Site, changed, sites_of
 from probes.extraction.views import Text, View
 
 SENTENCES = [
@@ -370,3 +374,80 @@ def test_layers_of_every_class_that_can_be_built() -> None:
             found[name] = layers_of_class(name)
     assert {name for name, same in found.items() if same is False} == set(UNSEEN)
     assert sum(same is True for same in found.values()) >= 240
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("Mamba", {"state_size": 4, "num_hidden_layers": 1}),
+        ("Mamba", {"state_size": 4, "num_hidden_layers": 3}),
+        ("Rwkv", {"attention_hidden_size": 16, "num_hidden_layers": 8}),  # halved after block 6
+    ],
+)
+def test_layers_from_blocks_are_changed_and_read_by_the_head(name: str, sizes: Any) -> None:
+    tiny = FAMILIES["bert"].tokenizer()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+    config = every_architecture.CLASSES[name](
+        vocab_size=len(tokenizer), hidden_size=16, pad_token_id=0, **sizes
+    )
+    torch.manual_seed(7)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    encoder = Encoder(model, tokenizer, name=name, device="cpu")
+    ids = torch.arange(20, 28)[None]
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    states = encoder.states(inputs)
+    assert torch.equal(states[0], encoder.model.get_input_embeddings()(ids))
+    assert len(states) == encoder.info.n_layers + 1 == config.num_hidden_layers + 1
+    with torch.no_grad():
+        logits = model(ids).logits[0]
+    torch.testing.assert_close(encoder.lens().logits(states[-1][0]), logits)
+    if name == "Mamba":
+        for layer in range(len(states)):
+            change = (Site("layer", layer), lambda x, _: x * 0 + 5)
+            with changed(encoder.model, sites_of(encoder.model), [change]):
+                after = encoder.states(inputs)
+            assert (after[layer] == 5).all()
+            assert all(map(torch.equal, after[:layer], states))
+
+
+@pytest.mark.parametrize("name", ["Mamba", "Mamba2", "FalconMamba", "Rwkv", "Jamba"])
+def test_only_models_whose_layers_were_shifted_have_another_key(name: str, tmp_path: Path) -> None:
+    next(every_architecture.built(name)).save_pretrained(tmp_path)
+    tiny_models.save_tokenizer("bert", tmp_path)
+    source = find_model(str(tmp_path))
+    files = {path.name: sha256(path) for path in source.files}
+    before = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    assert (source.digest == before) is (name == "Jamba")
+
+
+class Shifted(transformers.BertModel):
+    """Its hidden states are normed copies of what its blocks return."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().forward(*args, **kwargs)
+        if output.hidden_states:
+            first, *others = output.hidden_states
+            output.hidden_states = (first, *(x.softmax(-1) for x in others))
+        return output
+
+
+class Early(transformers.XLMModel):
+    """Its layer 0 has read other tokens, and none of its modules is a block."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().forward(*args, **kwargs)
+        if output.hidden_states:
+            output.hidden_states = (output.hidden_states[1], *output.hidden_states[1:])
+        return output
+
+
+@pytest.mark.parametrize("kind", [Shifted, Early])
+def test_layers_that_are_not_those_of_blocks_are_refused(kind: Any) -> None:
+    tiny = FAMILIES["bert"].tokenizer()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
+    config = kind.config_class(vocab_size=len(tokenizer), **sizes)
+    torch.manual_seed(7)
+    with pytest.raises(UserError, match="not the input and the outputs of its blocks") as error:
+        Encoder(kind(config), tokenizer, name="m", device="cpu")
+    assert "\n" not in str(error.value)
