@@ -314,7 +314,7 @@ def test_texts_are_read_in_the_language_that_is_chosen(
 def test_the_adapter_is_said_where_the_model_has_no_default(
     prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As published X-MODs, whose code refuses a text without a language."""
+    """Its code refuses a text without a language."""
     model = xmod(tmp_path, default=None)
     source = find_model(prefix + str(tmp_path))
     assert source.languages == ("de_DE", "en_XX")
