@@ -305,9 +305,9 @@ def find_layers(model: Any, name: str) -> None:
         )
 
 
-def _parallel(output: Tensor, state: Tensor) -> bool:
+def _parallel(output: Tensor | None, state: Tensor) -> bool:
     """Whether two states are equal but for a factor; RWKV halves them after some blocks."""
-    if output.shape != state.shape:
+    if output is None or output.shape != state.shape:
         return False
     pair = output.flatten().double(), state.flatten().to(output.device).double()
     return bool(torch.cosine_similarity(*pair, dim=0) > 1 - 1e-6)

@@ -89,7 +89,7 @@ def require_quantiser(source: ModelSource, model: Any = None, unused: Iterable[s
     Raises:
         UserError: transformers does not know how the weights are quantised, or leaves out a scale.
     """
-    from transformers.quantizers import AutoHfQuantizer
+    from transformers.quantizers.auto import AutoHfQuantizer
 
     stored = {} if source.seed is not None else source.stored_quantization
     # Weights that were dequantised have neither a quantiser nor its configuration.

