@@ -28,6 +28,7 @@ from probes.extraction.inspection import (
     input_embeddings,
     language_switch,
     place,
+    run,
     runs_remote_code,
     takes_token_types,
     usable_window,
@@ -36,7 +37,7 @@ from probes.extraction.lm_head import Lens, PassWithHead, has_lm_head
 from probes.extraction.module_calls import Change
 from probes.extraction.padding import PaddedWindows, pad_windows, plan_batches, split_by_tokens
 from probes.extraction.shards import Shard
-from probes.extraction.sites import Site, changed, sites_of
+from probes.extraction.sites import Site, changed, find_layers, sites_of
 from probes.extraction.views import Text
 from probes.extraction.windows import Window, windows_of_text
 from probes.records.header import ModelRecord
@@ -199,6 +200,9 @@ class Encoder:
                 f"--model {name}: this architecture is not supported. For {ids.shape[1]} tokens, "
                 f"its layers give {sorted(shapes)} instead of one vector per token."
             )
+        if len(states) > 1:
+            find_layers(self.model, name)
+        states = self.states({"input_ids": ids, "attention_mask": mask})
         if len({parameter.device for parameter in self.model.parameters()}) > 1:
             require_varied(name, states)
         one, other = (states[-1][row, :-1].float() for row in (0, 1))
@@ -222,7 +226,8 @@ class Encoder:
 
     def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
         with torch.inference_mode():
-            return self.model(
+            return run(
+                self.model,
                 **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
                 **self._arguments,
                 **arguments,

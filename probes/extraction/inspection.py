@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pickle import UnpicklingError
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -17,6 +19,7 @@ from probes.common.errors import UserError, out_of_memory
 from probes.compute.devices import MAP, pick_device
 from probes.extraction.collectors import layer_states
 from probes.extraction.model_files import READ_ANEW
+from probes.extraction.module_calls import Call, hooks
 
 DEFAULT_WINDOW = 512
 """Window in tokens if neither the model nor the tokenizer sets one."""
@@ -24,7 +27,7 @@ DEFAULT_WINDOW = 512
 TRANSFORMERS_ERRORS = (
     OSError,
     ValueError,
-    KeyError,
+    LookupError,
     TypeError,
     AttributeError,
     RuntimeError,
@@ -32,6 +35,7 @@ TRANSFORMERS_ERRORS = (
     AssertionError,
     ArithmeticError,
     UnpicklingError,
+    struct.error,
     SafetensorError,
     StrictDataclassError,
 )
@@ -187,7 +191,7 @@ def language_switch(model: Any, tokenizer: Any) -> str:
 
 def switch_language(model: Any, tokenizer: Any, language: str) -> None:
     """Set the language that the model assumes for all texts; see `language_switch`."""
-    if getattr(model.config, "default_language", None):
+    if hasattr(model, "set_default_language"):
         model.set_default_language(language)
     else:
         tokenizer.src_lang = language
@@ -238,7 +242,29 @@ def digest_of_loaded(model: Any, tokenizer: Any) -> str:
 
 def short_states(base: Any) -> list[torch.Tensor]:
     """States of all layers of a model without its head, for one short text."""
-    return layer_states(base(**short_text(base), output_hidden_states=True))
+    return layer_states(run(base, **short_text(base), output_hidden_states=True))
+
+
+BLOCKS: WeakKeyDictionary[Any, Sequence[Call]] = WeakKeyDictionary()
+"""Blocks of models whose `hidden_states` are not the input and the outputs of their blocks."""
+
+
+def run(base: Any, **arguments: Any) -> Any:
+    """The output of a pass. Models in `BLOCKS` get the `hidden_states` that others give."""
+    if base not in BLOCKS or not arguments.get("output_hidden_states"):
+        return base(**arguments)
+    states: list[torch.Tensor] = []
+
+    def keep(output: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+        states.extend((output,) if states else (given, output))
+        return output
+
+    with hooks(base) as add:
+        for block in BLOCKS[base]:
+            add(block, keep, first=False)
+        output = base(**arguments)
+    output.hidden_states = tuple(states)
+    return output
 
 
 def short_text(base: Any) -> dict[str, Any]:

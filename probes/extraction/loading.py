@@ -19,6 +19,7 @@ from probes.extraction.inspection import (
     TRANSFORMERS_ERRORS,
     base_model,
     declared_causal,
+    language_switch,
     one_line,
     quiet_transformers,
     switch_language,
@@ -26,7 +27,13 @@ from probes.extraction.inspection import (
 from probes.extraction.lm_head import class_with_head, with_base
 from probes.extraction.model_files import ModelSource
 from probes.extraction.model_names import RANDOM
-from probes.extraction.unfit import require_implemented, require_scaled, sized, unused_weights
+from probes.extraction.unfit import (
+    require_implemented,
+    require_quantiser,
+    require_scaled,
+    sized,
+    unused_weights,
+)
 from probes.tasks.task import Sublayer
 
 
@@ -73,7 +80,7 @@ def load_encoder(
     )
     if source.quantization:
         encoder.notes["quantised weights"] = source.quantization
-    elif source.seed is not None and (source.gguf or source.config.get("quantization_config")):
+    elif source.seed is not None and (source.gguf or source.stored_quantization):
         encoder.notes["quantised weights"] = "none, unlike those of the pretrained model"
     return encoder
 
@@ -128,8 +135,10 @@ def load_model(
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         config = AutoConfig.from_pretrained(folder, **options)
         kind = class_with_head(config) if lm_head else AutoModel
-        if source.seed is not None and hasattr(config, "quantization_config"):
-            del config.quantization_config  # a twin has weights in the type of the pass
+        require_quantiser(source)
+        if source.seed is not None:  # a twin has weights in the type of the pass
+            for part in (config, config.get_text_config()):
+                vars(part).pop("quantization_config", None)
         given = {"dtype": precision, "trust_remote_code": trust_remote_code}
         loading: Mapping[str, Any] = {}
         with sized(source):
@@ -145,6 +154,8 @@ def load_model(
                 if device == MAP:
                     model = _spread(model)
             else:
+                if source.load:  # None would switch off the checkpoint's own configuration
+                    options["quantization_config"] = _bitsandbytes(source.load, precision)
                 model, loading = kind.from_pretrained(
                     folder,
                     dtype=precision,
@@ -152,7 +163,6 @@ def load_model(
                     output_loading_info=True,
                     ignore_mismatched_sizes=True,
                     device_map=_device_map(source, device),
-                    quantization_config=_bitsandbytes(source.load, precision),
                     **options,
                 )
                 # A tuple would not name the states of layers.
@@ -168,13 +178,19 @@ def load_model(
                 f"--model {source.name}: needs its own code, which would run on this machine. "
                 f"Read it in {source.folder}; if you trust it, add --trust-remote-code."
             ) from error
+        damaged = " (if the file is cut off or damaged, copy it again)" if source.gguf else ""
         raise UserError(
-            f"--model {source.name}: transformers cannot load it: {one_line(error)}"
+            f"--model {source.name}: transformers cannot load it: {one_line(error)}{damaged}"
         ) from error
     part = base_model(model)
     require_implemented(source, part)
     if source.language:
         switch_language(part, tokenizer, source.language)
+    elif source.languages and not language_switch(part, tokenizer):
+        raise UserError(
+            f"--model {source.name}: reads one language at a time, and the corpus names none that "
+            f"it has; set default_language in config.json, as to {source.languages[0]}."
+        )
     weights = {key: id(w) for key, w in model.named_parameters(remove_duplicate=False)}
     if getattr(model, "pooler", None) is not None:
         # BigBird's pooler is a plain Linear, whose output passes through an activation.
@@ -184,7 +200,11 @@ def load_model(
     _require_weights(source.name, missing, weights, part)
     if lm_head:
         _require_head(source.name, missing, weights, model)
-    unused = unused_weights(model, part, loading.get("unexpected_keys", ()))
+    unexpected = loading.get("unexpected_keys", ())
+    unused = unused_weights(model, part, unexpected)
+    heads = tuple(f"{name}." for name, _ in model.named_children()) if lm_head else ()
+    of_heads = [key for key in unexpected if key.startswith(heads)]
+    require_quantiser(source, None if planned else model, [*unused, *of_heads])
     if unused:
         progress.warn(
             f"--model {source.name}: its files hold {counted(len(unused), 'weight')} of the "

@@ -24,6 +24,7 @@ from probes.extraction.model_folders import (
     WEIGHTS,
     installed,
     may_lack_weights,
+    quantization_config,
     quantization_of,
     read_json,
     require_whole_model,
@@ -101,6 +102,11 @@ class ModelSource:
     def config(self) -> dict[str, Any]:
         """The object in config.json; empty for a GGUF file."""
         return {} if self.gguf else read_json(self.folder / "config.json")
+
+    @property
+    def stored_quantization(self) -> dict[str, Any]:
+        """How config.json says that weights are stored; empty if they are not quantised."""
+        return quantization_config(self.config)
 
     def in_language(self, code: str) -> ModelSource | None:
         """A copy for text in a language; None if the model does not have it.
@@ -230,9 +236,8 @@ def find_model(
     settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
     digest = _digest(checksums, seed, family)
     label = ("" if seed is None else random_prefix(seed)) + plain
-    if load and not random:
-        digest = hashlib.sha256(f"{digest} {load}".encode()).hexdigest()
-    if quantization:
+    if quantization:  # earlier versions read stored numbers without their scales
+        digest = hashlib.sha256(f"{digest} {load or 'with scales'}".encode()).hexdigest()
         label += f" ({quantization})"
     return ModelSource(
         name=label,
@@ -274,14 +279,16 @@ _LANGUAGE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]+)?)(?:__)?")
 def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
     """Languages that a model can be switched to, with the default first; see `ModelSource`."""
     default, known = config.get("default_language"), config.get("languages")
-    if not default:  # not X-MOD, but perhaps a tokenizer that puts a language token before texts
+    if (
+        not default and config.get("model_type") != "xmod"
+    ):  # but perhaps a tokenizer that puts a language token before texts
         default = read_json(folder / "tokenizer_config.json").get("src_lang")
         tokens = read_json(folder / "tokenizer.json").get("added_tokens") if default else ()
         names = (str(token.get("content")) for token in tokens or () if isinstance(token, dict))
         known = [match[1] for name in names if (match := _LANGUAGE.fullmatch(name))]
-    if not isinstance(default, str) or not isinstance(known, list):
-        return ()
-    return tuple(dict.fromkeys((default, *map(str, known))))
+    if not isinstance(default, str | None) or not isinstance(known, list):
+        return ()  # an X-MOD may have no default
+    return tuple(dict.fromkeys(map(str, (default, *known) if default else known)))
 
 
 def _meant(name: str) -> str:
@@ -343,6 +350,7 @@ def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
 READ_ANEW = {
     "xlnet": "with the token types of its tokenizer",
     "opt": "at the decoder, which its language-model head calls",
+    **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv"), "with the input of its blocks"),
 }
 """Families that earlier versions read differently; the note is part of a model's digest."""
 

@@ -182,16 +182,21 @@ def _names_of_files(folder: Path, hub_files: Sequence[str], *patterns: str) -> l
 
 
 _PACKAGES = {
-    "awq": "gptqmodel",
-    "bitsandbytes": "bitsandbytes",
-    "compressed-tensors": "compressed-tensors",
-    "gptq": "gptqmodel",
-    "hqq": "hqq",
-    "quanto": "optimum-quanto",
-    "quark": "amd-quark",
-    "torchao": "torchao",
+    **{name: name for name in ("bitsandbytes", "compressed-tensors", "hqq", "torchao", "aqlm")},
+    **{name: name for name in ("auto-round", "fouroversix", "sinq", "vptq")},
+    **dict.fromkeys(("awq", "gptq"), "gptqmodel"),
+    **dict.fromkeys(("eetq", "metal", "nvfp4"), "kernels"),
+    **{"quanto": "optimum-quanto", "quark": "amd-quark", "spqr": "spqr-quant"},
+    **dict.fromkeys(("bitnet", "fp8", "mxfp4", "mxfp8"), "accelerate"),
 }
 """Packages that read quantised checkpoints, by the `quant_method` of config.json."""
+
+
+def quantization_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The quantisation in config.json, of the whole model or of its text part; empty if none."""
+    parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
+    found = (part.get("quantization_config") for part in parts)
+    return next((stored for stored in found if stored and isinstance(stored, dict)), {})
 
 
 def quantization_of(name: str, config: Mapping[str, Any], load: str | None) -> str:
@@ -200,8 +205,8 @@ def quantization_of(name: str, config: Mapping[str, Any], load: str | None) -> s
     Raises:
         UserError: the package that reads them is missing, or they would be quantised twice.
     """
-    stored = config.get("quantization_config")
-    if not isinstance(stored, dict):
+    stored = quantization_config(config)
+    if not stored:
         if load and not installed("bitsandbytes"):
             raise UserError(f"--load {load}: needs bitsandbytes; pip install bitsandbytes")
         return load or ""

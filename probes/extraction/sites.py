@@ -7,7 +7,7 @@ the check, is refused when it is requested.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -16,7 +16,14 @@ import torch
 
 from probes.common.errors import UserError, out_of_memory
 from probes.extraction.attention_maps import Way, maps_changed, way_to_read
-from probes.extraction.inspection import TRANSFORMERS_ERRORS, one_line, short_states
+from probes.extraction.inspection import (
+    BLOCKS,
+    TRANSFORMERS_ERRORS,
+    one_line,
+    run,
+    short_states,
+    short_text,
+)
 from probes.extraction.module_calls import Call, Change, Event, hooks, traced
 
 Tensor = torch.Tensor
@@ -255,6 +262,55 @@ def _trunk(model: Any, events: Sequence[Event], states: Sequence[Tensor]) -> Sit
             if None not in layers[:-1]:
                 return Sites(name, tuple(calls), (None, *layers))
     raise UserError(f"{name}: its blocks are not found; it cannot be changed layer by layer.")
+
+
+def find_layers(model: Any, name: str) -> None:
+    """Compare a model's layers with the input and outputs of its blocks, and take them from there
+    if they are shifted, as those of Mamba are.
+
+    Raises:
+        UserError: they are others. Where no module is a block (XLM) or a block reads another shape
+            (XLNet), there is another number of them, or layer 0 depends on other tokens.
+    """
+    with torch.no_grad(), traced(model) as events:
+        states = short_states(model)
+    n, right = len(states) - 1, True
+    with suppress(UserError):
+        if n > 1:  # else the norm after the only block looks like one
+            _trunk(model, events, states)
+            return
+    events = [x for x in events if x.given and x.output is not None]
+    kinds = dict.fromkeys(type(event.call.module) for event in events)
+    lists = [set(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
+    rows = [[x for x in events if x.call.module in modules] for modules in lists]
+    rows += [[x for x in events if type(x.call.module) is kind] for kind in kinds]
+    for row in filter(None, rows):
+        inputs, outputs = [x.given[0] for x in row], [x.output for x in row]
+        if len(row) == n and all(map(_equal, (inputs[0], *outputs), states[:-1])):
+            return
+        if inputs[0].shape == states[0].shape and all(map(_parallel, outputs, inputs[1:])):
+            if n and len(row) in (n, n + 1) and all(map(_parallel, outputs, states[:-1])):
+                BLOCKS[model] = [x.call for x in row]
+                return
+            right = right and len(row) < 2
+    text = short_text(model)
+    text["input_ids"][:, 0] += 1 - 2 * (text["input_ids"][:, 0] > 1)
+    with torch.no_grad():
+        other = run(model, **text, output_hidden_states=True).hidden_states[0]
+    right = right and torch.allclose(other[:, 1:], states[0][:, 1:], rtol=1e-3, atol=1e-4)
+    if not right or n != getattr(model.config.get_text_config(), "num_hidden_layers", n):
+        raise UserError(
+            f"--model {name}: this architecture is not supported: the hidden states that "
+            f"{type(model).__name__} gives are not the input and the outputs of its blocks."
+        )
+
+
+def _parallel(output: Tensor | None, state: Tensor) -> bool:
+    """Whether two states are equal but for a factor; RWKV halves them after some blocks."""
+    if output is None or output.shape != state.shape:
+        return False
+    pair = output.flatten().double(), state.flatten().to(output.device).double()
+    return bool(torch.cosine_similarity(*pair, dim=0) > 1 - 1e-6)
 
 
 def _giving(block: Event, then: Sequence[Event], state: Tensor) -> Call | None:

@@ -25,7 +25,7 @@ def stored_dtype(source: ModelSource) -> DType:
     """
     if source.gguf:
         return "bfloat16"
-    if source.config.get("quantization_config"):
+    if source.stored_quantization:
         return _configured(source)
     numbers: Counter[str] = Counter()
     try:

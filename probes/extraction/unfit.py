@@ -66,7 +66,7 @@ def require_scaled(source: ModelSource) -> None:
     Raises:
         UserError: the files hold such weights, and config.json has no quantization_config.
     """
-    if source.seed is not None or source.config.get("quantization_config"):
+    if source.seed is not None or source.stored_quantization:
         return
     stored = {key: dtype for key, dtype, _ in _readable_tensors(source)}
     narrow = [key for key, dtype in stored.items() if dtype.startswith(("F8", "I8", "U8"))]
@@ -77,6 +77,39 @@ def require_scaled(source: ModelSource) -> None:
             f"(first: {scaled[0]}), but config.json has no quantization_config, without which they "
             "are read unscaled; add it, or use weights in another type."
         )
+
+
+def require_quantiser(source: ModelSource, model: Any = None, unused: Iterable[str] = ()) -> None:
+    """Refuse quantised weights that are read as if they were not.
+
+    Args:
+        model: the loaded model; None if it is not loaded yet.
+        unused: names of weights that it does not use.
+
+    Raises:
+        UserError: transformers does not know how the weights are quantised, or leaves out a scale.
+    """
+    from transformers.quantizers.auto import AutoHfQuantizer
+
+    stored = {} if source.seed is not None else source.stored_quantization
+    # Weights that were dequantised have neither a quantiser nor its configuration.
+    left_out = hasattr(getattr(model, "config", None), "quantization_config")
+    left_out = left_out and getattr(model, "hf_quantizer", None) is None
+    scales = [key for key in unused if _SCALE.search(key)]
+    if scales or (stored and (left_out or not AutoHfQuantizer.supports_quant_method(stored))):
+        raise UserError(
+            f"--model {source.name}: its weights are quantised "
+            f"({stored.get('quant_method', 'no quantization_config')}) in a way that the installed "
+            f"transformers does not read{f'; it does not use {scales[0]}' if scales else ''}. Use "
+            "a version that does (pip install --upgrade transformers), or weights in another type."
+        )
+
+
+_SCALE = re.compile(
+    r"(?<!input)(?<!output)(?<!activation)(?<![._][qkv])"
+    r"[._](scales?|scale_(inv|2)|zeros|qzeros|zero_point|absmax|SCB)$"
+)
+"""Names of scales and offsets of stored weights. Those of activations change no weight."""
 
 
 def _readable_tensors(source: ModelSource) -> list[tuple[str, str, list[int]]]:

@@ -41,8 +41,10 @@ def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> Non
             "remote code",
             folder=str(source.folder),
         )
+    language = encoder.notes.get("language of all texts")
     progress.say(
-        f"model   {info.name} · {info.architecture} · {counted(info.n_layers, 'layer')} × "
+        f"model   {info.name} · {info.architecture} · "
+        f"{f'reads {language} · ' if language else ''}{counted(info.n_layers, 'layer')} × "
         f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
         f"· {encoder.device} · loaded in {seconds:.1f} s",
         "model",

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import every_architecture
 import numpy as np
 import pytest
 import tiny_models
 import torch
+import transformers
 from places import NORMS, PLACES
 from tiny_models import FAMILIES
 from tiny_readings import vectors_by_layer
 from tiny_tokenizers import Tiny
-from transformers import AutoModel
+from transformers import AutoModel, PreTrainedTokenizerFast
 
+from probes.common.errors import UserError
+from probes.common.files import sha256
 from probes.extraction.encoder import Encoder
+from probes.extraction.inspection import base_model
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
+from probes.extraction.module_calls import traced
 from probes.extraction.shards import whole
+from probes.extraction.sites import Site, changed, sites_of
 from probes.extraction.views import Text, View
 
 SENTENCES = [
@@ -290,3 +299,154 @@ def test_layers_are_what_the_table_says(case: Case) -> None:
     places = len(prefix) + torch.from_numpy(pieces.bounds[:-1])
     for found, expected in zip(ours, [zero, *outputs], strict=True):
         torch.testing.assert_close(found, expected[0, places], rtol=1e-4, atol=1e-5)
+
+
+# -- every class of transformers ----------------------------------------------------------
+
+USUAL = [
+    *("Mamba", "Mamba2", "FalconMamba", "Rwkv", "Jamba", "Zamba", "RecurrentGemma", "Albert"),
+    *("DebertaV2", "XLNet", "XLM", "OPT", "T5", "Bart", "Gemma3Text", "GptOss", "Llama"),
+    *("ModernBert", "SqueezeBert", "HrmText"),
+]
+UNSEEN = {
+    "XLNet": "blocks read (length, texts, size)",
+    "CpmAnt": "blocks read prompts before the text",
+    "XLM": "blocks are no modules",
+    "Flaubert": "blocks are no modules",
+    "SqueezeBert": "blocks are called without hooks",
+}
+"""Classes whose blocks cannot be compared with layers; why."""
+
+
+def layers_of_class(name: str) -> bool | None:
+    """Whether layers are the input and outputs of some row of modules; None if a class is refused.
+
+    Raises:
+        LookupError: no model of the class can be built, or run on a text.
+    """
+    tiny = FAMILIES["bert"].tokenizer()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+    ids = torch.arange(20, 28)[None]
+    transformers.logging.set_verbosity_error()
+    for model in every_architecture.built(name):
+        try:
+            base = base_model(model)
+            with torch.no_grad():
+                output = base(input_ids=ids, output_hidden_states=True)
+            n_states, last = len(output.hidden_states), output.last_hidden_state
+        except Exception:  # noqa: BLE001 (of images and sound, or of sizes that do not fit)
+            continue
+        try:
+            encoder = Encoder(model, tokenizer, name=name, device="cpu")
+        except UserError:
+            return None
+        with torch.no_grad(), traced(base) as events:
+            states = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+        torch.testing.assert_close(states[-1], last, rtol=1e-3, atol=1e-4)
+        assert len(states) == n_states == encoder.info.n_layers + 1
+        rows = [list(x) for x in base.modules() if isinstance(x, torch.nn.ModuleList)]
+        rows += [
+            [x for x in base.modules() if type(x) is kind] for kind in map(type, base.modules())
+        ]
+        for row in rows:
+            calls = [
+                x for x in events if any(x.call.module is module for module in row) and x.given
+            ]
+            if len(calls) == len(states) - 1 and torch.equal(calls[0].given[0], states[0]):
+                pairs = [(x.output, y) for x, y in zip(calls, states[1:], strict=True)][:-1]
+                if all(isinstance(x, torch.Tensor) and torch.equal(x, y) for x, y in pairs):
+                    return True
+        return False
+    raise LookupError(name)
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_layers_of_any_class_are_the_input_and_the_outputs_of_its_blocks(name: str) -> None:
+    assert layers_of_class(name) is (name not in UNSEEN)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", every_architecture.CLASSES)
+def test_layers_of_every_class_that_can_be_built(name: str) -> None:
+    try:
+        found = layers_of_class(name)
+    except LookupError:
+        pytest.skip("no tiny model of it reads a text")
+    assert found in (None, name not in UNSEEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("Mamba", {"state_size": 4, "num_hidden_layers": 1}),
+        ("Mamba", {"state_size": 4, "num_hidden_layers": 3}),
+        ("Rwkv", {"attention_hidden_size": 16, "num_hidden_layers": 8}),  # halved after block 6
+    ],
+)
+def test_layers_from_blocks_are_changed_and_read_by_the_head(name: str, sizes: Any) -> None:
+    tiny = FAMILIES["bert"].tokenizer()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+    config = every_architecture.CLASSES[name](
+        vocab_size=len(tokenizer), hidden_size=16, pad_token_id=0, **sizes
+    )
+    torch.manual_seed(7)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    encoder = Encoder(model, tokenizer, name=name, device="cpu")
+    ids = torch.arange(20, 28)[None]
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    states = encoder.states(inputs)
+    assert torch.equal(states[0], encoder.model.get_input_embeddings()(ids))
+    assert len(states) == encoder.info.n_layers + 1 == config.num_hidden_layers + 1
+    with torch.no_grad():
+        logits = model(ids).logits[0]
+    torch.testing.assert_close(encoder.lens().logits(states[-1][0]), logits)
+    if name == "Mamba":
+        for layer in range(len(states)):
+            change = (Site("layer", layer), lambda x, _: x * 0 + 5)
+            with changed(encoder.model, sites_of(encoder.model), [change]):
+                after = encoder.states(inputs)
+            assert (after[layer] == 5).all()
+            assert all(map(torch.equal, after[:layer], states))
+
+
+@pytest.mark.parametrize("name", ["Mamba", "Mamba2", "FalconMamba", "Rwkv", "Jamba"])
+def test_only_models_whose_layers_were_shifted_have_another_key(name: str, tmp_path: Path) -> None:
+    next(every_architecture.built(name)).save_pretrained(tmp_path)
+    tiny_models.save_tokenizer("bert", tmp_path)
+    source = find_model(str(tmp_path))
+    files = {path.name: sha256(path) for path in source.files}
+    before = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    assert (source.digest == before) is (name == "Jamba")
+
+
+class Shifted(transformers.BertModel):
+    """Its hidden states are normed copies of what its blocks return."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().forward(*args, **kwargs)
+        if output.hidden_states:
+            first, *others = output.hidden_states
+            output.hidden_states = (first, *(x.softmax(-1) for x in others))
+        return output
+
+
+class Early(transformers.XLMModel):
+    """Its layer 0 has read other tokens, and none of its modules is a block."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().forward(*args, **kwargs)
+        if output.hidden_states:
+            output.hidden_states = (output.hidden_states[1], *output.hidden_states[1:])
+        return output
+
+
+@pytest.mark.parametrize("kind", [Shifted, Early])
+def test_layers_that_are_not_those_of_blocks_are_refused(kind: Any) -> None:
+    tiny = FAMILIES["bert"].tokenizer()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
+    config = kind.config_class(vocab_size=len(tokenizer), **sizes)
+    torch.manual_seed(7)
+    with pytest.raises(UserError, match="not the input and the outputs of its blocks") as error:
+        Encoder(kind(config), tokenizer, name="m", device="cpu")
+    assert "\n" not in str(error.value)

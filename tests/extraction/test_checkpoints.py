@@ -1,14 +1,21 @@
 """Checkpoints in GGUF and quantised ones."""
 
+import hashlib
 import json
+import shutil
+from pathlib import Path
+from random import Random
 
 import pytest
 import tiny_models
 import torch
-from safetensors.torch import load_file
+import transformers
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, BitsAndBytesConfig
 
 from probes import run_probes
 from probes.common.errors import UserError
+from probes.common.files import sha256
 from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.stored_dtype import stored_dtype
@@ -147,6 +154,143 @@ def test_quantisation_is_part_of_the_name_and_the_key_but_not_of_the_twin(
     assert stored_dtype(stored) == "bfloat16"
     random = load_encoder(find_model(f"random:{stored.folder}"), device="cpu")
     assert {x.dtype for x in random.model.parameters()} == {torch.float32}
+
+
+def assert_read_as_by_transformers(folder):
+    """The states of every layer are those of plain transformers."""
+    plain = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    ids = torch.arange(20, 36).view(2, 8)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    with torch.no_grad():
+        output = plain(**inputs, output_hidden_states=True)
+    encoder = load_encoder(find_model(str(folder)), device="cpu")
+    for ours, theirs in zip(encoder.states(inputs), output.hidden_states, strict=True):
+        torch.testing.assert_close(ours, theirs)
+    return encoder, plain
+
+
+FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}
+
+
+@pytest.fixture
+def fp8(quantised):
+    """The linear maps of the blocks in float8, with a scale each, as DeepSeek stores them."""
+    folder = Path(quantised(**FP8))
+    stored = load_file(folder / "model.safetensors")
+    for key, weight in list(stored.items()):
+        if "_proj.weight" in key:
+            scale = weight.abs().max() / 448
+            stored[key] = (weight / scale).to(torch.float8_e4m3fn)
+            stored[f"{key}_scale_inv"] = scale.view(1, 1)
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def test_a_checkpoint_in_float8_is_read_with_its_scales(folder, fp8):
+    encoder, _ = assert_read_as_by_transformers(fp8)
+    whole = load_file(folder / "model.safetensors")["layers.1.mlp.down_proj.weight"]
+    read = encoder.model.layers[1].mlp.down_proj.weight
+    assert (read - whole).norm() < 0.05 * whole.norm()  # three bits of mantissa
+    assert encoder.notes == {"quantised weights": "fp8"}
+
+
+def test_a_plan_and_a_twin_of_quantised_weights_need_no_quantiser(fp8):
+    planned = load_encoder(find_model(str(fp8), planned=True), device="cpu", planned=True)
+    assert planned.info.n_layers == 2
+    twin = load_encoder(find_model(f"random:{fp8}"), device="cpu")
+    assert not hasattr(twin.model.config, "quantization_config")
+
+
+def test_quantised_weights_that_were_read_without_scales_have_another_key(folder, quantised):
+    """Earlier versions stored wrong vectors under the digest of the files."""
+    plain = find_model(str(folder)).digest
+    files = {x.name: sha256(x) for x in find_model(str(folder)).files}
+    assert plain == hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    stored = find_model(quantised(**FP8))
+    files = {x.name: sha256(x) for x in stored.files}
+    assert stored.digest != hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("planned", [False, True])
+@pytest.mark.parametrize("part", [None, "text_config"])
+def test_a_quantiser_that_transformers_does_not_know_is_refused_by_name(quantised, planned, part):
+    made = Path(quantised(quant_method="modelopt"))
+    if part:
+        config = json.loads((made / "config.json").read_text())
+        config[part] = {"quantization_config": config.pop("quantization_config")}
+        (made / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"quantised \(modelopt\) in a way that .* not read\. Use"):
+        load_encoder(find_model(str(made), planned=planned), device="cpu", planned=planned)
+
+
+def test_a_quantiser_that_is_not_there_after_loading_is_refused(fp8, monkeypatch):
+    load = transformers.modeling_utils.get_hf_quantizer
+
+    def none(config, *given, **options):
+        del config.quantization_config
+        _, *rest = load(config, *given, **options)
+        config.quantization_config = None
+        return None, *rest
+
+    monkeypatch.setattr("transformers.modeling_utils.get_hf_quantizer", none)
+    with pytest.raises(UserError, match=r"quantised \(fp8\) .* it does not use .*_scale_inv"):
+        load_encoder(find_model(str(fp8)), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        *((f"layers.0.mlp.up_proj.{x}", True) for x in ("weight_scale", "scales", "qzeros", "SCB")),
+        *((f"layers.0.mlp.up_proj.{x}", True) for x in ("weight.absmax", "weight_zero_point")),
+        ("layers.0.mlp.up_proj.input_scale", False),
+        ("layers.0.self_attn.k_scale", False),
+        ("layers.0.mlp.up_proj.lora_A", False),
+    ],
+)
+def test_a_scale_that_is_not_used_is_refused(folder, tmp_path, name, refused):
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "model.safetensors"
+    save_file(load_file(path) | {name: torch.ones(1)}, path, metadata={"format": "pt"})
+    if refused:
+        with pytest.raises(UserError, match=f"it does not use {name}") as error:
+            load_encoder(find_model(str(tmp_path)), device="cpu")
+        assert "\n" not in str(error.value)
+    else:
+        assert load_encoder(find_model(str(tmp_path)), device="cpu").notes
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("lm_head", [False, True])
+def test_checkpoints_of_bitsandbytes_are_read_as_transformers_reads_them(tmp_path, bits, lm_head):
+    pytest.importorskip("bitsandbytes")
+    whole, made = tmp_path / "whole", tmp_path / "made"
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32}
+    tiny_models.save("qwen2", whole, hidden_size=64, intermediate_size=64, **heads)
+    transformers.AutoModelForCausalLM.from_pretrained(
+        whole,
+        quantization_config=BitsAndBytesConfig(**{f"load_in_{bits}bit": True}),
+        dtype=torch.float32,
+    ).save_pretrained(made)
+    tiny_models.save_tokenizer("qwen2", made)
+    encoder, _ = assert_read_as_by_transformers(made)
+    assert encoder.notes == {"quantised weights": f"bitsandbytes {bits}bit"}
+    if lm_head:
+        assert load_encoder(find_model(str(made)), device="cpu", lm_head=True).has_head
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_gguf_file_is_one_line(file, tmp_path, seed):
+    """Cut off, or with other bytes in the table of its metadata."""
+    random, whole = Random(seed), bytearray(file.read_bytes())
+    if seed % 2:
+        whole = whole[: random.randrange(len(whole))]
+    else:
+        whole[8 : random.randrange(16, 400)] = random.randbytes(random.randrange(8, 400))
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(whole)
+    with pytest.raises(UserError, match="the file is cut off or damaged, copy it again") as error:
+        load_encoder(find_model(str(path)), device="cpu")
+    assert "\n" not in str(error.value)
 
 
 def test_a_model_in_memory_is_not_quantised(folder):

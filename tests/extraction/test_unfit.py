@@ -20,6 +20,7 @@ from probes.extraction.loading import load_encoder
 from probes.extraction.model_files import find_model
 from probes.extraction.unfit import require_scaled
 from probes.extraction.views import Text
+from probes.run.announcements import announce_model
 
 PER_LAYER = 16
 """Weights of a layer of BERT."""
@@ -274,12 +275,12 @@ def test_the_language_that_all_texts_are_read_in_is_said(
     assert encoder.notes == ({"language of all texts": "de_DE"} if switch != "none" else {})
 
 
-def xmod(folder: Path) -> Any:
+def xmod(folder: Path, default: str | None = "en_XX") -> Any:
     """An X-MOD with adapters of two languages, which are random and not alike."""
     model, _ = build("roberta", "RobertaModel")
     given = {**model.config.to_dict(), "languages": ["de_DE", "en_XX"], "model_type": "xmod"}
     torch.manual_seed(0)
-    model = transformers.XmodModel(transformers.XmodConfig(**given, default_language="en_XX"))
+    model = transformers.XmodModel(transformers.XmodConfig(**given, default_language=default))
     save_tokenizer("roberta", folder)
     model.save_pretrained(folder)
     return model.eval()
@@ -307,6 +308,30 @@ def test_texts_are_read_in_the_language_that_is_chosen(
         found = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})[-1]
         torch.testing.assert_close(found, wanted)
     assert "one language at a time" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("prefix", ["", "random:"])
+def test_the_adapter_is_said_where_the_model_has_no_default(
+    prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its code refuses a text without a language."""
+    model = xmod(tmp_path, default=None)
+    source = find_model(prefix + str(tmp_path))
+    assert source.languages == ("de_DE", "en_XX")
+    german = source.in_language("de")
+    assert german is not None
+    encoder = load_encoder(german, device="cpu")
+    announce_model(encoder, german, 0.0)
+    assert " · reads de_DE · " in capsys.readouterr().err
+    assert encoder.notes == {"language of all texts": "de_DE"}
+    if not prefix:
+        ids = torch.arange(5, 12)[None]
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        with torch.no_grad():
+            wanted = model(**inputs, lang_ids=torch.tensor([0])).last_hidden_state
+        torch.testing.assert_close(encoder.states(inputs)[-1], wanted)
+    with pytest.raises(UserError, match=r"set default_language in config\.json, as to de_DE"):
+        load_encoder(source, device="cpu")
 
 
 def test_the_token_of_a_language_is_that_of_the_tokenizer(tmp_path: Path) -> None:
