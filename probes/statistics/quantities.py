@@ -93,6 +93,8 @@ zero_vectors |  |  | 0 digits | positive |
 nmi | NMI |  |  | share | Vinh et al. 2010
 ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
 cka | biased CKA |  | 2 digits | share | Kornblith et al. 2019
+position_share | position | % |  |  | ε², Kelley 1935; adjusted R²
+position_share_shuffled | shuffled positions | % |  |  | adjusted R²
 unbiased_cka | CKA |  | 2 digits | | Song et al. 2012; Nguyen et al. 2021
 
 # Attention. `feature`: the most attention to a word of a kind. `offset`: attention to the token at
