@@ -101,6 +101,11 @@ unbiased_cka | CKA |  | 2 digits | | Song et al. 2012; Nguyen et al. 2021
 # a distance (0: itself). `pattern`: attention along the diagonal, or in the two strongest columns.
 # `relation`: share of words that attend most to their head, or their dependent. `uas`: right heads
 # in the maximum spanning tree.
+map_cosine | cosine |  |  | share | Kovaleva et al. 2019, section 4.3
+map_divergence | divergence |  |  | positive | Lin 1991
+head_distance_within | within the layer |  |  | positive | Clark et al. 2019, section 6
+head_distance_between | to other layers |  |  | positive | Clark et al. 2019, section 6
+head_distance_difference | difference |  |  |  | Clark et al. 2019, section 6
 entropy |  | % |  | share | Clark et al. 2019, section 3.3
 first | first token | % |  | share | Clark et al. 2019, section 3.2
 separators |  | % |  | share | Clark et al. 2019, section 3.2
