@@ -99,12 +99,19 @@ zero_vectors |  |  | 0 digits | positive |
 nmi | NMI |  |  | share | Vinh et al. 2010
 ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
 cka | biased CKA |  | 2 digits | share | Kornblith et al. 2019
+position_share | position | % |  |  | ε², Kelley 1935; adjusted R²
+position_share_shuffled | shuffled positions | % |  |  | adjusted R²
 unbiased_cka | CKA |  | 2 digits | | Song et al. 2012; Nguyen et al. 2021
 
 # Attention. `feature`: the most attention to a word of a kind. `offset`: attention to the token at
 # a distance (0: itself). `pattern`: attention along the diagonal, or in the two strongest columns.
 # `relation`: share of words that attend most to their head, or their dependent. `uas`: right heads
 # in the maximum spanning tree.
+map_cosine | cosine |  |  | share | Kovaleva et al. 2019, section 4.3
+map_divergence | divergence |  |  | positive | Lin 1991
+head_distance_within | within the layer |  |  | positive | Clark et al. 2019, section 6
+head_distance_between | to other layers |  |  | positive | Clark et al. 2019, section 6
+head_distance_difference | difference |  |  |  | Clark et al. 2019, section 6
 entropy |  | % |  | share | Clark et al. 2019, section 3.3
 first | first token | % |  | share | Clark et al. 2019, section 3.2
 separators |  | % |  | share | Clark et al. 2019, section 3.2

@@ -70,6 +70,8 @@ def test_parts_of_models():
         "late middle": {12: (8, 9), 6: (4, 4)},
         "lower": {12: (0, 4), 6: (0, 2)},
         "higher": {12: (10, 12), 24: (20, 24)},
+        "last two": {5: (4, 5)},
+        "below the last two": {5: (1, 3)},
     }
     for name, parts in expected.items():
         for n, (first, last) in parts.items():
@@ -284,6 +286,33 @@ def test_agreement_and_trees():
     assert on("trees-recovered", record).verdict == "supported"
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.1, 0.1, 0.12, 0.3, 0.2], "supported"),
+        ([0.1, 0.1, 0.25, 0.3, 0.2], "undecided"),
+        ([0.3, 0.3, 0.3, 0.1, 0.1], "contradicted"),
+    ],
+)
+def test_fine_tuning_changes_the_last_two_layers(values, expected):
+    rows = [row("map_divergence", x, 0.01, i, base="b") for i, x in enumerate(values, 1)]
+    record = corpus_record("attention_change", rows, 5)
+    assert on("fine-tuning-changes-final", record).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.1, 0.1, 0.1, 0.1, 0.1, -0.1], "supported"),
+        ([0.1, 0.1, 0.1, -0.1, -0.1, -0.1], "undecided"),
+        ([-0.1] * 6, "contradicted"),
+    ],
+)
+def test_heads_of_most_layers_are_alike(values, expected):
+    rows = [row("head_distance_difference", x, 0.01, i) for i, x in enumerate(values, 1)]
+    assert on("heads-alike", corpus_record("head_similarity", rows, 6)).verdict == expected
+
+
 def test_what_is_missing_is_named():
     nothing = ModelRows([geometry([0.3] * 7)])
     missing = {}
@@ -294,6 +323,7 @@ def test_what_is_missing_is_named():
             missing[claim.name] = str(caught.value)
     assert missing["syntax-middle"] == "depth was not run"
     assert missing["trees-middle"] == "there is no record of structure (--measurements structure)"
+    assert "--model BASE TUNED --measurements attention)" in missing["fine-tuning-changes-final"]
     cases = {
         "depth has no training_variance": ("syntax-middle", make_result("depth", [0.1] * 7, False)),
         "depth was not measured at layers 5–6": ("syntax-middle", make_result("depth", [0.1] * 5, n_layers=6)),

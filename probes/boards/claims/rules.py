@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from probes.common.errors import layer_ranges
+from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.row import Row
@@ -26,7 +27,7 @@ Verdict = Literal[
 Ends = tuple[float, float]
 """The ends of a 95 % interval; equal for a constant."""
 
-_OF = "feature", "labels", "group", "paradigm", "phenomenon", "baseline", "predicts"
+_OF = "feature", "labels", "group", "paradigm", "phenomenon", "baseline", "base", "predicts"
 """Axes that a reason names."""
 
 
@@ -96,6 +97,8 @@ class ModelRows:
             return every[name]
         missing = f"{what.task} has no" if what.task else "there is no record of"
         needs = f"--evidence {name}" if what.task else f"--measurements {name}"
+        if name in measurements and (pair := get_measurement(name)).of == "pair":
+            needs = f"--model BASE TUNED --measurements {pair.after}"
         raise MissingError(f"{missing} {name} ({needs})")
 
     def read(self, what: Reads) -> list[Row]:
@@ -173,6 +176,8 @@ def part_of(name: str, n_layers: int) -> set[int]:
         "late middle": lambda layer: 7.5 * n_layers <= 12 * layer <= 9.5 * n_layers,  # 8–9 of 12
         "higher": lambda layer: layer / n_layers > end,
         "last": lambda layer: layer == n_layers,
+        "last two": lambda layer: layer > max(n_layers - 2, 0),
+        "below the last two": lambda layer: 0 < layer <= n_layers - 2,
     }
     if found := {layer for layer in range(n_layers + 1) if inside[name](layer)}:
         return found

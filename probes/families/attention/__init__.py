@@ -2,6 +2,7 @@
 
 - Which heads attend to neighbours, to special tokens, or to nearly everything?
 - Which heads find syntactic relations or trees better than a fixed offset does?
+- Which heads does fine-tuning change? Are the heads of a layer alike?
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 from probes.measurements.catalogue import Command, Family
 
 FAMILY = Family(
-    measurements={"attention": "attention"},
+    measurements={
+        "attention": "attention",
+        "attention_change": "head_comparison",
+        "head_similarity": "head_comparison",
+    },
     commands={
         "heads": Command(
             "Show what attention heads do: entropy, patterns, and relations beside fixed offsets.",

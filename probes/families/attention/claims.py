@@ -18,6 +18,7 @@ _special = partial(Reads, "attention", "special", among_all=True)
 _uniform = _special(layers="last", baseline="uniform")
 _head = partial(Reads, "attention", among_all=True, chosen=..., head=..., direction=...)
 _above = partial(_head, "above_baseline")
+_changed = partial(Reads, "attention_change", "map_divergence", base=...)
 
 CLAIMS = (
     Claim(
@@ -40,5 +41,23 @@ CLAIMS = (
         "Primer 5.1; Clark et al. 2019; Htut et al. 2019",
         "complete means a UAS of .9, like a good parser; the limit is ours",
         partial(greater, (0.9, _head("relation", feature=NOT_PUNCTUATION)), (0.9, _head("uas"))),
+    ),
+    Claim(
+        "fine-tuning-changes-final",
+        "Fine-tuning changes the last two layers most",
+        "Primer 5.2; Kovaleva et al. 2019, 4.3",
+        "divergence of attention, the study uses cosines; the first model of the run is the base",
+        partial(greater, (_changed(layers="last two"), _changed(layers="below the last two"))),
+    ),
+    Claim(
+        "heads-alike",
+        "Heads of a layer are more alike than heads of different layers",
+        "Primer 7; Clark et al. 2019, 6",
+        "mean distances in most layers; the study looks at a map of all heads",
+        partial(
+            greater,
+            (Reads("head_similarity", "head_distance_difference", among_all=True), 0.0),
+            needed=most_of,
+        ),
     ),
 )

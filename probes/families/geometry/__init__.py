@@ -4,6 +4,7 @@
 - How much do the vectors of one word differ between sentences?
 - Do vectors form clusters of word senses and word classes?
 - Do two models have similar spaces (CKA)?
+- Do the vectors of one word depend on its place in the sentence?
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ FAMILY = Family(
     measurements={
         "geometry": "geometry",
         "model_similarity": "geometry",
+        "position_share": "position_share",
     },
     options={"geometry": GeometryOptions},
     claims="claims",

@@ -1,0 +1,185 @@
+"""Whole attention maps of a sample of test sentences: of two models, and of a model's heads.
+
+Sentences that do not fit into a window are left out, since a head's map would be in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from probes.common.arrays import Floats
+from probes.extraction.alignment import Pieces
+from probes.extraction.attention_maps import AttentionCollector
+from probes.extraction.padding import PaddedWindows
+from probes.extraction.shards import Shard
+from probes.extraction.views import View, plain_text, view_over
+from probes.families.attention.collector import layout_of
+from probes.records.header import ModelRecord
+
+if TYPE_CHECKING:
+    from probes.data.sentence import Corpus
+    from probes.measurements.context import ModelContext
+
+N_SENTENCES = 300
+"""Sentences to draw. Numbers of heads then vary little, and maps of a base fit into memory."""
+
+MOST_PAIRS = 1 << 19
+"""Most pairs of words in a sample, which bounds memory where sentences are long."""
+
+
+def sample(corpus: Corpus) -> list[int]:
+    """Numbers of up to `N_SENTENCES` test sentences, the same in every run, ascending."""
+    test = corpus.splits["test"]
+    drawn = np.random.default_rng(0).permutation(len(test))[:N_SENTENCES]
+    n_pairs = np.cumsum([len(test[i]) ** 2 for i in drawn])
+    return sorted(drawn[n_pairs <= MOST_PAIRS].tolist())
+
+
+def sample_view(corpus: Corpus) -> View:
+    """The texts of the sample."""
+    return view_over((plain_text(corpus.splits["test"][i]) for i in sample(corpus)), "plain")
+
+
+class MapsOfTexts(AttentionCollector):
+    """Keeps all maps of a pass, and gives those of each whole text to `keep`."""
+
+    name = "attention maps"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """One part for each text."""
+        return ()
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """Zero: maps are kept in memory."""
+        return 0
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """Begin a shard without maps."""
+        self._shard, self._pieces = shard, pieces
+        self._parts: dict[str, torch.Tensor] = {}
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """Find the whole texts of a pass."""
+        self._layout = layout_of(windows, self._pieces)
+        self._blocks: list[torch.Tensor] = []
+
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """Keep the maps of a block."""
+        self._blocks.append(maps[self._layout.window.to(maps.device)].cpu())
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """Take the maps of a pass apart by text."""
+        ids = windows.inputs["input_ids"][self._layout.window].cpu()
+        for row, (text, n) in enumerate(
+            zip(self._layout.text.tolist(), self._layout.n_tokens.tolist(), strict=True)
+        ):
+            maps = torch.stack([block[row, :, :n, :n] for block in self._blocks])
+            self.keep(text, maps, ids[row, :n])
+
+    def keep(self, text: int, maps: torch.Tensor, ids: torch.Tensor) -> None:
+        """Keep the maps of a text.
+
+        Args:
+            text: its place in the shard.
+            maps: shape (blocks, heads, tokens, tokens).
+            ids: its tokens, including special ones. Shape (tokens,).
+        """
+        self._parts[f"maps {text}"], self._parts[f"ids {text}"] = maps, ids
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """Maps and tokens by place in the shard."""
+        return self._parts
+
+
+def maps_of_texts(
+    context: ModelContext, view: View
+) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """Place in the view, maps (blocks, heads, tokens, tokens) and tokens of each whole text."""
+    for shard, parts in context.read(view, MapsOfTexts()):
+        for place, text in enumerate(shard.index.tolist()):
+            if f"maps {place}" in parts:
+                yield text, parts[f"maps {place}"], parts[f"ids {place}"]
+
+
+def jensen_shannon(maps: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """Jensen–Shannon divergence of rows in nats, between 0 and ln 2. Shape (…, tokens).
+
+    Args:
+        maps, others: rows sum to 1. Shape (…, tokens, tokens).
+    """
+    entropy = torch.special.entr
+    both = entropy((maps + others) / 2) - (entropy(maps) + entropy(others)) / 2
+    return both.sum(-1).clamp(min=0)
+
+
+def change_of_maps(maps: torch.Tensor, base: torch.Tensor) -> Floats:
+    """Change of heads: cosine and divergence of two maps of a text. Shape (2, …).
+
+    Args:
+        maps, base: shape (…, tokens, tokens).
+
+    Returns:
+        the cosine of the flattened maps (Kovaleva et al. 2019, section 4.3), and the
+        Jensen–Shannon divergence averaged over tokens; exactly 1 and 0 for equal maps.
+    """
+    one, other = maps.double(), base.double()
+    product, *squares = ((x * y).sum((-2, -1)) for x, y in ((one, other), (one, one), (other,) * 2))
+    cosine = product / (squares[0] * squares[1]).sqrt()
+    changes: Floats = torch.stack([cosine, jensen_shannon(one, other).mean(-1)]).numpy()
+    return changes
+
+
+class HeadDistances(MapsOfTexts):
+    """Mean distance of the heads of each block to each other, and to those of other blocks.
+
+    The part ``distances`` (texts, blocks, 2) is NaN for texts of several windows. A distance is the
+    square root of the Jensen–Shannon divergence of two heads' attention from a token, which is a
+    metric (Endres & Schindelin 2003), averaged over tokens.
+    """
+
+    name = "distances of heads"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The only part."""
+        return ("distances",)
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """Bytes of two numbers for each text and block."""
+        return 16 * len(shard.texts) * model.n_layers
+
+    def keep(self, text: int, maps: torch.Tensor, ids: torch.Tensor) -> None:
+        """Measure the distances of a text."""
+        self._parts[str(text)] = mean_distances(maps.double())
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """The distances of the shard."""
+        n_blocks = len(self._blocks)
+        unread = torch.full((n_blocks, 2), torch.nan, dtype=torch.float64)
+        texts = [self._parts.get(str(text), unread) for text in range(len(self._shard.texts))]
+        return {"distances": torch.stack(texts)}
+
+
+def mean_distances(maps: torch.Tensor) -> torch.Tensor:
+    """Mean distances of the heads of each block: to each other, to all others. (blocks, 2).
+
+    NaN for a block with one head, and a model with one block.
+
+    Args:
+        maps: shape (blocks, heads, tokens, tokens).
+    """
+    n_blocks, n_heads = maps.shape[:2]
+    flat = maps.flatten(0, 1)
+    distances = torch.zeros(len(flat), len(flat), dtype=maps.dtype)
+    for head in range(len(flat) - 1):
+        distances[head, head + 1 :] = jensen_shannon(flat[head + 1 :], flat[head]).sqrt().mean(-1)
+    of_blocks = (distances + distances.T).view(n_blocks, n_heads, n_blocks, n_heads).sum((1, 3))
+    within = of_blocks.diagonal()
+    n_within, n_between = n_heads * (n_heads - 1), n_heads * n_heads * (n_blocks - 1)
+    between = of_blocks.sum(1) - within
+    return torch.stack([within / n_within, between / n_between], dim=1)

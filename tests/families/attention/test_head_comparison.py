@@ -1,0 +1,152 @@
+"""Heads beside those of another model and of other layers, against scipy on maps of transformers."""
+
+import shutil
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from killing import small_corpus
+from safetensors.torch import load_file, save_file
+from scipy.spatial.distance import cosine, jensenshannon
+from tiny_models import save
+from transformers import AutoModel, AutoTokenizer
+
+from probes.cli.main import main
+from probes.data.conllu_files import read_conllu
+from probes.families.attention.head_maps import change_of_maps, mean_distances
+from probes.measurements.frame import load
+
+
+def run(folder, *models, measurements="attention,head_similarity"):
+    flags = f"--measurements {measurements} --twins 0 --device cpu --threads 1"
+    places = ["--corpus", str(folder / "small"), "--output", str(folder / "results")]
+    places += ["--cache-dir", str(folder / "cache")]
+    return main(["--model", *(str(folder / x) for x in models), *flags.split(), *places])
+
+
+def record_of(folder, measurement):
+    """The only record of `bert` or `tuned`."""
+    records = load(folder / "results").records().values()
+    (record,) = [x for x in records if x.measurement == measurement and x.model.name != "bert"]
+    return record
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model, the same with other weights in its second block, and records of both."""
+    folder = tmp_path_factory.mktemp("heads")
+    save("bert", folder / "bert")
+    shutil.copytree(folder / "bert", folder / "tuned")
+    weights = load_file(folder / "tuned" / "model.safetensors")
+    weights["encoder.layer.1.attention.self.query.weight"] *= -3
+    save_file(weights, folder / "tuned" / "model.safetensors", {"format": "pt"})
+    small_corpus(folder / "small", 90)
+    assert run(folder, "bert", "tuned") == 0
+    return folder
+
+
+def maps_of(folder, name):
+    """Maps that transformers returns of test sentences. Each (blocks, heads, tokens, tokens)."""
+    model = AutoModel.from_pretrained(folder / name, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder / name)
+    maps = []
+    for sentence in read_conllu(folder / "small" / "test.conllu", "en"):
+        given = tokenizer([*sentence.words], is_split_into_words=True, return_tensors="pt")
+        if given["input_ids"].shape[1] <= model.config.max_position_embeddings:
+            with torch.no_grad():
+                attentions = model(**given, output_attentions=True).attentions
+            maps.append(torch.stack(attentions)[:, 0].double().numpy())
+    assert 20 < len(maps) < 90
+    return maps
+
+
+def test_a_change_is_seen_in_the_block_that_changed_alone(folder):
+    """Cosine of flattened maps, and divergence of rows, averaged over texts."""
+    rows = {
+        (x.metric, x.layer, x.axes.get("head")): x
+        for x in record_of(folder, "attention_change").rows
+    }
+    assert len(rows) == 2 * 2 * 3
+    for head in (None, 1, 2):
+        same = rows["map_cosine", 1, head], rows["map_divergence", 1, head]
+        assert [(x.value, x.low, x.high) for x in same] == [(1, 1, 1), (0, 0, 0)]
+    ours, theirs = maps_of(folder, "tuned"), maps_of(folder, "bert")
+    cosines, divergences = [], []
+    for one, other in zip(ours, theirs, strict=True):
+        pairs = list(zip(one[1], other[1], strict=True))
+        cosines.append([1 - cosine(a.ravel(), b.ravel()) for a, b in pairs])
+        divergences.append([(jensenshannon(a, b, axis=-1) ** 2).mean() for a, b in pairs])
+    for metric, values in (("map_cosine", cosines), ("map_divergence", divergences)):
+        expected = np.mean(values, axis=0)
+        assert [rows[metric, 2, head].value for head in (1, 2)] == pytest.approx(expected, abs=1e-5)
+        mean = rows[metric, 2, None]
+        assert mean.value == pytest.approx(expected.mean(), abs=1e-5)
+        assert mean.low < mean.value < mean.high
+    assert np.mean(divergences) > 0.001
+    assert rows["map_cosine", 2, None].n == len(ours)
+
+
+def test_distances_within_and_between_layers(folder):
+    rows = {(x.metric, x.layer): x for x in record_of(folder, "head_similarity").rows}
+    within, between = [], []
+    for maps in maps_of(folder, "tuned"):
+        heads = {place: maps[place] for place in np.ndindex(maps.shape[:2])}
+        distance = {
+            frozenset(pair): jensenshannon(heads[pair[0]], heads[pair[1]], axis=-1).mean()
+            for pair in combinations(heads, 2)
+        }
+        within.append([distance[frozenset({(b, 0), (b, 1)})] for b in (0, 1)])
+        across = [distance[frozenset({(0, i), (1, j)})] for i in (0, 1) for j in (0, 1)]
+        between.append(np.mean(across))
+    for layer in (1, 2):
+        inside = np.mean(within, axis=0)[layer - 1]
+        for metric, value in (
+            ("within", inside),
+            ("between", np.mean(between)),
+            ("difference", np.mean(between) - inside),
+        ):
+            row = rows[f"head_distance_{metric}", layer]
+            assert row.value == pytest.approx(value, abs=1e-4)
+            assert row.low < row.value < row.high
+
+
+def test_equal_heads_have_no_distance_and_disjoint_ones_the_greatest():
+    eye = torch.eye(6, dtype=torch.float64)
+    maps = torch.stack([torch.stack([eye, eye]), torch.stack([eye.roll(1, 0), eye.roll(2, 0)])])
+    greatest = np.log(2) ** 0.5
+    expected = [[0, greatest], [greatest, greatest]]
+    np.testing.assert_allclose(mean_distances(maps), expected, atol=1e-12)
+    assert torch.isnan(mean_distances(maps[:, :1])[:, 0]).all()
+    assert torch.isnan(mean_distances(maps[:1])[:, 1]).all()
+
+
+def test_the_cosine_of_maps_by_hand():
+    one = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
+    other = torch.tensor([[0.0, 1.0], [0.5, 0.5]])
+    value, divergence = change_of_maps(one, other)
+    assert value == pytest.approx(0.5 / 1.5)
+    assert divergence == pytest.approx(np.log(2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "said"),
+    [
+        ("gpt2", {}, "other and bert have other tokens for the same words"),
+        (
+            "bert",
+            {"num_hidden_layers": 3},
+            "other and bert have 3 layers × 2 heads and 2 layers × 2",
+        ),
+        ("bert", {"num_attention_heads": 4}, "have 2 layers × 4 heads and 2 layers × 2 heads"),
+    ],
+)
+def test_models_whose_heads_or_tokens_do_not_correspond(
+    family, changes, said, folder, tmp_path, capsys
+):
+    for name in ("bert", "small"):
+        shutil.copytree(folder / name, tmp_path / name)
+    save(family, tmp_path / "other", **changes)
+    assert run(tmp_path, "bert", "other", measurements="attention") == 0
+    assert "left out attention_change of other: " in (error := capsys.readouterr().err)
+    assert said in error
