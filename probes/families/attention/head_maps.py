@@ -114,7 +114,8 @@ def jensen_shannon(maps: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     """
     entropy = torch.special.entr
     both = entropy((maps + others) / 2) - (entropy(maps) + entropy(others)) / 2
-    return both.sum(-1).clamp(min=0)
+    divergence: torch.Tensor = both.sum(-1).clamp(min=0)
+    return divergence
 
 
 def change_of_maps(maps: torch.Tensor, base: torch.Tensor) -> Floats:
