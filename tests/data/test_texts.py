@@ -9,6 +9,7 @@ from probes.data.chats import chat_of, texts_of
 from probes.data.find import find_corpus
 from probes.data.labelled import find_columns
 from probes.data.sources import CorpusRequest, LabelColumn
+from probes.data.splits import UNNAMED
 from probes.extraction.views import plain_view
 from probes.tasks.columns import task_of
 from probes.tasks.positions import Position
@@ -184,7 +185,7 @@ def test_chats_keep_all_keys_and_tools(tmp_path):
     frame = {"chat": [[ASKED, called]] * 12, "mood": ["x", "y"] * 6}
     request = CorpusRequest(("m",), messages="chat", label=("mood",))
     digests = {
-        find_columns("m", {**frame, "tools": [each] * 12}, request).digest
+        find_columns("m", {UNNAMED: {**frame, "tools": [each] * 12}}, request).digest
         for each in (tools, [{"name": "sub"}], float("nan"))
     }
     assert len(digests) == 3

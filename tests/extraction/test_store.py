@@ -80,6 +80,7 @@ def test_rows_of_a_text_are_its_words_vectors(encoder: Encoder, tmp_path: Path) 
         "unknown_words": 0,
         "texts_in_several_windows": long,
         "batch_tokens": 64,
+        "chats": "",
     }
     assert long > 0
     with pytest.raises(ValueError, match="read-only"):
