@@ -36,7 +36,6 @@ def with_floor(result: Result, among: Iterable[Result] = ()) -> Result:
     """The result with its random twins among the baselines, and tested against its floor.
 
     Args:
-        result: returned as it is if it was tested already.
         among: results that may be of its twins. Where none are, the folders beside that of the
             result are searched.
     """

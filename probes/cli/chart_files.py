@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ def figure(
     measurement: str = "",
     *,
     by_task: bool = False,
-    among: Iterable[Record] = (),
+    among: Collection[Record] = (),
 ) -> Chart:
     """The figure called `kind`. Messages name the models that are left out.
 
@@ -62,7 +62,7 @@ def figure(
         probe: probe family, for a figure of scores.
         measurement: measurement of the figure; may be empty if only one was made.
         by_task: whether the results are those of tasks that the user has named.
-        among: records with those of random twins, if only some models are drawn.
+        among: records that may be of random twins, though they are not drawn.
 
     Raises:
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
@@ -71,7 +71,8 @@ def figure(
         raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, known)}")
     results = {path: x for path, x in found.items() if isinstance(x, Result)}
     others = {path: x for path, x in found.items() if path not in results}
-    if kind in (*FIGURES, USE) and (every := [x for x in among if isinstance(x, Result)]):
+    if kind in (*FIGURES, USE) and len(among) > len(found):
+        every = [x for x in among if isinstance(x, Result)]
         results = {path: with_floor(x, every) for path, x in results.items()}
     if kind in FIGURES:
         if measurement:

@@ -147,8 +147,7 @@ class Results:
 
         Args:
             kind: name of a figure, as `python -m probes figure --help` lists them.
-            task, model, corpus: names of what is drawn, several or one text with commas between
-                them; all by default.
+            task, model, corpus: names of what is drawn, or one text with commas; all by default.
             measurement: whose, if several have a chart of this name.
             width: in inches.
 
@@ -162,12 +161,14 @@ class Results:
         if why := figures.no_room():
             raise UserError(f"plot(): nothing is drawn, since {why}; lift the limit.")
         look = Look(width * INCH, titled=title)
-        asked = {"corpus": _named("corpus", corpus), "task": _named("task", task)}
-        every = only({**self.found, **self.measured}, **asked)
-        found = only(every, model=_named("model", model))
-        among = every.values() if model else ()
-        about = kind, found, "plot()", look, probe, measurement
-        chart = figure(*about, by_task=bool(task), among=among)
+        asked = {"corpus": corpus, "task": task, "model": model}
+        names = {x: names_in(y) if isinstance(y, str) else y or () for x, y in asked.items()}
+        for what, given in asked.items():
+            if given not in (None, "") and not names[what]:
+                raise UserError(f"{what}={given!r}: {NO_NAMES}.")
+        every = only({**self.found, **self.measured}, corpus=names["corpus"], task=names["task"])
+        about = kind, only(every, model=names["model"]), "plot()", look, probe, measurement
+        chart = figure(*about, by_task=bool(task), among=every.values())
         return Figure(figures.svg(chart, look))
 
     def report(self, path: str | os.PathLike[str], title: str = "results") -> Path:
@@ -246,18 +247,6 @@ def _one(what: str, given: str | None, known: Iterable[str]) -> str:
             f"{what}={given!r}: no results. {did_you_mean(given or '', names) if names else ''}"
         )
     return given
-
-
-def _named(what: str, given: str | Sequence[str] | None) -> Sequence[str]:
-    """The names that are given; none for all.
-
-    Raises:
-        UserError: there are none, but something is given.
-    """
-    found = names_in(given) if isinstance(given, str) else given or ()
-    if given not in (None, "") and not found:
-        raise UserError(f"{what}={given!r}: {NO_NAMES}.")
-    return found
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def _escaped_sign(sign: str) -> str:
     """A sign, which accents may follow."""
     if sign in _SIGNS or (sign.isascii() and sign.isprintable()):
         return _SIGNS.get(sign, sign)
-    letter, *accents = unicodedata.normalize("NFD", sign)
+    letter, *accents = list(unicodedata.normalize("NFD", sign))
     if not (letter.isascii() and letter.isalpha() and _ACCENTS.keys() >= {*accents}):
         if len(sign) == 1:
             return rf"{_OTHER}{{{ord(sign):04X}}}"

@@ -89,9 +89,8 @@ def run(options: argparse.Namespace) -> int:
         corpora, task = names_in(",".join(options.corpus)), options.task
         every = only({**joined(records), **of_corpora(records)}, corpus=corpora, task=task)
         found = only(every, model=options.model)
-        about = options.probe, options.measurement
-        among = every.values() if options.model else ()
-        chart = figure(options.kind, found, where, look, *about, by_task=bool(task), among=among)
+        about = options.kind, found, where, look, options.probe, options.measurement
+        chart = figure(*about, by_task=bool(task), among=every.values())
     figures.save(chart, options.output, look)
     print(options.output)
     return 0
