@@ -26,6 +26,8 @@ _CAUSES = {
     "RepositoryNotFoundError": "the hub has no public {kind} of this name. {remedy}",
     "LocalEntryNotFoundError": "not in the local hub cache. {remedy}",
     "ProxyError": "a proxy lets nothing through to {hub} ({why}). Check HTTPS_PROXY.",
+    "login": "the network wants a login before it lets anything through to {hub} ({why}).",
+    "denied": "the hub refuses access ({why}). Check your token and its rights.",
     "busy": "the hub is busy ({why}). Try again later.",
     "TimeoutException TimeoutError": "{hub} does not answer. {remedy}",
     "ConnectError": "{hub} cannot be reached ({why}). {remedy}",
@@ -43,8 +45,7 @@ The names suffice: that client is httpx or, in later versions, httpx2.
 
 def cached(kind: Literal["model", "dataset"]) -> list[str]:
     """Names of the repositories in the local hub cache."""
-    from huggingface_hub import constants
-
+    constants = library("constants")
     folders = sorted(Path(constants.HF_HUB_CACHE).glob(f"{kind}s--*"))
     return [folder.name.removeprefix(f"{kind}s--").replace("--", "/") for folder in folders]
 
@@ -72,7 +73,8 @@ def snapshot(
     Raises:
         UserError: the repository is unknown, gated, or cannot be downloaded.
     """
-    from huggingface_hub import constants, snapshot_download
+    constants = library("constants")
+    from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
     from huggingface_hub.utils._paths import filter_repo_objects
 
@@ -106,6 +108,19 @@ def snapshot(
         return folder, files
     except Exception as error:
         raise UserError(f"{flag}: {_cause(error, kind, remedy)}".rstrip()) from error
+
+
+def library(module: str) -> Any:
+    """A module of huggingface_hub, which reads its variables when it is first imported.
+
+    Raises:
+        UserError: it cannot read one.
+    """
+    try:
+        import_module("huggingface_hub.utils._http")
+        return import_module(f"huggingface_hub.{module}")
+    except ValueError as error:
+        raise UserError(f"HF_ENDPOINT or another HF_ variable: {error}. Correct it.") from error
 
 
 def _listing(name: str, kind: str, revision: str | None) -> tuple[str, list[str]]:
@@ -151,16 +166,16 @@ def _bounded() -> Iterator[None]:
 
 
 def _names(error: BaseException) -> set[str]:
-    """Names of an error's classes, and ``busy`` or ``ProxyError`` if its HTTP status says so."""
+    """Names of an error's classes, and a key of `_CAUSES` if its HTTP status says so."""
     code = getattr(getattr(error, "response", None), "status_code", 0)
-    status = "busy" if code in (408, 429) or code >= 500 else "ProxyError" if code == 407 else ""
+    known = {**dict.fromkeys((401, 402, 403), "denied"), 407: "ProxyError", 501: "", 511: "login"}
+    status = known.get(code, "busy" * (code in (408, 429) or code >= 500))
     return {status, *(each.__name__ for each in type(error).__mro__)}
 
 
 def _cause(error: BaseException, kind: str, remedy: str = "") -> str:
     """Why the hub gave nothing, and what to do."""
-    from huggingface_hub import constants
-
+    constants = library("constants")
     while "LocalEntryNotFoundError" in _names(error) and error.__cause__:
         error = error.__cause__
     response = getattr(error, "response", None)

@@ -39,6 +39,8 @@ def with_floor(result: Result, among: Iterable[Result] = ()) -> Result:
         among: results that may be of its twins. Where none are, the folders beside that of the
             result are searched.
     """
+    if result.floor_test is not None:
+        return result
     best = {
         f"random twin {twin.model.random_seed or ''}".strip(): TwinLayer(
             twin, twin.best_of(common, "test")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from probes.boards.floors import with_floor
 from probes.boards.groups import Group, corpus_groups, group, model_key, model_labels, of_corpora
 from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
@@ -51,6 +52,7 @@ def figure(
     measurement: str = "",
     *,
     by_task: bool = False,
+    among: Collection[Record] = (),
 ) -> Chart:
     """The figure called `kind`. Messages name the models that are left out.
 
@@ -60,6 +62,7 @@ def figure(
         probe: probe family, for a figure of scores.
         measurement: measurement of the figure; may be empty if only one was made.
         by_task: whether the results are those of tasks that the user has named.
+        among: records that may be of random twins, though they are not drawn.
 
     Raises:
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
@@ -68,6 +71,9 @@ def figure(
         raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, known)}")
     results = {path: x for path, x in found.items() if isinstance(x, Result)}
     others = {path: x for path, x in found.items() if path not in results}
+    if kind in (*FIGURES, USE) and len(among) > len(found):
+        every = [x for x in among if isinstance(x, Result)]
+        results = {path: with_floor(x, every) for path, x in results.items()}
     if kind in FIGURES:
         if measurement:
             raise UserError(f"--measurement: does not apply to {kind}; omit it.")

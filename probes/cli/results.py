@@ -33,6 +33,7 @@ from probes.measurements.shown import tables_of
 from probes.records.record import Record
 from probes.records.record_files import or_published
 from probes.records.result import SCORES, Result
+from probes.run.config import NO_NAMES
 from probes.tables.table import Table
 from probes.tasks.builtin import table_order
 
@@ -135,9 +136,9 @@ class Results:
         kind: str = "curves",
         probe: str = "linear",
         *,
-        task: str = "",
-        model: str = "",
-        corpus: str = "",
+        task: str | Sequence[str] | None = None,
+        model: str | Sequence[str] | None = None,
+        corpus: str | Sequence[str] | None = None,
         measurement: str = "",
         width: float = 6.8,
         title: bool = True,
@@ -146,7 +147,7 @@ class Results:
 
         Args:
             kind: name of a figure, as `python -m probes figure --help` lists them.
-            task, model, corpus: names of what is drawn, separated by commas; all by default.
+            task, model, corpus: names of what is drawn, or one text with commas; all by default.
             measurement: whose, if several have a chart of this name.
             width: in inches.
 
@@ -160,9 +161,14 @@ class Results:
         if why := figures.no_room():
             raise UserError(f"plot(): nothing is drawn, since {why}; lift the limit.")
         look = Look(width * INCH, titled=title)
-        asked = {"corpus": corpus, "model": model, "task": task}
-        found = only({**self.found, **self.measured}, **{x: names_in(asked[x]) for x in asked})
-        chart = figure(kind, found, "plot()", look, probe, measurement, by_task=bool(task))
+        asked = {"corpus": corpus, "task": task, "model": model}
+        names = {x: names_in(y) if isinstance(y, str) else y or () for x, y in asked.items()}
+        for what, given in asked.items():
+            if given not in (None, "") and not names[what]:
+                raise UserError(f"{what}={given!r}: {NO_NAMES}.")
+        every = only({**self.found, **self.measured}, corpus=names["corpus"], task=names["task"])
+        about = kind, only(every, model=names["model"]), "plot()", look, probe, measurement
+        chart = figure(*about, by_task=bool(task), among=every.values())
         return Figure(figures.svg(chart, look))
 
     def report(self, path: str | os.PathLike[str], title: str = "results") -> Path:

@@ -16,6 +16,7 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from probes.common.errors import UserError, out_of_memory
+from probes.common.hub import library
 from probes.compute.devices import MAP, pick_device
 from probes.extraction.collectors import layer_states
 from probes.extraction.model_files import READ_ANEW
@@ -62,6 +63,7 @@ def first_use(name: str) -> Iterator[None]:
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Silence the logs and progress bars of transformers; we report problems ourselves."""
+    library("constants")  # which transformers imports
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -38,6 +38,7 @@ _SIGNS = {
 
 _OF_ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0327"
 _ACCENTS = dict(zip(_OF_ACCENTS, "`'^~=u.\"rHvdc", strict=True))
+_WITH_ACCENTS = re.compile(f".[{_OF_ACCENTS}]*", re.DOTALL)
 
 _OTHER = r"\probesletter"
 _OTHER_DEFINED = (
@@ -118,10 +119,9 @@ def latex(table: Table, *, wide: bool = False) -> str:
 
 def _without_curves(table: Table) -> Table:
     """The table without the columns whose bars LaTeX's fonts lack."""
-    drawn = {
-        i for row in table.rows for i, cell in enumerate(row.cells) if set(BARS) & {*cell.text}
-    }
-    kept = [i for i in range(len(table.heads)) if i not in drawn]
+    # The first column has names, and tokens may begin with a bar.
+    signs = [{*"".join(row.cells[i].text for row in table.rows)} for i in range(len(table.heads))]
+    kept = [i for i, of in enumerate(signs) if not (i and of & {*BARS} and of <= {*BARS, " "})]
     return replace(table.with_columns(kept), left=sum(i < table.left for i in kept))
 
 
@@ -170,15 +170,19 @@ def _number(cell: Cell, *, two: bool) -> list[str]:
 def _escaped(text: str) -> str:
     """A text in ASCII."""
     parts = unicodedata.normalize("NFC", text).split("--")  # which would become a dash
-    return "-{}-".join("".join(map(_escaped_sign, part)) for part in parts)
+    return "-{}-".join("".join(map(_escaped_sign, _WITH_ACCENTS.findall(part))) for part in parts)
 
 
 def _escaped_sign(sign: str) -> str:
-    if sign in _SIGNS or " " <= sign <= "~":
+    """A sign, which accents may follow."""
+    if sign in _SIGNS or (sign.isascii() and sign.isprintable()):
         return _SIGNS.get(sign, sign)
     letter, *accents = list(unicodedata.normalize("NFD", sign))
-    if letter.isascii() and letter.isalpha() and _ACCENTS.keys() >= {*accents}:
-        for accent in accents:
-            letter = rf"\{_ACCENTS[accent]}{{{letter}}}"
-        return letter
-    return rf"{_OTHER}{{{ord(sign):04X}}}"
+    if not (letter.isascii() and letter.isalpha() and _ACCENTS.keys() >= {*accents}):
+        if len(sign) == 1:
+            return rf"{_OTHER}{{{ord(sign):04X}}}"
+        letter, *accents = _escaped_sign(sign[0]), *sign[1:]
+    # Those below come last: TeX puts nothing above a letter that has one.
+    for accent in sorted(accents, key=unicodedata.combining, reverse=True):
+        letter = rf"\{_ACCENTS[accent]}{{{letter}}}"
+    return letter

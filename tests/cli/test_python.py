@@ -81,6 +81,11 @@ def test_figures_and_the_page_are_those_of_the_commands(found, small_run, tmp_pa
     for name in ("task", "model", "corpus"):
         with pytest.raises(probes.UserError, match=f"--{name} nonsense: no results. Known: "):
             found.plot("curves", **{name: "nonsense"})
+    assert found.plot("curves", task=["pos"], model=None).svg == one
+    assert found.plot("curves", task=("pos", "depth")).svg == figure.svg
+    for nothing in (",", []):
+        with pytest.raises(probes.UserError, match=r"task=.*: names nothing; give names"):
+            found.plot("curves", task=nothing)
     with pytest.raises(probes.UserError, match=r"No figure is called 'curve'\. Did you mean"):
         found.plot("curve")
     with pytest.raises(probes.UserError, match=r"x\.jpg: the name must end in one of \.pdf"):

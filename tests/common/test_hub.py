@@ -1,6 +1,10 @@
 """The hub: what it may send, and the one line that each failure is."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -51,6 +55,13 @@ NO_HUB = r"^--model org/m: http://127\.0\.0\.1:\d+ does not answer as a hub does
 FAILURES = [
     ({"always": status(429)}, BUSY.format("429 Too Many Requests")),
     ({"always": status(503)}, BUSY.format("503 Service Unavailable")),
+    ({"always": status(501)}, NO_HUB.format("501 Not Implemented")),
+    ({"always": status(511)}, r"the network wants a login .* http:\S+ \(511 Network Auth"),
+    (
+        {"always": status(403)},
+        r"the hub refuses access \(403 Forbidden\)\. Check your token and its",
+    ),
+    ({"always": status(402)}, r"the hub refuses access \(402 Payment Required\)\."),
     ({"always": status(407)}, r"a proxy lets nothing through to http:\S+ \(407 Proxy Auth"),
     ({"always": status(200)}, NO_HUB.format("Expecting value")),
     ({"always": status(404)}, NO_HUB.format("404 Not Found")),
@@ -96,6 +107,18 @@ def test_a_proxy_that_wants_a_password_is_named(monkeypatch):
         with pytest.raises(UserError, match=r"nothing through to https://hub\.example \(407 "):
             find_model("org/m")
     close_session()
+
+
+@pytest.mark.parametrize(
+    ("address", "model"), [("https://[", "all-MiniLM-L6-v2"), ("http://127.0.0.1:99999", "org/m")]
+)
+def test_an_address_of_the_hub_that_is_none_is_refused(tmp_path, address, model):
+    line = [sys.executable, "-m", "probes", "run", "--model", model, "--dry-run"]
+    given = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path)}
+    ended = subprocess.run(line, env=given, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    said = r"error: HF_ENDPOINT or another HF_ variable: (Inv|Port).+\. Correct it\.\n"
+    assert re.fullmatch(said, ended.stderr)
 
 
 def test_a_command_ends_with_2(monkeypatch, capsys):

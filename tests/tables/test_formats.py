@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -87,7 +88,7 @@ def test_latex_is_ascii_whatever_a_table_says(text):
         assert SIGNS.fullmatch(latex(replace(odd_table(text), left=left)))
 
 
-ODD = "≥ ☆ ★ ▽ ≈ † − ± × → … “é” ß Ångström Čapek ế i̇ Ω λ ς שלום हिन्दी 語 🙂 ½ a_b^c~d {x} \\ % # $ & < > | [q] *s*"
+ODD = "≥ ☆ ★ ▽ ≈ † − ± × → … “é” ß Ångström Čapek ế i̇ Ω λ ς שלום हिन्दी 語 🙂 ½ ẹ́ ą́ а́ α̃ -́ \u0301 a_b^c~d {x} \\ % # $ & < > | [q] *s*"
 
 
 @NO_LATEX
@@ -112,6 +113,13 @@ def test_latex_signs():
     assert r"\'{e} \'{\^{e}} $\Omega$ $\varsigma$ --- -{}-wide \probesletter{05E9}a \\" in said
     assert said.startswith(r"\providecommand{\probesletter}[1]{\ifdefined\Uchar")
     assert "probesletter" not in latex(TABLE)
+    for form in ("NFC", "NFD"):
+        letters = unicodedata.normalize(form, "ẹ́ \u0430\u0301 ą́ ą e\u0331\u0301 α\u0303")
+        said = latex(Table("t", ("a",), (TableRow.of(letters),)))
+        assert (
+            r"\d{\'{e}} \'{\probesletter{0430}} \'{\probesletter{0105}} \probesletter{0105}" in said
+        )
+        assert r" \'{e}\probesletter{0331} \~{$\alpha$} \\" in said
     titles = [Table(x, ("a",), (TableRow.of("1"),)) for x in ("שלום", "עולם")]
     labels = [re.search(r"\\label{tab:(.*)}", latex(x))[1] for x in titles]
     assert labels[0] != labels[1]
@@ -189,6 +197,8 @@ def test_latex_explains_the_marks_that_occur_and_leaves_out_curves():
     curves = Table("t", ("m", "layers", "n"), (TableRow.of("a", "▁▄█", "1"),), left=2)
     assert r"\begin{tabular}{@{}lr@{}}" in latex(curves)
     assert r"m & \scriptsize n \\" in latex(curves)
+    tokens = Table("t", ("token", "next", "n"), (TableRow.of("▁", "▁the", "1"),), left=2)
+    assert r"\probesletter{2581} & \probesletter{2581}the & 1 \\" in latex(tokens)
 
 
 def test_the_terminal_marks_the_best_and_the_tied():

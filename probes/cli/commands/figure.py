@@ -87,10 +87,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         records = records_below(options.folders)
         corpora, task = names_in(",".join(options.corpus)), options.task
-        found = {**joined(records), **of_corpora(records)}
-        found = only(found, corpus=corpora, model=options.model, task=task)
-        about = options.probe, options.measurement
-        chart = figure(options.kind, found, where, look, *about, by_task=bool(task))
+        every = only({**joined(records), **of_corpora(records)}, corpus=corpora, task=task)
+        found = only(every, model=options.model)
+        about = options.kind, found, where, look, options.probe, options.measurement
+        chart = figure(*about, by_task=bool(task), among=every.values())
     figures.save(chart, options.output, look)
     print(options.output)
     return 0

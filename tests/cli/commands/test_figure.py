@@ -5,6 +5,7 @@ from board_by_hand import put
 from corpus_records import corpus_record, geometry, store_record
 from drawn import column, data_of
 
+import probes
 from probes.measurements.plugins import load_file
 from probes.records.row import Row, Rows
 
@@ -169,3 +170,13 @@ def test_the_axis_of_similarities_does_not_say_the_opposite(tmp_path, draws):
     _, chart, _ = draws("context", tmp_path)
     assert "ontextuality" not in str(chart.to_dict())
     assert title_of(chart) == "Measures of context, adjusted"
+
+
+def test_the_floor_of_one_model_is_that_of_all_wherever_its_twin_lies(tmp_path, draws):
+    put(tmp_path / "a", "m", "pos", 0, wrongs=(300, 100), p_best=False)
+    put(tmp_path / "b", "random:m", "pos", 0, wrongs=(300, 200), random_seed=0, p_best=False)
+    every = probes.load_results(tmp_path)
+    for one in ((), ("--model", "m")):
+        _, chart, said = draws("heatmap", tmp_path, *one)
+        assert column(chart, "text", model="m") == ["50.0", "25.0", "75.0"], said
+    assert every.plot("heatmap", model="m").svg.count(">50.0<") == 1
