@@ -112,7 +112,8 @@ def _columns(table: Any) -> dict[str, list[Any]]:
     if len(set(names)) < len(names):
         raise UserError(f"{where}: two columns have the same name: {', '.join(names)}.")
     for name, column in table.items():
-        if isinstance(column, str) or not isinstance(column, Sized):
+        single = getattr(column, "shape", None) == ()
+        if isinstance(column, str) or not isinstance(column, Sized) or single:
             raise UserError(f"{where}: {name} is a {type(column).__name__}, not a list of values.")
     columns = {str(name): list(map(plain, column)) for name, column in table.items()}
     if len(set(map(len, columns.values()))) > 1:
@@ -122,10 +123,15 @@ def _columns(table: Any) -> dict[str, list[Any]]:
 
 
 def plain(value: Any) -> Any:
-    """A cell without types of numpy; None for NaN, NaT and NA."""
+    """A cell without types of numpy; None for NaN, NaT and NA, but NaN in lists stays a float."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        cells = (x if isinstance(x, (str, float)) else plain(x) for x in value)
+        return tuple(cells) if isinstance(value, tuple) else list(cells)
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return None
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    return value
 
 
 def _is_table(given: object) -> bool:
@@ -135,9 +141,18 @@ def _is_table(given: object) -> bool:
 
 
 def is_in_memory(given: object) -> bool:
-    """Whether what was given as a corpus is one, or sentences or a table: no names or paths."""
+    """Whether what was given as a corpus is one, or sentences or a table: no names or paths.
+
+    Raises:
+        UserError: it is an array, or a table of another library.
+    """
     if isinstance(given, Corpus) or _is_table(given):
         return True
+    if hasattr(given, "shape"):
+        raise UserError(
+            f"corpus={type(given).__name__}: no table that is read; give a pandas.DataFrame (by "
+            "table.to_pandas()), a dict of lists, or a list of (text, label)."
+        )
     if not isinstance(given, (list, tuple)) or not given:
         return False
     return not all(isinstance(each, (str, Path)) for each in given)

@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 from probes.common.errors import UserError, counted
@@ -121,6 +122,10 @@ class LabelledRows:
             if isinstance(label, list):
                 remedy = f"write {inner!r} alone" if len(label) == 1 else "keep one label"
                 raise row.error(f"{name} is a list, {_short(label)}; {remedy}.")
+            dated = type(label).__module__.partition(".")[0] in ("datetime", "pandas")
+            if not (label is None or dated or isinstance(label, (str, int, float, Decimal))):
+                kind = type(label).__name__
+                raise row.error(f"{name} is {_short(label)}, a {kind}; give text or a number.")
         return value
 
     def require_no_list_as_text(self, name: str, cells: Iterable[Any]) -> None:
@@ -220,7 +225,7 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
         for row, label in labels:
             if not _is_number(label):
                 raise row.error(f"{name} is {_short(label)}, but other rows have numbers.")
-            if not abs(float(label)) <= LARGEST_LABEL:
+            if not abs(float(str(label))) <= LARGEST_LABEL:
                 limit = f"out of range; rescale it to at most {LARGEST_LABEL:g}."
                 raise row.error(f"{name} is {_short(label)}, which is {limit}")
         return LabelColumn(name, shape, "regression")
@@ -244,36 +249,39 @@ def classes_of_floats(table: LabelledRows, name: str) -> LabelledRows | None:
 
     Where a label is missing, pandas turns the classes 0 and 1 into 0.0 and 1.0.
     """
-    there = [x for row in table.rows if not _is_missing(x := row.labels[name], True)]
-    if len(there) == len(table.rows) or not all(map(_is_whole_float, there)):
+    cells = [row.labels[name] for row in table.rows]
+    every = [x for cell in cells for x in (cell if isinstance(cell, list) else [cell])]
+    there = [x for x in every if not _is_missing(x, True)]
+    # Other splits or files may have no gap, so their classes are integers.
+    if len(there) == len(every) or not all(map(_is_whole, there)) or not _numbers(there):
         return None
-    if not 0 < len(set(map(float, there))) <= _MOST_CLASSES:
+    if len(set(map(float, there))) > _MOST_CLASSES:
         return None
 
-    def named(row: Row) -> Row:
-        value = row.labels[name]
-        label = str(int(float(value))) if _is_whole_float(value) else value
-        return replace(row, labels={**row.labels, name: label})
+    def named(x: Any) -> Any:
+        if isinstance(x, list):
+            return list(map(named, x))
+        return str(int(float(x))) if _is_whole(x) else x
 
-    return replace(table, rows=list(map(named, table.rows)))
+    pairs = zip(table.rows, map(named, cells), strict=True)
+    return replace(table, rows=[replace(x, labels={**x.labels, name: y}) for x, y in pairs])
 
 
-def _is_whole_float(label: object) -> bool:
-    text = str(label).strip()
-    as_float = isinstance(label, (str, float)) and bool(_DECIMAL.fullmatch(text))
-    return as_float and float(text).is_integer()
+def _is_whole(label: object) -> bool:
+    return _is_number(label) and float(str(label)).is_integer()
 
 
 def _is_number(label: object) -> bool:
-    if isinstance(label, str):
-        return bool(_NUMBER.fullmatch(label.strip()))
+    if isinstance(label, (str, Decimal)):
+        return bool(_NUMBER.fullmatch(str(label).strip()))
     return isinstance(label, (int, float)) and not isinstance(label, bool)
 
 
 def _numbers(labels: Sequence[object]) -> bool:
     """Whether labels are numbers: most have a decimal point. Integers alone are classes."""
     decimal = sum(
-        isinstance(x, float) or (isinstance(x, str) and bool(_DECIMAL.fullmatch(x.strip())))
+        isinstance(x, float)
+        or (isinstance(x, (str, Decimal)) and bool(_DECIMAL.fullmatch(str(x).strip())))
         for x in labels
     )
     every = all(map(_is_number, labels))
@@ -296,7 +304,7 @@ def _is_missing(label: object, text: bool) -> bool:
         return True
     if text and isinstance(label, str):
         return label.strip().lower() in ("", "nan", str(IGNORED))
-    return label is None or label == "" or (label == IGNORED and not isinstance(label, str))
+    return label is None or label == "" or (isinstance(label, (int, float)) and label == IGNORED)
 
 
 def document_of(value: object) -> str:
@@ -338,7 +346,7 @@ def read_rows(
             Sentence(
                 id=f"{row.split}-{len(parts[row.split]) + 1}",
                 language=UNKNOWN_LANGUAGE,
-                words=tuple(row.words) if table.text else interned(row.words),
+                words=tuple(row.words) if table.text else interned(map(str, row.words)),
                 columns=values,
                 document=row.document,
                 whole=bool(table.text),

@@ -19,7 +19,8 @@ import io
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,8 +105,15 @@ def find_columns(
                 f"corpus=…: a table of the columns {', '.join(columns) or 'none'}; give one with "
                 "rows, and name its columns: text= and label= for texts, task_from= for tokens."
             )
-    rows = _rows_of_splits(tables.items(), f"the table {name}", request)
     named = (request.texts or "tokens", *request.labelled)
+    tables = {
+        split: {
+            x: [list(y) if isinstance(y, tuple) and x in named else y for y in column]
+            for x, column in columns.items()
+        }
+        for split, columns in tables.items()
+    }
+    rows = _rows_of_splits(tables, f"the table {name}", request)
     values = [{x: columns.get(x) for x in named} for columns in tables.values()]
     content = repr([([row.split for row in rows], [row.document for row in rows], *values)])
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
@@ -138,10 +146,7 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         _require_inside(builder.config.data_files or {}, folder, f"--corpus {name}")
         builder.download_and_prepare()
         parts = builder.as_dataset(in_memory=True).items()
-        tables = ((str(split), columns_of(part)) for split, part in parts)
-        rows = _rows_of_splits(tables, repository, request)
-    if not rows:
-        raise UserError(f"--corpus {name}: has no train, dev or test split; give another dataset.")
+        rows = _rows_of_splits({str(x): part for x, part in parts}, repository, request)
     labelled = _labelled(rows, False, request)
     return _source(name, {"commit": commit}, labelled, request, version=commit, licence=licence)
 
@@ -187,6 +192,12 @@ def _source(
     **fields: Any,
 ) -> Source:
     """The rows as a corpus; `fields` are further ones of `Source`."""
+    named = {row.document for row in table.rows}
+    # pandas writes 1.0 for the group 1 where groups of other rows of a file are missing.
+    if same := {x for x in named if re.fullmatch(r"-?\d+\.0", x) and x[:-2] in named}:
+        names = {x: x[:-2] if x in same else x for x in named}
+        table = replace(table, rows=[replace(x, document=names[x.document]) for x in table.rows])
+        identity = {**identity, "equal documents": "one"}
     splits = {row.split for row in table.rows}
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
@@ -247,17 +258,26 @@ def _read(source: Source, table: LabelledRows) -> Corpus:
 
 
 def _rows_of_splits(
-    tables: Iterable[tuple[str, Mapping[str, list[Any]]]], place: str, request: CorpusRequest
+    tables: Mapping[str, Mapping[str, list[Any]] | datasets.Dataset],
+    place: str,
+    request: CorpusRequest,
 ) -> list[Row]:
-    """The rows of train, dev and test, or of all under `UNNAMED`; other splits are skipped."""
+    """The rows of train, dev and test, or of all under `UNNAMED`; other splits are skipped.
+
+    Raises:
+        UserError: there are only other splits.
+    """
     rows: list[Row] = []
-    for split, columns in tables:
-        if split == UNNAMED:
+    for split, table in tables.items():
+        columns = table if isinstance(table, Mapping) else columns_of(table)
+        if split == UNNAMED and len(tables) == 1:
             rows += _rows(columns, split, place, request)
         elif canonical := canonical_split(split):
             rows += _rows(columns, canonical, f"{place} {split}", request)
         else:
             progress.say(f"skipped the split {split!r} of {place}: not train, dev or test")
+    if not rows:
+        raise UserError(f"{place}: has no train, dev or test split; rename its splits.")
     return rows
 
 
@@ -368,10 +388,13 @@ def _below(path: Path, field: str, found: Any) -> list[Any]:
 def _csv(path: Path) -> Table:
     """Read all cells as strings; the line number of a row is that of its last line."""
     csv.field_size_limit(1 << 30)
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows, numbers, last = [], [], 0
+    # As R's write.csv2 writes; no CSV, so the reader would miss a closing quote.
+    quoted = re.match(r'\s*"[^"]*"[;\t|]', text)
     try:
-        header = next((row for row in reader if row), [])
+        header = [quoted[0]] if quoted else next((row for row in reader if row), [])
         if len(header) == 1 and (mark := re.search("[;\t|]", header[0])):
             raise UserError(
                 f"{path}, line 1: columns are separated by {mark[0]!r}; write commas (in pandas, "
@@ -425,7 +448,11 @@ def columns_of(part: datasets.Dataset) -> dict[str, list[Any]]:
 
     columns, part = {}, part.with_format(None)
     for name, feature in part.features.items():
-        values, inner = list(part[name]), getattr(feature, "feature", None)
+        inner = getattr(feature, "feature", None)
+        media = [x for x in (feature, inner) if hasattr(x, "decode_example")]
+        if any(type(x).__name__ != "Json" for x in media):
+            continue  # images or sounds, whose libraries may not be installed
+        values = list(part[name])
         if isinstance(feature, ClassLabel):
             values = [_name(feature, value) for value in values]
         elif isinstance(inner, ClassLabel):

@@ -19,7 +19,7 @@ from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.data.in_memory import in_memory, plain
 from probes.data.label_columns import STRIPPED, document_of
-from probes.data.sentence import SPLITS, Corpus, Sentence, bare
+from probes.data.sentence import LARGEST_LABEL, SPLITS, Corpus, Sentence, bare
 from probes.data.sources import LabelColumn, Source
 from probes.run.inputs import LazyModel
 from probes.run.settings import takes_settings, validate
@@ -285,21 +285,32 @@ def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
     labels = [x.item() if isinstance(x, np.generic) else x for x in given]
     sets = [isinstance(x, _SETS) for x in labels]
     if any(sets):
-        fit = [x and None not in map(plain, y) for x, y in zip(sets, labels, strict=True)]
+        fit = [x and all(map(_is_class, y)) for x, y in zip(sets, labels, strict=True)]
         _require_all("a set of classes", fit, labels)
+        for i, label in enumerate(labels):
+            if isinstance(label, (list, tuple)) and len(set(map(str, label))) < len(label):
+                raise UserError(
+                    f"Vectors: labels[{i}] is {label!r:.60}, with a class twice; give the names "
+                    "of classes, not a 0 or 1 for each."
+                )
         return "multi-label", [tuple(sorted({bare(str(y)) for y in x})) for x in labels]
     fractions = [isinstance(x, float) and x == x for x in labels]
     if any(fractions):
-        _require_all("a number", [isinstance(x, (int, float)) and x == x for x in labels], labels)
+        fit = [isinstance(x, (int, float)) and abs(x) <= LARGEST_LABEL for x in labels]
+        _require_all(f"a number up to {LARGEST_LABEL:g}", fit, labels)
         if all(float(x).is_integer() for x in labels):
             progress.warn("Vectors: float labels mean regression; give integers for classes")
         return "regression", list(map(float, labels))
-    fit = [isinstance(x, (str, int)) and bare(f"{x}").lower() not in ("", "nan") for x in labels]
+    fit = [isinstance(x, (str, int)) and _is_class(x) for x in labels]
     _require_all("a class", fit, labels)
     return "classification", [bare(str(x)) for x in labels]
+
+
+def _is_class(label: object) -> bool:
+    return plain(label) is not None and bare(str(label)).lower() not in ("", "nan")
 
 
 def _require_all(what: str, fit: Sequence[bool], labels: Sequence[Any]) -> None:
     if not all(fit):
         i = fit.index(False)
-        raise UserError(f"Vectors: labels[{i}] is {labels[i]!r}, not {what} like the others.")
+        raise UserError(f"Vectors: labels[{i}] is {labels[i]!r:.60}, not {what} like the others.")

@@ -3,11 +3,14 @@
 import json
 import re
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+import torch
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, List, Value
 from killing import ROOT
 
 from probes.__main__ import main
@@ -39,6 +42,44 @@ def test_whole_floats_with_gaps_are_classes(tmp_path, capsys):
     assert found == {None: 20, "0": 20, "1": 20, "2": 20}
     assert identity["whole floats of label"] == "classes"
     assert "labels of label are whole floats and some are missing" in capsys.readouterr().err
+
+
+def test_classes_are_integers_where_other_files_have_gaps(tmp_path, capsys):
+    for split, cells in (("train", "012"), ("dev", ["0.0", "1.0", "2.0", ""]), ("test", "012")):
+        csv_file(tmp_path, list(cells) * 4).rename(tmp_path / f"my-{split}.csv")
+    kind, found, identity = labels(tmp_path)
+    assert (kind, set(found)) == ("classification", {"0", "1", "2", None})
+    assert identity["whole floats of label"] == "classes"
+    assert "labels of label are whole floats and some are missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ([1, 1.0, 2, None] * 5, {"1": 10, "2": 5, None: 5}),
+        ([[1.0, 2.0, float("nan")], [1, 2, 1]] * 10, {"1": 30, "2": 20, None: 10}),
+        ([[1, 1.5, None]] * 20, {1.0: 20, 1.5: 20, None: 20}),
+        ([[1, 2.0]] * 20, {1.0: 20, 2.0: 20}),
+        ([("x", "y"), ("y", "y")] * 10, {"x": 10, "y": 30}),
+        ([[np.float32(0.5), np.float32("nan")]] * 20, {0.5: 20, None: 20}),
+        ([[np.str_("x"), pandas.NaT]] * 20, {"x": 20, None: 20}),
+        ([[np.int64(1), pandas.NA]] * 20, {"1": 20, None: 20}),
+        ([np.array([np.True_, pandas.NA], dtype=object)] * 20, {"True": 20, None: 20}),
+        (
+            [Decimal("0.50"), Decimal("1"), None, Decimal("2.5")] * 5,
+            {0.5: 5, 1: 5, 2.5: 5, None: 5},
+        ),
+        ([Decimal("1"), Decimal("2")] * 10, {"1": 10, "2": 10}),
+        ([pandas.Interval(0, 1), pandas.Period("2020")] * 10, {"(0, 1]": 10, "2020": 10}),
+    ],
+)
+def test_what_labels_in_python_are(column, expected):
+    lists = [len(x) if isinstance(x, (list, tuple, np.ndarray)) else 1 for x in column]
+    table = {"tokens": [tuple(map(np.str_, "abc"[:n])) for n in lists], "label": column}
+    corpus = in_python(table, text="", task_from=("label",), label=()).load()
+    found = Counter(y for x in corpus for y in x.layer("column label"))
+    assert found == expected
+    assert all(type(word) is str for x in corpus for word in x.words)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +188,12 @@ def test_some_classes_may_contain_commas(tmp_path):
     assert (kind, found["1,2"]) == ("classification", 10)  # fmt: skip
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
 @pytest.mark.parametrize("mark", [";", "\t"])
-def test_the_remedy_for_other_separators_works(mark, tmp_path):
+def test_the_remedy_for_other_separators_works(mark, quote, tmp_path):
     path, new = tmp_path / "mine.csv", tmp_path / "new.csv"
-    lines = [mark.join((f"text {i}", f"{i},5")) for i in range(30)]
-    path.write_text("\n".join([mark.join(("text", "label")), *lines]) + "\n")
+    rows = [("text", "label"), *((f"text {i}", f"{i},5") for i in range(30))]
+    path.write_text("".join(mark.join(f"{quote}{x}{quote}" for x in row) + "\n" for row in rows))
     with pytest.raises(UserError, match="line 1: columns are separated by") as refused:
         labels(path)
     remedy = re.search(r"in pandas, (.*)\)\.$", str(refused.value))[1]
@@ -313,12 +355,13 @@ def parts(make=dict):
 )
 def test_splits_of_tables_in_python_are_kept(given, capsys):
     assert is_in_memory(given)
-    given["unsupervised"] = given["train"]
+    given["unsupervised"] = given["all"] = given["train"]
     corpus = in_python(given).load()
     for split, start in (("train", 0), ("dev", 20), ("test", 40)):
         assert [x.words[0] for x in corpus.splits[split]] == TEXTS["text"][start : start + 20]
         assert [x.layer("column label")[0] for x in corpus.splits[split]] == ["x", "y"] * 10
-    assert "skipped the split 'unsupervised' of the table in memory" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert all(f"skipped the split {x!r} of the table" in said for x in ("unsupervised", "all"))
 
 
 def test_splits_that_are_exchanged_have_another_digest():
@@ -336,9 +379,49 @@ def test_splits_that_are_exchanged_have_another_digest():
         ({**TEXTS, "label": 5}, "label is a int, not a list of values"),
         ({}, "a table of the columns none; give one with rows"),
         ({"train": TEXTS}, "has train, but no dev or test split"),
+        ({"training": TEXTS, "holdout": TEXTS}, "has no train, dev or test split; rename its spl"),
+        ({**TEXTS, "label": np.array(5)}, "label is a ndarray, not a list of values"),
+        ({**TEXTS, "label": [10**400, 0.5] * 30}, "row 1: label is 10*…, which is out of range"),
+        ({**TEXTS, "label": [b"x"] * 60}, "row 1: label is b'x', a bytes; give text or a number"),
+        ({**TEXTS, "label": [{"x"}] * 60}, "row 1: label is {'x'}, a set; give text or a number"),
+        ({**TEXTS, "label": torch.arange(60)}, r"row 1: label is tensor\(0\), a Tensor; give text"),
+        ({**TEXTS, "label": [("x", "y")] * 60}, r"row 1: label is a list, \['x', 'y'\]; keep one"),
     ],
 )
 def test_what_is_no_table_is_refused(given, says):
     assert is_in_memory(given)
     with pytest.raises(UserError, match=says):
-        in_python(given)
+        in_python(given, split_by="sentence" if "holdout" in given else None)
+
+
+@pytest.mark.parametrize("given", [np.array(["a"]), pyarrow.table(TEXTS), pandas.Series(["a"])])
+def test_arrays_and_other_tables_are_refused(given):
+    with pytest.raises(UserError, match=r"^corpus=\w+: no table that is read; give a pandas"):
+        is_in_memory(given)
+
+
+def test_images_are_not_read():
+    paths = {"image": ["none.png"] * 60, "images": [["none.png"]] * 60}
+    given = Dataset.from_dict({**TEXTS, **paths}).cast_column("image", Image())
+    given = given.cast_column("images", List(Image()))
+    assert in_python(given).digest == in_python(TEXTS).digest
+
+
+def test_groups_are_one_where_other_files_have_gaps(tmp_path):
+    def documents(number):
+        for split in ("train", "dev", "test"):
+            lines = [f"{split} {i},{'xy'[i % 2]},{number(i, split)}" for i in range(12)]
+            text = "\n".join(["text,label,who", *lines])
+            (tmp_path / f"my-{split}.csv").write_text(text)
+        source = find_corpus(str(tmp_path), text="text", label=("label",), group="who")
+        corpus = source.load()
+        return source.identity, [x.document for x in corpus], corpus.notes
+
+    of_ints, integers, notes = documents(lambda i, _: i % 6)
+    mixed, found, other = documents(lambda i, split: f"{i % 6}.0" if split == "dev" else i % 6)
+    assert (found, other) == (integers, notes)
+    assert notes["dev texts of a group that also occurs in train"] == 12
+    assert set(mixed) - set(of_ints) == {"equal documents"}
+    # Names that are one way throughout stay.
+    _, names, _ = documents(lambda i, _: f"{i % 6}.0")
+    assert names == [f"{x}.0" for x in integers]
