@@ -30,7 +30,7 @@ from probes.measurements.recomputed import number_text, require_recomputed, why_
 from probes.measurements.record_validation import validated
 from probes.measurements.soundness import require_sound
 from probes.records.record import Record, record_key
-from probes.records.record_files import name_of, read_record, record_paths
+from probes.records.record_files import content_of, name_of, read_record, record_paths
 from probes.records.result import Result
 from probes.tasks.builtin import tasks, views_of
 from probes.tasks.task import plain_name
@@ -206,9 +206,10 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
     The text of a corpus that the suite knows has to be the known one, and the same throughout.
 
     Raises:
-        UserError: the same revision of a model has other weights or another score, or the same
-            corpus another text.
+        UserError: the same revision of a model has other weights or another record of the same
+            scores, or the same corpus another text.
     """
+    known = {values(x, IDENTITY): x for x in board.results.values()}
     weights = {values(x, _WEIGHTS): x for x in board.results.values()}
     texts = {values(x, _CORPUS): x.corpus.fingerprint for x in board.results.values()}
     scores = {values(x, _SCORES): x for x in board.results.values()}
@@ -231,8 +232,8 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
                     f"{path}: version {corpus.version!r} of {corpus.name}, of which the suite has "
                     f"{card.version}; probe on that, or call yours by another name."
                 )
-            known = "" if corpus.limited or DROPPED in corpus.notes else card.fingerprint
-            texts.setdefault(values(result, _CORPUS), known or corpus.fingerprint)
+            shipped = "" if corpus.limited or DROPPED in corpus.notes else card.fingerprint
+            texts.setdefault(values(result, _CORPUS), shipped or corpus.fingerprint)
         text = texts.get(values(result, _CORPUS), corpus.fingerprint)
         if text != corpus.fingerprint:
             raise UserError(
@@ -240,7 +241,10 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
                 f"which elsewhere is {text[:8]}; probe on the same files, with the board's "
                 "version of the suite."
             )
-        _require_same_scores(result, path, scores.get(values(result, _SCORES), result))
+        same = known.get(values(result, IDENTITY))
+        if before := same or scores.get(values(result, _SCORES)):
+            _require_same_scores(result, path, before)
+            _require_same_record(result, path, before)
 
 
 def _require_own_twins(submission: Submission, board: Submission) -> None:
@@ -316,3 +320,14 @@ def _require_same_scores(result: Result, path: Path, known: Result) -> None:
                     f"{number_text(now)}, but {number_text(before)} on the board for the same "
                     f"revision of {result.model.name}; leave it out, or name another revision."
                 )
+
+
+def _require_same_record(result: Result, path: Path, known: Result) -> None:
+    """Refuse another record of what is on the board, which might take its place."""
+    now, before = content_of(result), content_of(known)
+    if other := [name for name in now if now[name] != before[name]]:
+        raise UserError(
+            f"{path}: {', '.join(other)} of {result.task.name} and the same revision of "
+            f"{result.model.name} differ from what is on the board; leave it out, or name another "
+            "revision."
+        )
