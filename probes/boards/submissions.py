@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
+from zipfile import BadZipFile, ZipFile
 
 from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, sifted, twins_of
 from probes.common.errors import UserError
@@ -37,6 +38,9 @@ from probes.tasks.task import plain_name
 
 MOST_BYTES = 20 * 10**6
 """Limit on a file. With sums, scores of a task on a treebank have a tenth of a million."""
+
+PACKED = 10
+"""How many bytes of arrays count as one of a file."""
 
 MOST_LETTERS = 200
 """Limit on a text, such as a name or a label."""
@@ -136,7 +140,8 @@ def _strictly(folder: Path) -> dict[Path, Record]:
         raise UserError(f"{link}: a link; a board takes files and folders alone.")
     for path in record_paths(folder):
         for file in (path, path.with_suffix(".npz")):
-            if file.exists() and file.stat().st_size > MOST_BYTES:
+            sizes = (file.stat().st_size, _unpacked(file) / PACKED) if file.exists() else ()
+            if any(size > MOST_BYTES for size in sizes):
                 raise UserError(f"{file}: more than {MOST_BYTES:,} bytes; export with --sums.")
         record = validated(read_record(path), path)
         key = record_key(
@@ -156,6 +161,15 @@ def _strictly(folder: Path) -> dict[Path, Record]:
             raise UserError(f"{path}: {longest[:40]}… has more than {MOST_LETTERS} letters.")
         found[path] = record
     return found
+
+
+def _unpacked(file: Path) -> int:
+    """Bytes of the arrays in a file, as it declares them; 0 for other files."""
+    try:
+        with ZipFile(file) as archive:
+            return sum(part.file_size for part in archive.infolist())
+    except (BadZipFile, OSError):  # whoever reads it says so
+        return 0
 
 
 def _has_own_view(record: Record) -> bool:

@@ -249,6 +249,11 @@ ATTACKS = {
         "pos-linear-scores-",
         ": pos: 1,000,000 test examples of the largest group are stated",
     ),
+    "arrays that are large when unpacked": (
+        lambda f: change_sums(the(f, "pos-linear-scores"), lambda x: np.zeros(3 * 10**7)),
+        "pos-linear-scores-",
+        ".npz: more than 20,000,000 bytes; export with --sums",
+    ),
     "another name": (
         lambda f: the(f, "pos-linear-scores").rename(
             the(f, "pos-linear-scores").with_name("pos-linear-scores-00000000.json")
@@ -307,6 +312,15 @@ def test_so_is_a_file_that_is_too_large(folder, capsys, monkeypatch):
     assert main(["board", str(folder)]) == 0
     monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", size - 1)
     assert f"more than {size - 1:,} bytes; export with --sums" in refused(capsys, path.parent)
+
+
+def test_a_group_of_tasks_of_which_nothing_can_be_ranked_is_shown_apart(folder, tmp_path):
+    path = the(folder, "srl-linear-scores")
+    update(path, "corpus", notes={DROPPED: 0})
+    assert main(["board", str(folder), "--site", str(tmp_path / "site")]) == 0
+    rows = json.loads((tmp_path / "site" / "board.json").read_text(encoding="utf-8"))["rankings"]
+    (srl,) = (x for x in rows if x["task"] == "srl")
+    assert (srl["first"], srl["apart"]) == (None, "sentences dropped True, not False")
 
 
 def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
