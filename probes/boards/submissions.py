@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +44,9 @@ PACKED = 10
 
 MOST_LETTERS = 200
 """Limit on a text, such as a name or a label."""
+
+COPY = "an earlier submission has the same"
+"""Why a copy in another folder is left off."""
 
 _PROSE: Any = {"notes": True, "provenance": True, "corpus": {"citation"}}
 """Fields that may be longer."""
@@ -97,7 +100,7 @@ def read_submission(folders: Iterable[Path]) -> Submission:
         left_off += others
         for path, result in results.items():
             if shown.setdefault(values(result, IDENTITY), (path, result))[0] != path:
-                left_off.append(LeftOff(path, result, "an earlier submission has the same"))
+                left_off.append(LeftOff(path, result, COPY))
     return Submission(dict(shown.values()), tuple(left_off))
 
 
@@ -259,6 +262,17 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
         if before := same or scores.get(values(result, _SCORES)):
             _require_same_scores(result, path, before)
             _require_same_record(result, path, before)
+    for one in _copies(submission) - _copies(board):
+        if one in known:
+            path = next(x.path for x in submission.left_off if values(x.record, IDENTITY) == one)
+            raise UserError(
+                f"{path}: one of two copies of what is on the board, of which only one has its "
+                "random twins beside it; leave yours out."
+            )
+
+
+def _copies(submission: Submission) -> Counter[tuple[Any, ...]]:
+    return Counter(values(x.record, IDENTITY) for x in submission.left_off if x.why == COPY)
 
 
 def _require_own_twins(submission: Submission, board: Submission) -> None:

@@ -507,9 +507,12 @@ def test_no_submission_takes_the_place_of_a_record_on_the_board(folder, tmp_path
     place.mkdir(parents=True)
     for path in (there / MODEL / "ewt").glob("pos-linear-*"):
         shutil.copy(path, place)
-    # An exact copy, also one that took longer, is no other record.
+    # An exact copy would be shown without the random twins of the other.
+    assert "one of two copies" in refused(capsys, here, "--against", tmp_path / "there")
+    # One that took longer is no other record; what the board has twice may stay.
     update(the(here / "aaa", "pos-linear-scores"), seconds={"probes": 1e6})
-    assert main(["board", str(here), "--against", str(tmp_path / "there")]) == 0
+    twice = shutil.copytree(here, tmp_path / "twice")
+    assert main(["board", str(here), "--against", str(twice)]) == 0
     if kind == "inputs":
         # Behind scores of other inputs there is no evidence; on the board neither.
         for path in (tmp_path).rglob("*pos-linear-[!s]*"):
