@@ -262,9 +262,9 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
         if before := same or scores.get(values(result, _SCORES)):
             _require_same_scores(result, path, before)
             _require_same_record(result, path, before)
-    for one in _copies(submission) - _copies(board):
-        if one in known:
-            path = next(x.path for x in submission.left_off if values(x.record, IDENTITY) == one)
+    for copied in _copies(submission) - _copies(board):
+        if copied in known:
+            path = next(x.path for x in submission.left_off if values(x.record, IDENTITY) == copied)
             raise UserError(
                 f"{path}: one of two copies of what is on the board, of which only one has its "
                 "random twins beside it; leave yours out."
