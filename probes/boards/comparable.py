@@ -26,7 +26,7 @@ from probes.records.record_files import read_record, read_records
 K = TypeVar("K")
 R = TypeVar("R", bound=Record)
 
-SAME_LEADERBOARD = ("limit", "text", "probe_digest", "project", "numerics")
+SAME_LEADERBOARD = ("limit", "dropped", "text", "probe_digest", "project", "numerics")
 """Models are ranked on one text by one probe. A model may have several entries that differ in
 pooling or precision; the entry's name says which."""
 
@@ -80,6 +80,7 @@ outdated."""
 
 NAMES = {
     "corpus_digest": "corpus files",
+    "dropped": "sentences dropped",
     "text": "corpus text",
     "dtype": "precision",
     "plug_ins": "plug-in source",

@@ -205,11 +205,13 @@ def floor_row(results: Sequence[Result]) -> TableRow:
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:
     """Notes on how layers were compared with the floor, if there is one."""
-    compared = (x for x in results if x.floor and x.examples.clusters >= FEWEST)
-    tests = {result.task.name: result.floor_test for result in compared}
+    compared = {result.task.name: result for result in results if result.floor}
+    tests = {name: result.floor_test for name, result in compared.items()}
     kinds: dict[str, list[str]] = defaultdict(list)
     for name, test in tests.items():
         kind = "the interval compared with the floor as a plain number"
+        if compared[name].examples.clusters < FEWEST:
+            kind = "or, where there are no intervals, not above it"
         if test:
             kind = "paired test, p ≥ .05, corrected over layers"
             kind += ", without training variance" * (not test.knows_training)

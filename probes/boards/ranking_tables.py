@@ -84,7 +84,8 @@ def ranked(ranking: Ranking) -> pd.DataFrame:
             line = _line(ranking, c, own.get(c.name)) | {"above": min(i, len(scored))}
             line |= {"overall": overall.get(c.name), "lacks": lacks.get(c.name)}
             lines.append(line | {"untested": untested})
-    lines += [_line(ranking, c, None) | {"apart": why} for c, why in ranking.apart]
+    nowhere = dict.fromkeys(("above", "overall", "lacks", "untested"))
+    lines += [_line(ranking, c, None) | nowhere | {"apart": why} for c, why in ranking.apart]
     frame = pd.DataFrame(lines, dtype=object)
     frame = frame.where(frame.notna(), None)
     ranks = frame["overall"].map(lambda x: None if x is None else (x.first + x.last) / 2)

@@ -10,6 +10,8 @@ from typing import Any, get_args
 
 from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, sifted
 from probes.boards.floors import with_floor
+from probes.data.registered import corpora
+from probes.data.splits import DROPPED
 from probes.measurements.header_columns import values
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
@@ -171,13 +173,16 @@ def _ranking(
 
 
 def _preference(result: Result) -> tuple[Any, ...]:
-    """Sort key: results of this version first, then whole corpora, then no projection."""
-    name = result.task.name
+    """Sort key: results of this version first, then shipped and whole corpora, no projection."""
+    name, corpus = result.task.name, result.corpus
     return (
         not result.older,
         has_current_numerics(result),
+        # However many are on a text of their own under the name of a corpus of the suite.
+        corpus.name in corpora and corpora.get(corpus.name).fingerprint == corpus.fingerprint,
         result.probe == PROBES.get(result.probe.family),
-        not result.corpus.limited,
+        not corpus.limited,
+        DROPPED not in corpus.notes,
         result.project is None,
         result.task.version == version_of(name),
         as_loaded(result),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
+from zipfile import BadZipFile, ZipFile
 
 from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, sifted, twins_of
 from probes.common.errors import UserError
@@ -30,7 +31,7 @@ from probes.measurements.recomputed import number_text, require_recomputed, why_
 from probes.measurements.record_validation import validated
 from probes.measurements.soundness import require_sound
 from probes.records.record import Record, record_key
-from probes.records.record_files import name_of, read_record, record_paths
+from probes.records.record_files import content_of, name_of, read_record, record_paths
 from probes.records.result import Result
 from probes.tasks.builtin import tasks, views_of
 from probes.tasks.task import plain_name
@@ -38,8 +39,14 @@ from probes.tasks.task import plain_name
 MOST_BYTES = 20 * 10**6
 """Limit on a file. With sums, scores of a task on a treebank have a tenth of a million."""
 
+PACKED = 10
+"""How many bytes of arrays count as one of a file."""
+
 MOST_LETTERS = 200
 """Limit on a text, such as a name or a label."""
+
+COPY = "an earlier submission has the same"
+"""Why a copy in another folder is left off."""
 
 _PROSE: Any = {"notes": True, "provenance": True, "corpus": {"citation"}}
 """Fields that may be longer."""
@@ -93,7 +100,7 @@ def read_submission(folders: Iterable[Path]) -> Submission:
         left_off += others
         for path, result in results.items():
             if shown.setdefault(values(result, IDENTITY), (path, result))[0] != path:
-                left_off.append(LeftOff(path, result, "an earlier submission has the same"))
+                left_off.append(LeftOff(path, result, COPY))
     return Submission(dict(shown.values()), tuple(left_off))
 
 
@@ -136,7 +143,8 @@ def _strictly(folder: Path) -> dict[Path, Record]:
         raise UserError(f"{link}: a link; a board takes files and folders alone.")
     for path in record_paths(folder):
         for file in (path, path.with_suffix(".npz")):
-            if file.exists() and file.stat().st_size > MOST_BYTES:
+            sizes = (file.stat().st_size, _unpacked(file) / PACKED) if file.exists() else ()
+            if any(size > MOST_BYTES for size in sizes):
                 raise UserError(f"{file}: more than {MOST_BYTES:,} bytes; export with --sums.")
         record = validated(read_record(path), path)
         key = record_key(
@@ -156,6 +164,15 @@ def _strictly(folder: Path) -> dict[Path, Record]:
             raise UserError(f"{path}: {longest[:40]}… has more than {MOST_LETTERS} letters.")
         found[path] = record
     return found
+
+
+def _unpacked(file: Path) -> int:
+    """Bytes of the arrays in a file, as it declares them; 0 for other files."""
+    try:
+        with ZipFile(file) as archive:
+            return sum(part.file_size for part in archive.infolist())
+    except (BadZipFile, OSError):  # whoever reads it says so
+        return 0
 
 
 def _has_own_view(record: Record) -> bool:
@@ -206,9 +223,10 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
     The text of a corpus that the suite knows has to be the known one, and the same throughout.
 
     Raises:
-        UserError: the same revision of a model has other weights or another score, or the same
-            corpus another text.
+        UserError: the same revision of a model has other weights or another record of the same
+            scores, or the same corpus another text.
     """
+    known = {values(x, IDENTITY): x for x in board.results.values()}
     weights = {values(x, _WEIGHTS): x for x in board.results.values()}
     texts = {values(x, _CORPUS): x.corpus.fingerprint for x in board.results.values()}
     scores = {values(x, _SCORES): x for x in board.results.values()}
@@ -231,8 +249,8 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
                     f"{path}: version {corpus.version!r} of {corpus.name}, of which the suite has "
                     f"{card.version}; probe on that, or call yours by another name."
                 )
-            known = "" if corpus.limited or DROPPED in corpus.notes else card.fingerprint
-            texts.setdefault(values(result, _CORPUS), known or corpus.fingerprint)
+            shipped = "" if corpus.limited or DROPPED in corpus.notes else card.fingerprint
+            texts.setdefault(values(result, _CORPUS), shipped or corpus.fingerprint)
         text = texts.get(values(result, _CORPUS), corpus.fingerprint)
         if text != corpus.fingerprint:
             raise UserError(
@@ -240,7 +258,21 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
                 f"which elsewhere is {text[:8]}; probe on the same files, with the board's "
                 "version of the suite."
             )
-        _require_same_scores(result, path, scores.get(values(result, _SCORES), result))
+        same = known.get(values(result, IDENTITY))
+        if before := same or scores.get(values(result, _SCORES)):
+            _require_same_scores(result, path, before)
+            _require_same_record(result, path, before)
+    for copied in _copies(submission) - _copies(board):
+        if copied in known:
+            path = next(x.path for x in submission.left_off if values(x.record, IDENTITY) == copied)
+            raise UserError(
+                f"{path}: one of two copies of what is on the board, of which only one has its "
+                "random twins beside it; leave yours out."
+            )
+
+
+def _copies(submission: Submission) -> Counter[tuple[Any, ...]]:
+    return Counter(values(x.record, IDENTITY) for x in submission.left_off if x.why == COPY)
 
 
 def _require_own_twins(submission: Submission, board: Submission) -> None:
@@ -316,3 +348,14 @@ def _require_same_scores(result: Result, path: Path, known: Result) -> None:
                     f"{number_text(now)}, but {number_text(before)} on the board for the same "
                     f"revision of {result.model.name}; leave it out, or name another revision."
                 )
+
+
+def _require_same_record(result: Result, path: Path, known: Result) -> None:
+    """Refuse another record of what is on the board, which might take its place."""
+    now, before = content_of(result), content_of(known)
+    if other := [name for name in now if now[name] != before[name]]:
+        raise UserError(
+            f"{path}: {', '.join(other)} of {result.task.name} and the same revision of "
+            f"{result.model.name} differ from what is on the board; leave it out, or name another "
+            "revision."
+        )

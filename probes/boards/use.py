@@ -99,8 +99,8 @@ def _decodable(result: Result) -> Column:
             column = _column(record, probe, result.task.name) if record else None
             if column and (column.n != f"{n:,}" or metric not in _ACCURACIES):
                 note = (
-                    f"It is on the {column.n} of {n:,} test examples that are {beside.name}; marks "
-                    "belong to the score on all."
+                    f"It is on the {column.n} of {n:,} test examples that are {beside.name}; "
+                    "marks, which belong to the score on all, are not shown."
                 )
                 accuracy = label_of(metric if metric in _ACCURACIES else "accuracy")
                 what = ", ".join([accuracy, *task_marks(result)])

@@ -338,7 +338,9 @@ def _stored(folder: Path) -> RecordFrame:
             headers = pd.read_parquet(folder / HEADERS)
             if headers.dtypes.equals(empty.headers.dtypes):
                 return RecordFrame(headers, partial(_stored_rows, folder))
-    progress.say(
+    # Copies have no checksums here, nor have caches where these cannot be written.
+    say = progress.say if _last_checksums(folder) else progress.detail
+    say(
         f"{folder / HEADERS}: damaged, or not written by this version on this machine; all records "
         "are read again"
     )
@@ -351,9 +353,16 @@ def is_sealed(folder: Path) -> bool:
     Checksums beside them would be no proof: whoever makes up a cache can make these up as well.
     """
     try:
-        return _seal(folder).read_text(encoding="utf-8") == _checksums(folder)
-    except (OSError, ValueError):
+        return _last_checksums(folder) == _checksums(folder)
+    except OSError:
         return False
+
+
+def _last_checksums(folder: Path) -> str:
+    try:
+        return _seal(folder).read_text(encoding="utf-8")
+    except (OSError, ValueError, RuntimeError):  # there may be no home directory
+        return ""
 
 
 def _seal(folder: Path) -> Path:
@@ -382,7 +391,7 @@ def _write(folder: Path, frame: RecordFrame) -> None:
     try:
         with published(_seal(folder)) as temporary:
             temporary.write_text(_checksums(folder), encoding="utf-8")
-    except DiskError as error:
+    except (DiskError, RuntimeError) as error:
         progress.say(f"the cache of {folder} will not be used: {error}")
 
 

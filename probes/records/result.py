@@ -158,15 +158,15 @@ class Result(Record):
         """Whether a layer's score is not significantly above the floor.
 
         As `floor_test` says; without one, the lower end of the score's 95 % interval is compared
-        with the floor as a plain number. A score without an interval counts as above the floor: too
-        few documents or sentences were scored to tell.
+        with the floor as a plain number. Where there is none, since too few documents or sentences
+        were scored, the score itself is.
         """
-        if self.score(layer) is None:
+        if (score := self.score(layer)) is None:
             return False
         if self.floor_test is not None:
             return layer not in self.floor_test.above
         low, _ = ends(self.interval(layer))
-        return self.floor is not None and low is not None and low <= self.floor[1]
+        return self.floor is not None and (score if low is None else low) <= self.floor[1]
 
     @property
     def has_all_layers(self) -> bool:

@@ -96,10 +96,10 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
         progress.say(f"        {what}: {count:,}", "corpus note", what=what, count=count)
     documents = {sentence.document for sentence in corpus.splits.get("test", ())} - {""}
     if has_few(documents):
+        named = counted(len(documents), "named document or group", "named documents or groups")
         progress.warn(
-            f"{corpus.name}: {counted(len(documents), 'named document')} in test; with fewer than "
-            f"{FEWEST} there are no intervals and no tests, since sentences or texts of one may be "
-            "alike; put more documents in test"
+            f"{corpus.name}: {named} in test; with fewer than {FEWEST} there are no intervals and "
+            "no tests, since sentences, texts or examples of one may be alike; put more into test"
         )
 
 

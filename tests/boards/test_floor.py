@@ -1,5 +1,7 @@
 """The floor of scores: the highest of what needs no trained layer."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from board_by_hand import N, put, put_evidence
@@ -9,7 +11,8 @@ from statistics_simulation import false_floors
 
 from probes.boards.floors import with_floor
 from probes.boards.groups import group
-from probes.boards.layer_tables import model_tables, score_table
+from probes.boards.layer_tables import floor_notes, model_tables, score_table
+from probes.boards.rankings import Candidate
 from probes.measurements.joined_results import find_results, read_result
 from probes.measurements.scores import RULES
 from probes.pages.layers_md import layers_md
@@ -182,9 +185,9 @@ def marks(result):
 
 
 def test_a_score_that_is_not_above_its_floor_is_marked_and_not_the_best():
-    # Without intervals there is nothing to tell by.
+    # Without intervals, scores are compared as plain numbers.
     assert marks(agreement()) == {
-        "0": "", "1": "☆≈", "2": "☆", "3": "☆", "4": "☆", "5": "★", "6": "☆"
+        "0": "▽", "1": "☆≈", "2": "☆", "3": "☆", "4": "☆", "5": "★", "6": "☆"
     }  # fmt: skip
     # With intervals by its lower end: 62.4 − 9.2 < 53.4 < 62.4 − 8.8, 67.2 − 9.2.
     assert marks(with_intervals(agreement(), 0.088))["1"] == "☆≈"
@@ -199,6 +202,22 @@ def test_a_score_that_is_not_above_its_floor_is_marked_and_not_the_best():
     assert "**" not in text.split("##")[1]
     assert "▽ not significantly above the floor" in text
     assert not any(cell.best for row in score_table([found]).rows for cell in row.cells)
+
+
+@pytest.mark.parametrize(("score", "floored"), [(0.4, True), (0.5, True), (0.51, False)])
+def test_without_intervals_a_score_has_to_be_above_the_floor_as_a_plain_number(score, floored):
+    rule = {"majority": {"accuracy": 0.5}}
+    result = make_result(scores=(0.1, score), baselines=rule, p_best=False, clusters=19)
+    assert result.is_floored(1) == floored
+    cell = score_table([result]).rows[1].cells[1]
+    assert (cell.floored, cell.best) == (floored, not floored)
+    assert Candidate("m", Path(), result, result.is_floored(1)).ranked == (not floored)
+    note = "▽ not significantly above the floor (or, where there are no intervals, not above it)."
+    assert note in layers_md([result])
+    assert [*floor_notes([scored(0.1, 0.2, clusters=20)])] == [
+        "▽ not significantly above the floor (the interval compared with the floor as a plain "
+        "number)."
+    ]
 
 
 def cells(table):

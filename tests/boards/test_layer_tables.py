@@ -77,7 +77,7 @@ def test_layers_md_has_both_tables():
     text = layers_md(RESULTS)
     assert "| layer | pos (accuracy) |" in text
     assert "| by layer | 0 | 1 | floor |" in text
-    assert "| feats.Case, accuracy | 70.0 |" in text
+    assert "| feats.Case, accuracy | 70.0▽ |" in text
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,10 @@ def test_with_few_groups_in_test_nothing_is_tested(n, tmp_path, capsys):
     groups = [f"test {i % n}" if split == "test" else f"{i}" for i, split in enumerate(SPLITS)]
     given = probes.Vectors(layers, y, splits=SPLITS, groups=groups)
     found = probes.probe(given, **settings(tmp_path, evidence=("training_variance",)))
-    said = "19 named documents in test; with fewer than 20 there are no intervals and no tests"
+    said = (
+        "19 named documents or groups in test; with fewer than 20 there are no intervals and no "
+        "tests"
+    )
     assert capsys.readouterr().err.count(said) == (n == 19)
     (result,) = found
     assert (result.examples.resampled, result.examples.clusters) == ("documents", n)
@@ -271,10 +274,11 @@ def test_with_few_groups_in_test_nothing_is_tested(n, tmp_path, capsys):
     assert (p_values[0] is None, p_values[1]) == ((True, None) if n == 19 else (False, 1.0))
     (table,) = score_tables([with_floor(x) for x in found])
     below, above = (row.cells[1] for row in table.rows[:2])
-    assert (below.floored, above.best, above.tied, below.tied) == (n == 20, True, False, False)
+    assert (below.floored, above.best, above.tied, below.tied) == (True, True, False, False)
     assert [x.interval is None for x in (below, above)] == [n == 19] * 2
     none = "No intervals and no tests: fewer than 20 test documents."
-    assert table.notes == (none,) if n == 19 else "±" in table.notes[0]
+    floor = "▽ not significantly above the floor (or, where there are no intervals, not above it)."
+    assert table.notes == (none, floor) if n == 19 else "±" in table.notes[0]
 
 
 X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)

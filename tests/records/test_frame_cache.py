@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -164,6 +165,23 @@ def test_a_damaged_or_made_up_cache_is_made_anew(folder, reads, damage, name, ca
     reads.clear()
     assert leaderboard(folder) == before
     assert reads == []
+
+
+def test_a_copy_and_a_cache_that_has_no_checksums_are_no_damage(folder, tmp_path_factory, capsys):
+    before = leaderboard(folder)
+    copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "copy")
+    capsys.readouterr()
+    assert leaderboard(copy) == before
+    assert capsys.readouterr().err == ""
+
+
+def test_without_a_home_directory_the_cache_is_not_used(folder, reads, monkeypatch):
+    before = leaderboard(folder)
+    monkeypatch.setattr(frame, "default_cache", lambda: Path("~nobody-of-this-name").expanduser())
+    for _ in range(2):
+        reads.clear()
+        assert leaderboard(folder) == before
+        assert sorted(reads) == records(folder)
 
 
 def test_no_flipped_bit_changes_the_leaderboard(folder):

@@ -11,13 +11,16 @@ import pytest
 import yaml
 
 from probes.__main__ import main
-from probes.boards.rankings import named
+from probes.boards.rankings import make_rankings, named
 from probes.boards.submissions import place_of_submission, read_submission
+from probes.data.splits import DROPPED
+from probes.extraction.windows import WINDOW_RULE
 from probes.measurements.joined_results import find_results
 from probes.measurements.recomputed import require_recomputed
 from probes.measurements.record_validation import as_result
 from probes.pages.board_site import _pages
-from probes.records.record_files import read_arrays, read_record, write_record
+from probes.records.record import Inputs, record_key
+from probes.records.record_files import name_of, read_arrays, read_record, write_record
 from probes.records.row import Rows
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published"
@@ -246,6 +249,11 @@ ATTACKS = {
         "pos-linear-scores-",
         ": pos: 1,000,000 test examples of the largest group are stated",
     ),
+    "arrays that are large when unpacked": (
+        lambda f: change_sums(the(f, "pos-linear-scores"), lambda x: np.zeros(3 * 10**7)),
+        "pos-linear-scores-",
+        ".npz: more than 20,000,000 bytes; export with --sums",
+    ),
     "another name": (
         lambda f: the(f, "pos-linear-scores").rename(
             the(f, "pos-linear-scores").with_name("pos-linear-scores-00000000.json")
@@ -304,6 +312,15 @@ def test_so_is_a_file_that_is_too_large(folder, capsys, monkeypatch):
     assert main(["board", str(folder)]) == 0
     monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", size - 1)
     assert f"more than {size - 1:,} bytes; export with --sums" in refused(capsys, path.parent)
+
+
+def test_a_group_of_tasks_of_which_nothing_can_be_ranked_is_shown_apart(folder, tmp_path):
+    path = the(folder, "srl-linear-scores")
+    update(path, "corpus", notes={DROPPED: 0})
+    assert main(["board", str(folder), "--site", str(tmp_path / "site")]) == 0
+    rows = json.loads((tmp_path / "site" / "board.json").read_text(encoding="utf-8"))["rankings"]
+    (srl,) = (x for x in rows if x["task"] == "srl")
+    assert (srl["first"], srl["apart"]) == (None, "sentences dropped True, not False")
 
 
 def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
@@ -437,6 +454,90 @@ def test_another_score_at_the_same_revision_is_refused(folder, tmp_path, capsys)
         "on the board for the same revision of all-MiniLM-L6-v2; leave it out, or name another"
         in line
     )
+
+
+def other_floor(path):
+    """Another score of a rule behind the same scores."""
+    record = read_record(path)
+    rows = [x._replace(value=0.99) if "baseline" in x.axes else x for x in record.rows]
+    assert rows != list(record.rows)
+    write_record(path, record.model_copy(update={"rows": Rows.of(rows)}), read_arrays(path))
+
+
+def of_another_key(path, **corpus):
+    """The same scores of the same model on the files of another corpus."""
+    update(path, "corpus", digest="f" * 64, **corpus)
+    record = read_record(path)
+    inputs = Inputs(
+        model=record.model.digest,
+        corpus=record.corpus.digest,
+        pooling=record.pooling,
+        dtype=record.dtype,
+        windows=WINDOW_RULE,
+        task=record.task.name,
+        task_version=record.task.version,
+        kind=record.task.kind,
+        probe=record.probe,
+        project=record.project,
+        plug_ins={},
+    ).digest
+    of = record.measurement, record.measurement_version, record.settings
+    update(path, inputs=inputs, key=record_key(inputs, *of))
+    moved = path.with_name(name_of(read_record(path)))
+    path.with_suffix(".npz").rename(moved.with_suffix(".npz"))
+    path.rename(moved)
+
+
+TAKEOVERS = {
+    "corpus": lambda path: update(path, "corpus", name="zzz"),
+    "silver": lambda path: update(path, "corpus", silver=["upos"]),
+    "model": lambda path: update(path, "model", causal=True),
+    "encoder": lambda path: update(path, "model", n_layers=40),
+    "twin": lambda path: update(path, "model", random_seed=3),
+    "rows": other_floor,
+    "inputs": of_another_key,
+}
+
+
+@pytest.mark.parametrize("kind", TAKEOVERS)
+def test_no_submission_takes_the_place_of_a_record_on_the_board(folder, tmp_path, capsys, kind):
+    there = shutil.copytree(folder, tmp_path / "there" / "honest")
+    here = shutil.copytree(tmp_path / "there", tmp_path / "here")
+    place = here / "aaa" / MODEL / "ewt"
+    place.mkdir(parents=True)
+    for path in (there / MODEL / "ewt").glob("pos-linear-*"):
+        shutil.copy(path, place)
+    # An exact copy would be shown without the random twins of the other.
+    assert "one of two copies" in refused(capsys, here, "--against", tmp_path / "there")
+    # One that took longer is no other record; what the board has twice may stay.
+    update(the(here / "aaa", "pos-linear-scores"), seconds={"probes": 1e6})
+    twice = shutil.copytree(here, tmp_path / "twice")
+    assert main(["board", str(here), "--against", str(twice)]) == 0
+    if kind == "inputs":
+        # Behind scores of other inputs there is no evidence; on the board neither.
+        for path in (tmp_path).rglob("*pos-linear-[!s]*"):
+            path.unlink()
+    TAKEOVERS[kind](the(here / "aaa", "pos-linear-scores"))
+    line = refused(capsys, here, "--against", tmp_path / "there")
+    assert f"{place}/pos-linear-scores-" in line
+    assert "on the board" in line
+
+
+def test_sentences_that_were_dropped_set_nothing_else_apart(folder, tmp_path):
+    for number in range(3):
+        place = tmp_path / "zzz" / f"made-up-{number}" / "ewt"
+        place.mkdir(parents=True)
+        scores = the(folder, "pos-linear-scores")
+        for path in (scores, scores.with_suffix(".npz")):
+            shutil.copy(path, place)
+        (path,) = place.glob("*.json")
+        update(path, "model", name=f"made-up-{number}", revision=str(number), digest=str(number))
+        of_another_key(path, fingerprint="ab" * 32, notes={DROPPED: 0})
+    results = read_submission([folder, tmp_path / "zzz"]).results
+    assert len(results) == 6
+    (ranking,) = make_rankings(named(results, place_of_submission))
+    assert {c.result.model.name for c, _ in ranking.apart} == {f"made-up-{n}" for n in range(3)}
+    assert [c.name for c in ranking.tasks["pos"] if not c.random] == [NAME]
 
 
 def test_the_files_of_the_site_have_the_numbers_of_the_records(folder, tmp_path, capsys):
