@@ -150,15 +150,15 @@ class ChatTemplate:
                     "--messages: the chat template writes parts of a content as Python does; give "
                     f"the content of message {number} as a string."
                 )
-            changed, further = [next(answers), next(answers)], further_keys(message)
+            longer, replaced, further = next(answers), next(answers), further_keys(message)
             absent = [key for key in further if next(answers) == text]
-            unseen = changed == [text, text]
+            unseen = longer == replaced == text
             if unseen and absent == further:
                 raise UserError(f"--messages: the chat template leaves out message {number}.")
             content = content_of(message).strip()
             unwritten += [*absent, *["content"] * bool(content and unseen)]
             # In the place of an empty content, the template may write another thing.
-            spans.append(_span(content, text, *changed, other) if content else (0, 0))
+            spans.append(_span(content, text, longer, replaced, other) if content else (0, 0))
         with suppress(UserError):  # a template that needs tools writes them
             if tools and [text] == list(self._written(messages, None)):
                 unwritten += ["tools"]

@@ -294,7 +294,7 @@ def find_layers(model: Any, name: str) -> None:
                 BLOCKS[model] = [x.call for x in row]
                 with torch.no_grad():  # blocks may change their input in place
                     read = short_states(model)[:-1]  # the last is normed
-                if all(map(_parallel, read, (inputs[0], *outputs))):
+                if all(map(_parallel, (inputs[0], *outputs), read)):
                     return
                 del BLOCKS[model]
             right = right and len(row) < 2 <= n
