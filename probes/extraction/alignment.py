@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
-from probes.data.chats import texts_of
+from probes.data.chats import chat_of, texts_of
 from probes.extraction.chats import ChatTemplate, Rendered, splitting_alone
 from probes.extraction.views import Text
 
@@ -234,6 +234,8 @@ class WordTokenizer:
             return None
         for number, said in enumerate([] if text.special else texts_of(text.words[0]), start=1):
             self.chats.require_plain(said, f"message {number} of a chat")
+        for message in [] if text.special else chat_of(text.words[0])[0]:
+            self.chats.require_plain(message["role"], "the role of a message")
         return self.chats.render(text.words[0])
 
     def _split(self, words: Sequence[str]) -> tuple[Ints, Ints]:

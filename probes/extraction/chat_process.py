@@ -66,7 +66,8 @@ class ChatProcess:
     def _started(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "probes.extraction.chat_process", str(SECONDS)],
-            env={**same_imports(), "OPENBLAS_NUM_THREADS": "1"},  # each reserves memory
+            # Sets of strings in one order; each thread reserves memory.
+            env={**same_imports(), "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -73,12 +75,17 @@ class ChatTemplate:
 
     @cached_property
     def special(self) -> tuple[str, ...]:
-        """The special tokens that a rendered chat contains; none without a template."""
+        """The special tokens that a template, or a rendered chat, contains; none without it."""
         if not self._tokenizer.chat_template:
             return ()
         asked = [{"role": "user", "content": _OTHER}]
         answered = [*asked, {"role": "assistant", "content": _OTHER}]
-        text = "".join([*self._written(asked), *self._written(answered)])
+        template = self._tokenizer.chat_template
+        # What it writes only with tools is in its source, which may name tokens by variables.
+        text = "".join(template.values() if isinstance(template, dict) else [template])
+        for chat in (asked, answered):
+            with suppress(UserError):  # which may be no chats for it
+                text += next(self._written(chat))
         added = self._tokenizer.added_tokens_decoder.values()
         return tuple(x.content for x in added if x.special and x.content in text)
 
@@ -102,9 +109,9 @@ class ChatTemplate:
     def render(self, chat: str) -> Rendered:
         """Write a chat with the template, and begin an answer if the last message is none.
 
-        The content of a message is what differs between the text and the same text with another
-        content, and a key is not written if the text is the same without it, so that nothing has to
-        be known of the template.
+        The content of a message ends where the same text with a letter after the content differs,
+        and a key is not written if the text is the same without it, so that nothing has to be known
+        of the template.
 
         Args:
             chat: see `probes.data.chats.chat_as_text`.
@@ -123,10 +130,17 @@ class ChatTemplate:
 
     def _render(self, messages: list[Message], tools: list[Message] | None) -> Rendered:
         changes = []
+        said = json.dumps([messages, tools], ensure_ascii=False)
+        other = next(x for x in map(chr, range(ord(_OTHER), sys.maxunicode)) if x not in said)
         for number, message in enumerate(messages):
-            parts = isinstance(message.get("content"), list)
-            other = {**message, "content": [{"type": "text", "text": _OTHER}] if parts else _OTHER}
-            changes += [(number, other)]
+            content = message.get("content", "")
+            longer: Any = f"{content}{other}"
+            if parts := isinstance(content, list):
+                *first, last = content or [{"type": "text", "text": ""}]
+                longer = [*first, {**last, "text": last["text"] + other}]
+            changes += [(number, {**message, "content": longer})]
+            replaced = [{"type": "text", "text": other}] if parts else other
+            changes += [(number, {**message, "content": replaced})]
             changes += [(number, _without(message, key)) for key in further_keys(message)]
         answers = self._written(messages, tools, changes)
         text, spans, unwritten = next(answers), [], []
@@ -136,18 +150,18 @@ class ChatTemplate:
                     "--messages: the chat template writes parts of a content as Python does; give "
                     f"the content of message {number} as a string."
                 )
-            changed, further = next(answers), further_keys(message)
+            longer, replaced, further = next(answers), next(answers), further_keys(message)
             absent = [key for key in further if next(answers) == text]
-            if changed == text and absent == further:
+            unseen = longer == replaced == text
+            if unseen and absent == further:
                 raise UserError(f"--messages: the chat template leaves out message {number}.")
-            has_content = bool(content_of(message).strip())
-            unwritten += [*absent, *["content"] * (has_content and changed == text)]
-            start = _shared(text, changed)
-            after = _shared(text[start:][::-1], changed[start:][::-1])
+            content = content_of(message).strip()
+            unwritten += [*absent, *["content"] * bool(content and unseen)]
             # In the place of an empty content, the template may write another thing.
-            spans.append((start, len(text) - after) if has_content else (0, 0))
-        if tools and [text] == list(self._written(messages, None)):
-            unwritten += ["tools"]
+            spans.append(_span(content, text, longer, replaced, other) if content else (0, 0))
+        with suppress(UserError):  # a template that needs tools writes them
+            if tools and [text] == list(self._written(messages, None)):
+                unwritten += ["tools"]
         roles = tuple(message["role"] for message in messages)
         return Rendered(text, roles, tuple(spans), tuple(unwritten))
 
@@ -159,7 +173,7 @@ class ChatTemplate:
     ) -> Iterator[str]:
         """Yield the text of a chat, and of the chat with other messages in their places.
 
-        The text is empty if the template refuses a message without one of its keys.
+        The text is empty if the template refuses a message that was changed.
         """
         changes = [(0, messages[0]), *changes]
         try:
@@ -172,7 +186,7 @@ class ChatTemplate:
                 **self._tokenizer.special_tokens_map,
             )
             for (number, message), (ok, text) in zip(changes, answers, strict=False):
-                if not ok and message.keys() >= messages[number].keys():
+                if not ok and message is messages[number]:
                     raise ValueError(text)
                 yield text if ok else ""
         except ValueError as error:
@@ -186,7 +200,31 @@ def _without(message: Message, key: str) -> Message:
     return {name: value for name, value in message.items() if name != key}
 
 
+def _span(content: str, text: str, longer: str, replaced: str, other: str) -> tuple[int, int]:
+    """First letter and end of a content; 0 and 0 if it is not found.
+
+    Args:
+        longer, replaced: the text with the letter `other` after the content, and in its place;
+            empty if the template refuses it.
+    """
+    shown = next((x for x in (longer, replaced) if x not in ("", text)), "")
+    end = len(text) - _shared(text[::-1], shown[::-1])
+    before = longer.rpartition(other)[0].replace(other, "")
+    if before and text.startswith(before):  # what follows may depend on the content
+        end = min(end, len(before))
+    start = text.rfind(content, 0, end)
+    if not shown:
+        return (start, start + len(content)) if start >= 0 else (0, 0)
+    return (start if start >= 0 else max(0, end - len(content))), end
+
+
 def _shared(one: str, other: str) -> int:
     """The number of letters with which both begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

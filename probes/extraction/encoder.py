@@ -20,6 +20,7 @@ from probes.extraction.alignment import Pieces, WordTokenizer
 from probes.extraction.attention_maps import AttentionCollector, Way, maps_taken, way_to_read
 from probes.extraction.collectors import Collector, ModelProperties, WordVectors, layer_states
 from probes.extraction.inspection import (
+    BLOCKS,
     accepted_arguments,
     base_model,
     declared_causal,
@@ -192,6 +193,7 @@ class Encoder:
         ids[2, n_before] = (token + 1) % n_embeddings
         mask = torch.ones_like(ids)
         mask[:, -1] = 0
+        BLOCKS.pop(self.model, None)
         states = self.states({"input_ids": ids, "attention_mask": mask})
         shapes = {tuple(state.shape) for state in states}
         expected = (*ids.shape, states[-1].shape[-1])

@@ -265,6 +265,10 @@ def run(base: Any, **arguments: Any) -> Any:
         for block in BLOCKS[base]:
             add(block, keep, first=False)
         output = base(**arguments)
+    if len(states) != len(BLOCKS[base]) + 1:
+        raise UserError(
+            f"{type(base).__name__}: its blocks were replaced; make a new Encoder of the model."
+        )
     output.hidden_states = tuple(states)
     return output
 

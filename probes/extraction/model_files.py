@@ -227,7 +227,7 @@ def find_model(
         weights = () if weightless else weight_files(name, folder, hub_files)
         files = _files(folder, weights)
     stamps = _stamps(files)
-    checksums = {path.name: sha256(path) for path in files}
+    checksums = {path.relative_to(folder).as_posix(): sha256(path) for path in files}
     if plain in PACKAGED and not (local or weightless):
         _require_registered(plain, folder, checksums)
     config = {} if gguf else read_json(folder / "config.json")

@@ -28,6 +28,7 @@ SETTINGS = (
     "merges.txt",
     "special_tokens_map.json",
     "chat_template*",
+    "additional_chat_templates/*.jinja",
     "added_tokens.json",
     "*.model",
     "tekken.json",

@@ -28,11 +28,17 @@ class Call(NamedTuple):
 
 @dataclass
 class Event:
-    """A call; the events from `place + 1` to `end` begin while it runs."""
+    """A call; the events from `place + 1` to `end` begin while it runs.
+
+    Attributes:
+        given, output: copies, since modules may change tensors in place.
+        flat: whether `hooks` can change the first of `given` and `output`.
+    """
 
     call: Call
     given: list[torch.Tensor]
     place: int
+    flat: bool
     output: torch.Tensor | None = None
     end: int = 0
 
@@ -46,14 +52,18 @@ def traced(model: Any) -> Iterator[list[Event]]:
 
     def begin(module: Any, args: Any, kwargs: Any) -> None:
         call = Call(module, numbers[module])
-        running.append(Event(call, _tensors(args, kwargs), len(events)))
+        given, flat = list(_nested((args, kwargs))), _tensors(args, kwargs)
+        is_flat = bool(flat) and flat[0] is given[0]
+        running.append(Event(call, [x.clone() for x in given], len(events), is_flat))
         events.append(running[-1])
         numbers[module] += 1
 
     def end(module: Any, args: Any, output: Any) -> None:
         event = running.pop()
         first = output[0] if isinstance(output, (tuple, list)) and output else output
-        event.output = first if isinstance(first, torch.Tensor) else None
+        if isinstance(output, dict):
+            first, event.flat = next(_nested(output), None), False
+        event.output = first.clone() if isinstance(first, torch.Tensor) else None
         event.end = len(events)
 
     inner = [module for module in model.modules() if module is not model]
@@ -126,6 +136,15 @@ def hooks(model: Any) -> Iterator[Callable[..., None]]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _nested(values: Any) -> Iterator[torch.Tensor]:
+    """All tensors in tuples, lists and dictionaries."""
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, (tuple, list, dict)):
+        for x in values.values() if isinstance(values, dict) else values:
+            yield from _nested(x)
 
 
 def _tensors(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:

@@ -253,7 +253,7 @@ def _trunk(model: Any, events: Sequence[Event], states: Sequence[Tensor]) -> Sit
         blocks = [event_of[call] for call in calls if call in event_of]
         if not len(calls) == len(blocks) == n:
             continue
-        if all(x.given and _equal(x.given[0], y) for x, y in zip(blocks, states, strict=False)):
+        if all(x.flat and _equal(x.given[0], y) for x, y in zip(blocks, states, strict=False)):
             ends = [*(event.place for event in blocks[1:]), len(events)]
             layers = [
                 _giving(block, events[block.end : end], state)
@@ -289,10 +289,15 @@ def find_layers(model: Any, name: str) -> None:
         if len(row) == n and all(map(_equal, (inputs[0], *outputs), states[:-1])):
             return
         if inputs[0].shape == states[0].shape and all(map(_parallel, outputs, inputs[1:])):
-            if n and len(row) in (n, n + 1) and all(map(_parallel, outputs, states[:-1])):
+            flat = n and len(row) in (n, n + 1) and all(x.flat for x in row)
+            if flat and all(map(_parallel, outputs, states[:-1])):
                 BLOCKS[model] = [x.call for x in row]
-                return
-            right = right and len(row) < 2
+                with torch.no_grad():  # blocks may change their input in place
+                    read = short_states(model)[:-1]  # the last is normed
+                if all(map(_parallel, (inputs[0], *outputs), read)):
+                    return
+                del BLOCKS[model]
+            right = right and len(row) < 2 <= n
     text = short_text(model)
     text["input_ids"][:, 0] += 1 - 2 * (text["input_ids"][:, 0] > 1)
     with torch.no_grad():

@@ -70,7 +70,7 @@ def require_scaled(source: ModelSource) -> None:
         return
     stored = {key: dtype for key, dtype, _ in _readable_tensors(source)}
     narrow = [key for key, dtype in stored.items() if dtype.startswith(("F8", "I8", "U8"))]
-    scaled = [key for key in narrow if any(f"{key}{x}" in stored for x in _SCALES)]
+    scaled = [key for key in narrow if any(x in stored for x in _scales_of(key))]
     if scaled:
         raise UserError(
             f"--model {source.name}: {len(scaled)} weights of its files have 8 bits and a scale "
@@ -107,7 +107,7 @@ def require_quantiser(source: ModelSource, model: Any = None, unused: Iterable[s
 
 _SCALE = re.compile(
     r"(?<!input)(?<!output)(?<!activation)(?<![._][qkv])"
-    r"[._](scales?|scale_(inv|2)|zeros|qzeros|zero_point|absmax|SCB)$"
+    r"[._](scales?|scaler|q?scale_weight|scale_(inv|2)|zeros|qzeros|zero_point|absmax|SCB)$"
 )
 """Names of scales and offsets of stored weights. Those of activations change no weight."""
 
@@ -120,8 +120,12 @@ def _readable_tensors(source: ModelSource) -> list[tuple[str, str, list[int]]]:
         return []
 
 
-_SCALES = ("_scale_inv", "_scale", ".scale", "_scales")
-"""Endings of the names of scales, after the name of their weight."""
+def _scales_of(key: str) -> list[str]:
+    """Names that the scale of a weight may have."""
+    after = [f"{key}{x}" for x in ("_scale_inv", "_scale", "_scaler", ".scale", "_scales")]
+    layer = key.removesuffix("weight")
+    return [*after, *(f"{layer}{x}" for x in ("scale", "scales", "scale_weight", "qscale_weight"))]
+
 
 _ROTARY = re.compile(r"\brope|_rope|rotary", re.IGNORECASE)
 _POSITIONS = {

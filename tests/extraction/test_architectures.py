@@ -450,3 +450,102 @@ def test_layers_that_are_not_those_of_blocks_are_refused(kind: Any) -> None:
     with pytest.raises(UserError, match="not the input and the outputs of its blocks") as error:
         Encoder(kind(config), tokenizer, name="m", device="cpu")
     assert "\n" not in str(error.value)
+
+
+class Block(torch.nn.Module):
+    """Adds to its states, in place if asked; they may come in a tuple."""
+
+    def __init__(self, size: int, kind: str) -> None:
+        super().__init__()
+        self.norm, self.inner = torch.nn.LayerNorm(size), torch.nn.Linear(size, size)
+        torch.nn.init.normal_(self.inner.weight)
+        self.kind = kind
+
+    def forward(self, states: Any) -> Any:
+        if "tuple" in self.kind:
+            (states,) = states
+        if "in place" in self.kind:
+            states += self.inner(self.norm(states))
+            return states
+        return states + self.inner(self.norm(states))
+
+
+class Odd(transformers.PreTrainedModel):
+    """Its blocks read, or its hidden states are, what those of others are not."""
+
+    config_class = transformers.BertConfig
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        size = config.hidden_size
+        self.table = torch.nn.Embedding(config.vocab_size, size)
+        self.norm = torch.nn.LayerNorm(size)
+        blocks = [Block(size, config.kind) for _ in range(config.num_hidden_layers)]
+        self.layers = torch.nn.ModuleList(blocks)
+        self.post_init()
+
+    def _init_weights(self, module: Any) -> None:
+        pass
+
+    def get_input_embeddings(self) -> Any:
+        return self.table
+
+    def forward(self, input_ids: Any = None, attention_mask: Any = None, **_: Any) -> Any:
+        states = self.table(input_ids)
+        kept = [states]
+        states = states * 3 if "scaled" in self.config.kind else states + 1
+        if "scaled" not in self.config.kind:
+            kept = [states]
+        for block in self.layers:
+            states = block((states,) if "tuple" in self.config.kind else states)
+            kept.append(states)
+        if "normed" in self.config.kind:
+            kept = [self.norm(x) for x in kept]
+        return transformers.modeling_outputs.BaseModelOutput(kept[-1], tuple(kept))
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize(
+    ("kind", "accepted"),
+    [
+        ("plain", True),
+        ("tuple", True),
+        ("in place", False),
+        ("in place, tuple", False),
+        ("scaled, normed", False),
+        ("scaled, normed, tuple", False),
+    ],
+)
+def test_blocks_in_code_of_others(kind: str, accepted: bool, layers: int) -> None:
+    tiny = FAMILIES["bert"].tokenizer()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+    torch.manual_seed(7)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=layers, kind=kind
+    )
+    if accepted:
+        encoder = Encoder(Odd(config), tokenizer, name="m", device="cpu")
+        ids = torch.arange(20, 28)[None]
+        states = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+        assert torch.equal(states[0], encoder.model.table(ids) + 1)
+        assert len(states) == layers + 1
+    else:
+        with pytest.raises(UserError, match="not the input and the outputs of its blocks"):
+            Encoder(Odd(config), tokenizer, name="m", device="cpu")
+
+
+def test_a_changed_model_in_memory_is_read_anew() -> None:
+    tiny = FAMILIES["bert"].tokenizer()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+    config = transformers.MambaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=3, state_size=4, pad_token_id=0
+    )
+    model = transformers.MambaModel(config)
+    first = Encoder(model, tokenizer, name="m", device="cpu")
+    model.layers, config.num_hidden_layers = model.layers[:2], 2
+    ids = torch.arange(20, 28)[None]
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    with pytest.raises(UserError, match="blocks were replaced"):
+        first.states(inputs)
+    again = Encoder(model, tokenizer, name="m", device="cpu")
+    assert len(again.states(inputs)) == again.info.n_layers + 1 == 3

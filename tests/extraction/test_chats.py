@@ -271,3 +271,67 @@ def test_what_is_written_is_the_same_each_time_and_no_answer_is_taken_for_anothe
     assert next(answers).endswith("c")
     answers.close()
     assert template.render(chats[1]).text.endswith("b")
+
+
+THINK = (
+    "{% for m in messages %}{{ m.content.replace('/silent', '') | trim }}\n{% endfor %}go on"
+    "{% if '/silent' in messages[-1].content %} at once{% endif %}"
+)
+ENDS = [
+    (THINK, "who came? /silent", "who came?"),
+    ("{{ messages[0].content }} ({{ messages[0].content | length }} letters)", "a boat", "a boat"),
+    (
+        "{% if messages[0].content[:1] != '#' %}{{ raise_exception('no') }}{% endif %}"
+        "{{ messages[0].content }} end",
+        "# boats",
+        "# boats",
+    ),
+    (
+        "{% if messages[0].content != 'yes' %}{{ raise_exception('no') }}{% endif %}"
+        "so {{ messages[0].content }} end",
+        "yes",
+        "yes",
+    ),
+    ("{{ messages[0].content[:3] }} end", "boats", "boa"),
+    ("{{ messages[0].content }} end", "the \ue000", "the \ue000"),
+]
+
+
+@pytest.mark.parametrize(("template", "content", "ends"), ENDS)
+def test_a_message_ends_where_its_content_does(tokenizer, template, content, ends):
+    tokenizer.chat_template = template
+    chat = chat_as_text("chat", [{"role": "user", "content": content}])
+    rendered = ChatTemplate(tokenizer).render(chat)
+    _, end = rendered.span_of("user")
+    assert rendered.text[:end].endswith(ends)
+    assert end == rendered.text.rindex(ends) + len(ends)
+
+
+def test_a_template_that_needs_tools_writes_them(tokenizer):
+    tokenizer.chat_template = (
+        "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}{{ messages[0].content }}"
+    )
+    chat = chat_as_text("chat", [{"role": "user", "content": "boats"}], TOOLS)
+    assert ChatTemplate(tokenizer).render(chat).unwritten == ()
+
+
+@pytest.mark.parametrize("beginning", ["", "{% if %}", "{{ raise_exception('no system') }}"])
+def test_special_tokens_are_those_in_the_source_of_a_template(tokenizer, beginning):
+    tokenizer.chat_template = {
+        "default": beginning + CHATML,
+        "tool_use": CHATML.replace("<|im_start|>", "<|endoftext|>"),
+    }
+    assert ChatTemplate(tokenizer).special == ("<|endoftext|>", "<|im_start|>")
+
+
+def test_special_tokens_in_roles_are_refused(encoder):
+    chat = [(f"user{encoder.words.chats.special[0]}", "the boats")]
+    with pytest.raises(UserError, match="role of a message contains"):
+        encoder.split([text_of(chat)])
+
+
+def test_sets_are_written_in_one_order(tokenizer):
+    tokenizer.chat_template = "{% for k in messages[0].keys() - ['x'] %}{{ k }},{% endfor %}"
+    message = {"role": "user", "content": "a"} | {f"key{i}": "b" for i in range(9)}
+    texts = {next(ChatTemplate(tokenizer)._written([message], None)) for _ in range(3)}
+    assert len(texts) == 1

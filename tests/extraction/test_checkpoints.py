@@ -241,6 +241,8 @@ def test_a_quantiser_that_is_not_there_after_loading_is_refused(fp8, monkeypatch
     ("name", "refused"),
     [
         *((f"layers.0.mlp.up_proj.{x}", True) for x in ("weight_scale", "scales", "qzeros", "SCB")),
+        *((f"layers.0.mlp.up_proj.{x}", True) for x in ("qscale_weight", "weight_scaler")),
+        ("lm_head.scale_weight", True),
         *((f"layers.0.mlp.up_proj.{x}", True) for x in ("weight.absmax", "weight_zero_point")),
         ("layers.0.mlp.up_proj.input_scale", False),
         ("layers.0.self_attn.k_scale", False),
@@ -250,10 +252,13 @@ def test_a_quantiser_that_is_not_there_after_loading_is_refused(fp8, monkeypatch
 def test_a_scale_that_is_not_used_is_refused(folder, tmp_path, name, refused):
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     path = tmp_path / "model.safetensors"
-    save_file(load_file(path) | {name: torch.ones(1)}, path, metadata={"format": "pt"})
+    stored = load_file(path) | {name: torch.ones(1)}
+    if "lm_head" in name:
+        stored["lm_head.weight"] = stored["embed_tokens.weight"].clone()
+    save_file(stored, path, metadata={"format": "pt"})
     if refused:
         with pytest.raises(UserError, match=f"it does not use {name}") as error:
-            load_encoder(find_model(str(tmp_path)), device="cpu")
+            load_encoder(find_model(str(tmp_path)), device="cpu", lm_head="head" in name)
         assert "\n" not in str(error.value)
     else:
         assert load_encoder(find_model(str(tmp_path)), device="cpu").notes

@@ -41,6 +41,16 @@ def test_digest_changes_with_weights_tokenizer_and_configuration(tiny_bert, tmp_
     assert len(seen) == 4
 
 
+def test_digest_changes_with_each_chat_template(folder):
+    file = folder / "additional_chat_templates" / "chat_template.jinja"
+    file.parent.mkdir()
+    seen = {find_model(str(folder)).digest}
+    for path in (file, folder / file.name, file):
+        path.write_text(f"{len(seen)}")
+        seen.add(find_model(str(folder)).digest)
+    assert len(seen) == 4
+
+
 def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, folder):
     (folder / "model.safetensors").unlink()
     twin = find_model(f"random:{folder}")

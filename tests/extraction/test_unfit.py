@@ -244,11 +244,25 @@ def test_a_plan_needs_no_memory_for_weights(tmp_path: Path) -> None:
     assert (info.n_layers, info.hidden_size, info.causal) == (32, 4096, True)
 
 
-@pytest.mark.parametrize("suffix", ["_scale_inv", "_scale", ".scale", ".other", "configured"])
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        "_scale_inv",
+        "_scale",
+        ".scale",
+        "_scaler",
+        "/scale_weight",
+        "/qscale_weight",
+        ".other",
+        "configured",
+    ],
+)
 def test_weights_of_8_bits_are_not_read_without_their_scales(suffix: str, tmp_path: Path) -> None:
     save("llama-3", tmp_path)
     path, key = tmp_path / "model.safetensors", "layers.0.mlp.up_proj.weight"
-    weights = load_file(path) | {key + suffix.replace("configured", "_scale"): torch.ones(1, 1)}
+    weights = load_file(path) | {
+        (key + suffix.replace("configured", "_scale")).replace("weight/", ""): torch.ones(1, 1)
+    }
     save_file(weights | {key: weights[key].to(torch.float8_e4m3fn)}, path, {"format": "pt"})
     if suffix == "configured":
         change(tmp_path, quantization_config={"quant_method": "fp8"})
