@@ -37,7 +37,7 @@ _CAUSES = {
     ),
     "Exception": "the download from the hub failed ({why}).",
 }
-"""What errors of huggingface_hub and of its HTTP client mean.
+"""Causes in words of errors of huggingface_hub and of its HTTP client, by names of classes.
 
 The names suffice: that client is httpx or, in later versions, httpx2.
 """

@@ -88,7 +88,7 @@ def content_of(message: Message) -> str:
 
 
 def texts_of(chat: str) -> list[str]:
-    """What each message says, with the JSON of further keys, and last the JSON of the tools."""
+    """Texts of the messages, each with the JSON of its further keys; last the JSON of the tools."""
     messages, tools = chat_of(chat)
     said = [
         "\n".join([content_of(x), *(_json(x[key]) for key in further_keys(x))]) for x in messages

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from zipfile import BadZipFile, ZipFile
 
-from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, sifted, twins_of
+from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, R, sifted, twins_of
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.process import infrequent_garbage_collection
@@ -88,14 +88,11 @@ def read_submission(folders: Iterable[Path]) -> Submission:
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: there is no such folder; name a folder of results.")
-    places: dict[Path, dict[Path, Record]] = defaultdict(dict)
     with infrequent_garbage_collection():
-        for folder in folders:
-            for path, record in _strictly(folder).items():
-                places[place_of_submission(path)][path] = record
+        strict = {path: record for folder in folders for path, record in _strictly(folder).items()}
     shown: dict[tuple[Any, ...], tuple[Path, Result]] = {}
     left_off: list[LeftOff] = []
-    for given in places.values():
+    for given in by_submission(strict).values():
         results, others = _of_place(given)
         left_off += others
         for path, result in results.items():
@@ -110,6 +107,14 @@ def place_of_submission(path: Path) -> Path:
     Only what lies there stands beside the record: evidence, and random twins.
     """
     return Path(*path.absolute().parts[:-3])
+
+
+def by_submission(records: Mapping[Path, R]) -> dict[Path, dict[Path, R]]:
+    """The records of each submission, by its place."""
+    submissions: dict[Path, dict[Path, R]] = defaultdict(dict)
+    for path, record in records.items():
+        submissions[place_of_submission(path)][path] = record
+    return dict(submissions)
 
 
 def _of_place(given: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[LeftOff]]:
@@ -278,10 +283,9 @@ def _copies(submission: Submission) -> Counter[tuple[Any, ...]]:
 def _require_own_twins(submission: Submission, board: Submission) -> None:
     """Refuse new random twins beside models on the board, whose ranks would depend on them."""
     known = {values(x, IDENTITY) for x in board.results.values()}
-    new: dict[Path, dict[Path, Result]] = defaultdict(dict)
-    for path, result in submission.results.items():
-        if values(result, IDENTITY) not in known:
-            new[place_of_submission(path)][path] = result
+    new = by_submission(
+        {path: x for path, x in submission.results.items() if values(x, IDENTITY) not in known}
+    )
     for path, result in submission.results.items():
         if values(result, IDENTITY) in known:
             beside = new.get(place_of_submission(path), {})

@@ -287,7 +287,7 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
 
 
 class ShownRecords(Protocol):
-    """What a chart is drawn from: records of several models by label, as in `Findings`."""
+    """Records of several models by label, from which a chart is drawn, as in `Findings`."""
 
     @property
     def records(self) -> Mapping[str, Record]:

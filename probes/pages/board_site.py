@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from probes import __version__
 from probes.boards.leaderboard_csv import tidy, write_tidy
 from probes.boards.ranking_tables import MEAN, csv_rows, ranked, rules, table_apart, table_of_all
 from probes.boards.rankings import Ranking, by_task_group, make_rankings, named
-from probes.boards.submissions import LeftOff, Submission, place_of_submission
+from probes.boards.submissions import LeftOff, Submission, by_submission, place_of_submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
 from probes.extraction.model_names import is_twin_name
@@ -148,11 +148,8 @@ class ModelPage(NamedTuple):
 
 def _pages(results: Mapping[Path, Result]) -> dict[str, ModelPage]:
     """The page of each model, by file. It has nothing of what others submitted."""
-    places: dict[Path, dict[Path, Result]] = defaultdict(dict)
-    for path, result in results.items():
-        places[place_of_submission(path)][path] = result
     pages: dict[str, ModelPage] = {}
-    for found in places.values():
+    for found in by_submission(results).values():
         models = {x.model.name: x.model.random_seed is not None for x in found.values()}
         own = [name for name, random in models.items() if not random]
         alone = [name for name in models if not any(_is_of(name, of) for of in own)]
