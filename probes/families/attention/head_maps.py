@@ -34,7 +34,9 @@ MOST_PAIRS = 1 << 19
 def sample(corpus: Corpus) -> list[int]:
     """Numbers of up to `N_SENTENCES` test sentences, the same in every run, ascending."""
     test = corpus.splits["test"]
-    drawn = np.random.default_rng(0).permutation(len(test))[:N_SENTENCES]
+    # A sentence beyond the bound by itself would end the sample wherever it is drawn.
+    short = [i for i, sentence in enumerate(test) if len(sentence) ** 2 <= MOST_PAIRS]
+    drawn = np.random.default_rng(0).permutation(short)[:N_SENTENCES].astype(int)
     n_pairs = np.cumsum([len(test[i]) ** 2 for i in drawn])
     return sorted(drawn[n_pairs <= MOST_PAIRS].tolist())
 

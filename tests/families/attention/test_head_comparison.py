@@ -14,7 +14,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
-from probes.families.attention.head_maps import change_of_maps, mean_distances
+from probes.data.sentence import Corpus, Sentence
+from probes.families.attention.head_maps import change_of_maps, mean_distances, sample
 from probes.measurements.frame import load
 
 
@@ -119,6 +120,13 @@ def test_equal_heads_have_no_distance_and_disjoint_ones_the_greatest():
     np.testing.assert_allclose(mean_distances(maps), expected, atol=1e-12)
     assert torch.isnan(mean_distances(maps[:, :1])[:, 0]).all()
     assert torch.isnan(mean_distances(maps[:1])[:, 1]).all()
+
+
+def test_a_sentence_beyond_the_bound_does_not_end_the_sample():
+    sizes = [900 if i % 3 else 5 for i in range(30)]
+    test = tuple(Sentence(f"{i}", "en", ("a",) * n) for i, n in enumerate(sizes))
+    assert sample(Corpus("c", "", "", {"test": test})) == list(range(0, 30, 3))
+    assert sample(Corpus("c", "", "", {"test": test[1:3]})) == []
 
 
 def test_the_cosine_of_maps_by_hand():
