@@ -71,7 +71,8 @@ class Comparison(NamedTuple):
     @property
     def family(self) -> tuple[tuple[str, Place], ...]:
         """Axes shared by comparisons that are tested together: all heads, layers, or shares."""
-        return tuple(sorted((k, x) for k, x in self.axes.items() if k not in ("head", "pruned")))
+        within = "head", "percent_disabled"
+        return tuple(sorted((k, x) for k, x in self.axes.items() if k not in within))
 
     def spread(self, scores: Sequence[float] | Mapping[int, float]) -> Spread | None:
         """Variation of the difference over other draws; None if nothing was drawn.

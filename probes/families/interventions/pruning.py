@@ -78,20 +78,20 @@ _NOTE = f"Random: mean and range of {N_RANDOM} orders."
             (LOSS,),
             columns=("head",),
             where={"order": None},
-            below=(CORRELATION,),
-            note="Increase of loss. Last line: Spearman's rank correlation with importance.",
+            note="Increase of the model's own loss.",
         ),
+        Pivot("importance and loss without the head, rank correlation", (CORRELATION,)),
         Pivot(
             "% of heads disabled: drop at the last layer",
             (DROP,),
-            rows="pruned",
+            rows="percent_disabled",
             columns=("predicts", "order"),
             note=f"Drop of the task's metric, as a share of 1. {_NOTE}",
         ),
         Pivot(
             "% of heads disabled: the model's own answers",
             ANSWERS,
-            rows="pruned",
+            rows="percent_disabled",
             columns=("metric", "order"),
             where={"order": ...},
             note=_NOTE,
@@ -102,22 +102,29 @@ _NOTE = f"Random: mean and range of {N_RANDOM} orders."
             "Drop of probes without some heads",
             "Drop of the task's metric at the last layer, as a share of 1, if heads are disabled "
             f"in the order of importance, or at random (band: range of {N_RANDOM} orders).",
-            x="pruned",
+            x="percent_disabled",
             line="order",
             apart="predicts",
         ),
-        Lines("pruning_loss", LOSS, note=_NOTE, x="pruned", line="order", where={"order": ...}),
+        Lines(
+            "pruning_loss",
+            LOSS,
+            note=_NOTE,
+            x="percent_disabled",
+            line="order",
+            where={"order": ...},
+        ),
     ),
 )
 def pruning(context: ModelContext) -> Found:
     """Importance of heads by gradients, and the cost of disabling the least important ones.
 
     ``head_importance`` is measured on dev. Heads are sorted by it, divided by the l2 norm of their
-    layer (Michel et al. 2019, section 4.1). The first ``pruned`` per cent of all heads are disabled
-    in this ``order``, or in a ``random`` one, and compared with the untouched pass on test:
-    ``ablation_drop`` of the last layer's probe on a task (``predicts``), and the model's own
-    answers, as in `ablation`. Rows with a ``head`` have the ``loss_increase`` without it alone.
-    ``importance_correlation`` compares the ranks of both.
+    layer (Michel et al. 2019, section 4.1). The first ``percent_disabled`` of all heads in this
+    ``order``, or in a ``random`` one, are disabled on test: ``ablation_drop`` of the last layer's
+    probe on a task (``predicts``), and the model's own answers, are those of `ablation`. Rows with
+    a ``head`` have the ``loss_increase`` without this head alone, and ``importance_correlation``
+    is Spearman's correlation of importance with it.
 
     Raises:
         NoHeadError: the model has no language-model head.
@@ -187,7 +194,7 @@ def _variants(order: Sequence[Head], last: int) -> Iterator[Variant]:
     steps = min(N_STEPS, n)
     for axes, heads in orders:
         for step in range(steps + 1):
-            pruned = {"pruned": round(100 * step / steps)}
+            pruned = {"percent_disabled": round(100 * step / steps)}
             axes_of[frozenset(heads[: round(n * step / steps)])].append({**axes, **pruned})
     return (_disabled(sorted(heads), last, axes) for heads, axes in axes_of.items())
 
@@ -202,14 +209,16 @@ def _disabled(heads: Sequence[Head], layer: int, axes: Sequence[Mapping[str, Pla
 
 def _with_ranges(rows: Iterable[Row]) -> Iterator[Row]:
     """Rows without a layer; those of random orders become their mean and range."""
-    draws: dict[tuple[str, Place, Place], list[Row]] = defaultdict(list)
+    draws: dict[tuple[Place, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        if row.axes["order"] != RANDOM:
-            yield row._replace(layer=None)
-        elif row.value is not None and row.metric != SMALLEST:
-            draws[row.metric, row.axes.get("predicts"), row.axes["pruned"]].append(row)
+        if row.metric != SMALLEST or row.axes["order"] != RANDOM:
+            axes = {name: place for name, place in row.axes.items() if name != "draw"}
+            key = row.metric, axes.get("predicts"), axes["order"], axes["percent_disabled"]
+            draws[key].append(row._replace(layer=None, axes=axes))
     for every in draws.values():
-        values = [row.value for row in every]
-        axes = {name: place for name, place in every[0].axes.items() if name != "draw"}
-        mean = every[0]._replace(layer=None, value=float(np.mean(values)), p=None, axes=axes)
-        yield mean._replace(low=min(values), high=max(values))
+        values = [row.value for row in every if row.value is not None]
+        if every[0].axes["order"] != RANDOM or not values:
+            yield every[0]
+        else:
+            mean, ends = float(np.mean(values)), (min(values), max(values))
+            yield every[0]._replace(value=mean, low=ends[0], high=ends[1], p=None)
