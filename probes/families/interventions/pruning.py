@@ -49,7 +49,6 @@ RANDOM = "random"
 """Value of ``order``, of several orders; their rows have the mean, and the range as interval."""
 
 N_RANDOM = 5
-"""Number of random orders."""
 
 N_STEPS = 10
 """Most steps from no head to all heads."""
@@ -140,7 +139,7 @@ def pruning(context: ModelContext) -> Found:
     sample = drawn(len(context.corpus.splits["test"]), context.options.sentences)
     questions = questions_in(context, "test", sample)
 
-    single = [Variant(), *(_disabled([x], x[0], [{"head": x[1]}]) for x in heads)]
+    single = [Variant(), *(_disabled([x], x[0], {"head": x[1]}) for x in heads)]
     of_heads = list(own_answers(context, single, replace(questions, verbs=())))
     found = spearmanr(importance.ravel(), [row.value for row in of_heads])
     rows += [*of_heads, Row(CORRELATION, found.statistic, n=len(heads), p=found.pvalue)]
@@ -184,41 +183,35 @@ def _variants(order: Sequence[Head], last: int) -> Iterator[Variant]:
     Args:
         last: the layer whose probes predict.
     """
-    rng, n = np.random.default_rng(0), len(order)
-    orders: list[tuple[dict[str, Place], Sequence[Head]]] = [({"order": "importance"}, order)]
-    for draw in range(N_RANDOM):
-        mixed = [sorted(order)[i] for i in rng.permutation(n)]
-        orders.append(({"order": RANDOM, "draw": draw}, mixed))
-    # Orders share some passes, such as the one without any head.
-    axes_of: dict[frozenset[Head], list[Mapping[str, Place]]] = defaultdict(list)
-    steps = min(N_STEPS, n)
-    for axes, heads in orders:
+    rng, n, steps = np.random.default_rng(0), len(order), min(N_STEPS, len(order))
+    draws = [[sorted(order)[i] for i in rng.permutation(n)] for _ in range(N_RANDOM)]
+    for draw, heads in enumerate((order, *draws)):
         for step in range(steps + 1):
-            pruned = {"percent_disabled": round(100 * step / steps)}
-            axes_of[frozenset(heads[: round(n * step / steps)])].append({**axes, **pruned})
-    return (_disabled(sorted(heads), last, axes) for heads, axes in axes_of.items())
+            axes: dict[str, Place] = {"order": RANDOM if draw else "importance", "draw": draw}
+            axes["percent_disabled"] = round(100 * step / steps)
+            yield _disabled(heads[: round(n * step / steps)], last, axes)
 
 
-def _disabled(heads: Sequence[Head], layer: int, axes: Sequence[Mapping[str, Place]]) -> Variant:
-    """A pass without some heads, which is compared with pass 0 in a row for each of some axes."""
+def _disabled(heads: Sequence[Head], layer: int, axes: Mapping[str, Place]) -> Variant:
+    """A pass without some heads, which is compared with pass 0."""
     from probes.extraction.interventions import DisableHead
 
-    changes = tuple(DisableHead(*head, "zero") for head in heads)
-    return Variant(changes, layer, {}, tuple((0, each) for each in axes))
+    changes = tuple(DisableHead(*head, "zero") for head in sorted(heads))
+    return Variant(changes, layer, axes, ((0, {}),))
 
 
 def _with_ranges(rows: Iterable[Row]) -> Iterator[Row]:
     """Rows without a layer; those of random orders become their mean and range."""
-    draws: dict[tuple[Place, ...], list[Row]] = defaultdict(list)
+    alike: dict[tuple[Place, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        if row.metric != SMALLEST or row.axes["order"] != RANDOM:
-            axes = {name: place for name, place in row.axes.items() if name != "draw"}
+        axes = {name: place for name, place in row.axes.items() if name != "draw"}
+        if row.metric != SMALLEST or axes["order"] != RANDOM:
             key = row.metric, axes.get("predicts"), axes["order"], axes["percent_disabled"]
-            draws[key].append(row._replace(layer=None, axes=axes))
-    for every in draws.values():
+            alike[key].append(row._replace(layer=None, axes=axes))
+    for every in alike.values():
         values = [row.value for row in every if row.value is not None]
-        if every[0].axes["order"] != RANDOM or not values:
-            yield every[0]
+        if len(values) > 1:
+            mean, low, high = float(np.mean(values)), min(values), max(values)
+            yield every[0]._replace(value=mean, low=low, high=high, p=None)
         else:
-            mean, ends = float(np.mean(values)), (min(values), max(values))
-            yield every[0]._replace(value=mean, low=ends[0], high=ends[1], p=None)
+            yield every[0]
