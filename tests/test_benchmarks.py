@@ -6,6 +6,7 @@ import pytest
 
 SCRIPTS = [
     "extraction_speed",
+    "fine_tune",
     "gpu",
     "machine",
     "probe_speed",

@@ -64,6 +64,7 @@ class Collector(ABC):
             which gives them a few positions at once; see `PassWithHead`.
         after_start: whether decoders without a start token read one before each text.
         applies_head: whether the collector itself applies the head to states, with `head`.
+        reads_gradients: whether the collector runs backward passes.
         head: function from a layer's states (n, hidden size) to logits (n, vocabulary); see
             `probes.extraction.lm_head.Lens`.
         inside: block numbers and parts of blocks whose outputs are handed to `see`.
@@ -76,6 +77,7 @@ class Collector(ABC):
     reads_logits: ClassVar[bool] = False
     after_start: ClassVar[bool] = False
     applies_head: ClassVar[bool] = False
+    reads_gradients: ClassVar[bool] = False
     head: Callable[[torch.Tensor, int], torch.Tensor]
     inside: Sequence[tuple[int, Sublayer]] = ()
 

@@ -226,8 +226,14 @@ class Encoder:
         """The states of every layer, each of shape (texts, length, hidden size)."""
         return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
-        with torch.inference_mode():
+    def _forward(
+        self,
+        inputs: dict[str, torch.Tensor],
+        arguments: Mapping[str, Any],
+        *,
+        gradients: bool = False,
+    ) -> Any:
+        with torch.inference_mode(not gradients):
             return run(
                 self.model,
                 **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
@@ -373,7 +379,8 @@ class Encoder:
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, with the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
-        output = self._forward(windows.inputs, collector.model_arguments)
+        arguments, gradients = collector.model_arguments, collector.reads_gradients
+        output = self._forward(windows.inputs, arguments, gradients=gradients)
         if collector.reads_logits:
             return PassWithHead(output, self.lens(), collector.positions(windows))
         return output

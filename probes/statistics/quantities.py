@@ -176,6 +176,8 @@ ablation_drop | drop |  |  |  | Kovaleva et al. 2019, section 4.6
 loss_increase | increase of loss | nats |  |  | −log p
 cloze_drop | drop of cloze accuracy | % |  | correlation | Goldberg 2019
 log_odds_drop | drop of log-odds | nats |  |  |
+head_importance | importance | nats |  | positive | Michel et al. 2019, equation 2
+importance_correlation | correlation with importance |  | 2 digits | correlation | Spearman
 smallest_drop | smallest drop found | % |  | share | Miettinen 1968
 
 # Erasure.

@@ -15,11 +15,11 @@ from transformers import GPT2LMHeadModel
 from probes.common.errors import UserError
 from probes.extraction.encoder import Encoder
 from probes.extraction.encoding import read
-from probes.extraction.head_collectors import FOUND, HeadOutputs
+from probes.extraction.head_collectors import FOUND, HeadOutputs, LossGradients
 from probes.extraction.inspection import short_states, short_text
 from probes.extraction.lm_head import Lens
 from probes.extraction.sites import Site, changed, sites_of
-from probes.extraction.token_scores import TokenScores
+from probes.extraction.token_scores import LossOfWords, TokenScores
 from probes.extraction.views import Text, View
 
 # Some take several windows of 32 tokens.
@@ -54,6 +54,46 @@ def test_mean_outputs_are_those_that_a_plain_hook_sees(encoder: Encoder) -> None
     every = torch.stack([torch.cat(own) for own in seen])
     torch.testing.assert_close(found[..., :-1].flatten(1), every.sum(1), rtol=1e-4, atol=1e-4)
     assert (found[..., -1] == every.shape[1]).all()
+
+
+@pytest.mark.parametrize("batch_tokens", [16, 300])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("bert", "BertForMaskedLM"), ("gpt2", "GPT2LMHeadModel")]
+)
+def test_gradients_of_the_loss_are_finite_differences(
+    name: str, kind: str, batch_tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As each head's columns of the output projection grow; texts may have several windows."""
+    its = Encoder(*build(name, kind), name=name, device="cpu")
+    monkeypatch.setattr("probes.extraction.lm_head._LOGITS", 600)  # a few positions at once
+    kept = [text for text in TEXTS if text.keep[1] > text.keep[0]]
+    words = {text: np.arange(text.keep[0], text.keep[1], 2) for text in kept}
+    found = collected(its, kept, LossGradients(words), batch_tokens)[FOUND]
+    assert max(len(pieces.ids) for pieces in its.split(kept)) > its.capacity
+
+    def losses() -> torch.Tensor:
+        """Mean surprisal of the scored pieces of each text."""
+        scores = collected(its, kept, LossOfWords(words))
+        counts = [text.keep[1] - text.keep[0] for text in kept]
+        pieces = [int(part.sum()) for part in scores["pieces"].split(counts)]
+        parts = scores["log_p"].double().split(pieces)
+        return torch.stack([-part.nanmean() if len(part) else torch.tensor(0.0) for part in parts])
+
+    blocks = its.model.encoder.layer if name == "bert" else its.model.h
+    for number, block in enumerate(blocks):
+        weight = (
+            block.attention.output.dense.weight if name == "bert" else block.attn.c_proj.weight.T
+        )
+        for head in range(2):
+            columns = weight.data[:, SIZE * head : SIZE * (head + 1)]
+            plain, moved = columns.clone(), []
+            for factor in (1.02, 0.98):
+                columns[:] = plain * factor
+                moved.append(losses())
+            columns[:] = plain
+            expected = ((moved[0] - moved[1]) / 0.04).float()
+            torch.testing.assert_close(found[:, number, head], expected, rtol=0.02, atol=1e-3)
+    assert found.abs().max() > 0.05
 
 
 HEADS = {

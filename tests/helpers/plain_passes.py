@@ -26,6 +26,13 @@ def word_of_pieces(tokenizer: Any, words: Sequence[str]) -> tuple[Any, Any]:
     return given, np.array([-1 if x is None else x for x in given.word_ids(0)])
 
 
+def words_of_tokens(tokenizer: Any, stretches: Sequence[str]) -> list[int]:
+    """The stretch of a text that each token is in; special tokens are left out."""
+    offsets = tokenizer("".join(stretches), return_offsets_mapping=True, add_special_tokens=False)
+    ends = np.cumsum([len(stretch) for stretch in stretches])
+    return [int(np.searchsorted(ends, end)) for _, end in offsets["offset_mapping"]]
+
+
 def vectors_of_words(model: Any, tokenizer: Any, sentences: Sequence[Sentence]) -> list[Floats]:
     """By layer, the mean of the pieces of each word, all words one after the other."""
     found = [vectors_of_text(model, tokenizer, sentence.words) for sentence in sentences]

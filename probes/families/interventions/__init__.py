@@ -1,6 +1,7 @@
 """Interventions. Does a model use what can be decoded from it?
 
 - Which heads and blocks does it need for its own answers, and for stored probes?
+- How many heads can be disabled, the least important first?
 - What is lost if the labels of a task are erased from a layer?
 - Does the answer follow if a layer's state is replaced by that of another prompt?
 """
@@ -27,6 +28,14 @@ class AblationOptions(Frozen):
     )
 
 
+class PruningOptions(Frozen):
+    """Options of `pruning`."""
+
+    sentences: PositiveInt = Field(
+        default=300, description="random sentences of dev, and of test, to read for every share"
+    )
+
+
 class ErasureOptions(Frozen):
     """Options of `erasure`."""
 
@@ -50,9 +59,15 @@ class InterchangeOptions(Frozen):
 
 
 FAMILY = Family(
-    measurements={"ablation": "ablation", "erasure": "erasure", "interchange": "interchange"},
+    measurements={
+        "ablation": "ablation",
+        "pruning": "pruning",
+        "erasure": "erasure",
+        "interchange": "interchange",
+    },
     options={
         "ablation": AblationOptions,
+        "pruning": PruningOptions,
         "erasure": ErasureOptions,
         "interchange": InterchangeOptions,
     },

@@ -70,8 +70,9 @@ class Comparison(NamedTuple):
 
     @property
     def family(self) -> tuple[tuple[str, Place], ...]:
-        """Axes shared by comparisons that are tested together: all heads, or all layers."""
-        return tuple(sorted((k, x) for k, x in self.axes.items() if k != "head"))
+        """Axes shared by comparisons that are tested together: all heads, layers, or shares."""
+        within = "head", "percent_disabled"
+        return tuple(sorted((k, x) for k, x in self.axes.items() if k not in within))
 
     def spread(self, scores: Sequence[float] | Mapping[int, float]) -> Spread | None:
         """Variation of the difference over other draws; None if nothing was drawn.

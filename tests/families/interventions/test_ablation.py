@@ -8,7 +8,7 @@ import pytest
 import torch
 from corpus_records import corpus_record
 from grammar_models import grammar_models
-from plain_passes import stored_probe, vectors_of_words
+from plain_passes import stored_probe, vectors_of_words, words_of_tokens
 from slow_scores import left_to_right, within_word_l2r
 from tiny_runs import run
 from toy_grammar import attractors
@@ -227,13 +227,6 @@ def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, mode
     )
     row = record.rows.at(LOSS, 2, disabled=ATTENTION)
     assert (row.value, row.n) == (pytest.approx((after - before).mean(), abs=1e-4), len(before))
-
-
-def words_of_tokens(tokenizer, stretches):
-    """The stretch of a text that each token is in; special tokens are left out."""
-    offsets = tokenizer("".join(stretches), return_offsets_mapping=True, add_special_tokens=False)
-    ends = np.cumsum([len(stretch) for stretch in stretches])
-    return [int(np.searchsorted(ends, end)) for _, end in offsets["offset_mapping"]]
 
 
 @pytest.mark.slow

@@ -1,0 +1,217 @@
+"""Pruning: the cost of disabling more and more heads, the least important first.
+
+The importance of a head is E|∂L/∂ξ|, where ξ = 1 is a gate on its output, and L the model's own
+loss of a text (Michel et al. 2019, equation 2). It needs one forward and one backward pass for all
+heads, and approximates what each costs when it alone is disabled (its output is set to 0).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.families.interventions import PruningOptions
+from probes.families.interventions.own_answers import (
+    ANSWERS,
+    LOSS,
+    SMALLEST,
+    Variant,
+    own_answers,
+    questions_in,
+)
+from probes.families.interventions.probed_sample import (
+    DROP,
+    csv_lines_by_task,
+    drawn,
+    predict_in_passes,
+    probed_samples,
+)
+from probes.measurements.chart_views import Lines
+from probes.measurements.measurement import Found, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.row import Place, Row
+from probes.statistics.bootstrap import means
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats
+    from probes.measurements.context import ModelContext
+
+IMPORTANCE, CORRELATION = "head_importance", "importance_correlation"
+
+Head = tuple[int, int]
+"""Block and number, from 1."""
+
+RANDOM = "random"
+"""Value of ``order``, of several orders; their rows have the mean, and the range as interval."""
+
+N_RANDOM = 5
+
+N_STEPS = 10
+"""Most steps from no head to all heads."""
+
+_NOTE = f"Random: mean and range of {N_RANDOM} orders."
+
+
+@measurement(
+    "pruning",
+    of="model",
+    after="scores",
+    options=PruningOptions,
+    head="needed",
+    extent=lambda request: dict.fromkeys(range(1, request.n_layers + 1), 1),
+    csv_lines=csv_lines_by_task,
+    views=(
+        Pivot(
+            "importance of heads",
+            (IMPORTANCE,),
+            columns=("head",),
+            where={"split": "dev"},
+            note="Mean absolute gradient of the model's own loss at a gate on the head, on dev.",
+        ),
+        Pivot(
+            "one head disabled",
+            (LOSS,),
+            columns=("head",),
+            where={"order": None},
+            note="Increase of the model's own loss.",
+        ),
+        Pivot("importance and loss without the head, rank correlation", (CORRELATION,)),
+        Pivot(
+            "% of heads disabled: drop at the last layer",
+            (DROP,),
+            rows="percent_disabled",
+            columns=("predicts", "order"),
+            note=f"Drop of the task's metric, as a share of 1. {_NOTE}",
+        ),
+        Pivot(
+            "% of heads disabled: the model's own answers",
+            ANSWERS,
+            rows="percent_disabled",
+            columns=("metric", "order"),
+            where={"order": ...},
+            note=_NOTE,
+        ),
+        Lines(
+            "pruning",
+            DROP,
+            "Drop of probes without some heads",
+            "Drop of the task's metric at the last layer, as a share of 1, if heads are disabled "
+            f"in the order of importance, or at random (band: range of {N_RANDOM} orders).",
+            x="percent_disabled",
+            line="order",
+            apart="predicts",
+        ),
+        Lines(
+            "pruning_loss",
+            LOSS,
+            note=_NOTE,
+            x="percent_disabled",
+            line="order",
+            where={"order": ...},
+        ),
+    ),
+)
+def pruning(context: ModelContext) -> Found:
+    """Importance of heads by gradients, and the cost of disabling the least important ones.
+
+    ``head_importance`` is measured on dev. Heads are sorted by it, divided by the l2 norm of their
+    layer (Michel et al. 2019, section 4.1). The first ``percent_disabled`` of all heads in this
+    ``order``, or in a ``random`` one, are disabled on test: ``ablation_drop`` of the last layer's
+    probe on a task (``predicts``), and the model's own answers, are those of `ablation`. Rows with
+    a ``head`` have the ``loss_increase`` without this head alone, and ``importance_correlation``
+    is Spearman's correlation of importance with it.
+
+    Raises:
+        NoHeadError: the model has no language-model head.
+        NotServedError: no scored task has probes that can be applied again.
+    """
+    from scipy.stats import spearmanr  # slow to import
+
+    rows, importance = _importance(context)
+    heads = [(block + 1, head + 1) for block, head in np.ndindex(importance.shape)]
+    norms = np.linalg.norm(importance, axis=1, keepdims=True)
+    by_layer = importance / np.where(norms > 0, norms, 1)
+    order = [heads[i] for i in np.argsort(by_layer, axis=None, kind="stable")]
+    sample = drawn(len(context.corpus.splits["test"]), context.options.sentences)
+    questions = questions_in(context, "test", sample)
+
+    single = [Variant(), *(_disabled([x], x[0], {"head": x[1]}) for x in heads)]
+    of_heads = list(own_answers(context, single, replace(questions, verbs=())))
+    found = spearmanr(importance.ravel(), [row.value for row in of_heads])
+    rows += [*of_heads, Row(CORRELATION, found.statistic, n=len(heads), p=found.pvalue)]
+
+    last = min(task.layers[-1] for task in context.tasks)
+    variants = [Variant(), *_variants(order, last)]
+    samples, notes = probed_samples(context, sample, len(variants))
+    drops = list(predict_in_passes(context, samples, variants, ""))
+    for each in samples:
+        own = each.rows(variants, DROP, each.predicted)
+        drops += (row for row in own if row.axes["at"] == each.layers[-1])
+    rows += _with_ranges([*drops, *own_answers(context, variants, questions)])
+    return Found(rows, facts={"sentences": len(sample), "heads": len(heads)}, notes=notes)
+
+
+def _importance(context: ModelContext) -> tuple[list[Row], Floats]:
+    """Rows of importance, whose intervals resample documents of dev, and values (blocks, heads)."""
+    from probes.extraction.head_collectors import FOUND, LossGradients
+    from probes.extraction.views import view_over
+
+    sample = drawn(len(context.corpus.splits["dev"]), context.options.sentences)
+    questions = questions_in(context, "dev", sample)
+    view, partition = view_over(questions.texts, "written"), questions.partition
+    gradients = np.zeros((len(view.texts), context.model.n_layers, context.sites().n_heads))
+    for shard, arrays in context.read(view, LossGradients(questions.words)):
+        gradients[shard.index] = arrays[FOUND].numpy()
+    sizes = np.abs(gradients[[view.index[text] for text in questions.texts]])
+    n, document = len(sizes), partition.of_sentence[questions.of_text]
+    estimates = means(sizes.reshape(n, -1), document, partition.n, partition.clusters)
+    places = zip(np.ndindex(sizes.shape[1:]), estimates, strict=True)
+    rows = [
+        Row.estimated(IMPORTANCE, each, block + 1, split="dev", n=n, axes={"head": head + 1})
+        for (block, head), each in places
+    ]
+    return rows, sizes.mean(0)
+
+
+def _variants(order: Sequence[Head], last: int) -> Iterator[Variant]:
+    """Passes without the first heads of this order and of random ones.
+
+    Args:
+        last: the layer whose probes predict.
+    """
+    rng, n, steps = np.random.default_rng(0), len(order), min(N_STEPS, len(order))
+    draws = [[sorted(order)[i] for i in rng.permutation(n)] for _ in range(N_RANDOM)]
+    for draw, heads in enumerate((order, *draws)):
+        for step in range(steps + 1):
+            axes: dict[str, Place] = {"order": RANDOM if draw else "importance", "draw": draw}
+            axes["percent_disabled"] = round(100 * step / steps)
+            yield _disabled(heads[: round(n * step / steps)], last, axes)
+
+
+def _disabled(heads: Sequence[Head], layer: int, axes: Mapping[str, Place]) -> Variant:
+    """A pass without some heads, which is compared with pass 0."""
+    from probes.extraction.interventions import DisableHead
+
+    changes = tuple(DisableHead(*head, "zero") for head in sorted(heads))
+    return Variant(changes, layer, axes, ((0, {}),))
+
+
+def _with_ranges(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows without a layer; those of random orders become their mean and range."""
+    alike: dict[tuple[Place, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        axes = {name: place for name, place in row.axes.items() if name != "draw"}
+        if row.metric != SMALLEST or axes["order"] != RANDOM:
+            key = row.metric, axes.get("predicts"), axes["order"], axes["percent_disabled"]
+            alike[key].append(row._replace(layer=None, axes=axes))
+    for every in alike.values():
+        values = [row.value for row in every if row.value is not None]
+        if len(values) > 1:
+            mean, low, high = float(np.mean(values)), min(values), max(values)
+            yield every[0]._replace(value=mean, low=low, high=high, p=None)
+        else:
+            yield every[0]

@@ -1,0 +1,192 @@
+"""Importance and pruning of heads, against transformers with gated heads and changed weights."""
+
+import copy
+from contextlib import ExitStack
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from killing import small_corpus
+from plain_passes import stored_probe, vectors_of_words, words_of_tokens
+from scipy.stats import spearmanr
+from tiny_models import FAMILIES, build_config, save_tokenizer
+from tiny_runs import run
+from torch.nn.functional import cross_entropy
+from transformers import AutoTokenizer, BertForMaskedLM
+
+from probes.data.conllu_files import read_conllu
+from probes.families.interventions.own_answers import LOSS, with_words
+from probes.families.interventions.probed_sample import DROP, drawn
+from probes.families.interventions.pruning import CORRELATION, IMPORTANCE, N_RANDOM, RANDOM
+
+HEADS = list(product((1, 2, 3), (1, 2)))
+DEAD = 2, 2
+"""A head that nothing reads."""
+
+SIZE, SENTENCES = 8, 25
+
+
+def without(model, heads):
+    """A copy with columns of the output projection set to zero."""
+    changed = copy.deepcopy(model)
+    for layer, head in heads:
+        dense = changed.bert.encoder.layer[layer - 1].attention.output.dense
+        dense.weight.data[:, SIZE * (head - 1) : SIZE * head] = 0
+    return changed
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder, family = tmp_path_factory.mktemp("pruning"), FAMILIES["bert"]
+    changes = {"num_hidden_layers": 3, "max_position_embeddings": 256}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model = BertForMaskedLM(build_config(family, family.tokenizer(), **changes)).eval()
+    without(model, [DEAD]).save_pretrained(folder / "bert")
+    save_tokenizer("bert", folder / "bert")
+    small_corpus(folder / "small", 40)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def record(folder):
+    settings = {"tasks": ("pos",), "probes": "linear", "measurements": "pruning"}
+    settings["options"] = {"pruning": {"sentences": SENTENCES}}
+    results = run(folder / "bert", folder, corpus=str(folder / "small"), limit=None, **settings)
+    (record,) = results.measured.values()
+    return record
+
+
+@pytest.fixture(scope="module")
+def plain(folder):
+    """The model and its tokenizer, as transformers loads them."""
+    model = BertForMaskedLM.from_pretrained(folder / "bert").eval()
+    return model, AutoTokenizer.from_pretrained(folder / "bert")
+
+
+def sentences(folder, split):
+    every = list(read_conllu(folder / "small" / f"{split}.conllu", "en"))
+    return [every[i] for i in drawn(len(every), SENTENCES)]
+
+
+def losses(model, tokenizer, sentences):
+    """Losses of the pieces of some words of each sentence, which are masked together."""
+    texts, words = with_words(sentences, causal=False)
+    for text in texts:
+        if not len(words[text]):
+            continue
+        own = 1 + np.flatnonzero(np.isin(words_of_tokens(tokenizer, text.words), words[text]))
+        ids = tokenizer("".join(text.words), return_tensors="pt")["input_ids"]
+        masked = ids.clone()
+        masked[0, own] = tokenizer.mask_token_id
+        yield cross_entropy(model(input_ids=masked).logits[0, own], ids[0, own], reduction="none")
+
+
+def loss_of(folder, plain, heads):
+    """Loss per piece of test without some heads."""
+    with torch.no_grad():
+        own = torch.cat([*losses(without(plain[0], heads), plain[1], sentences(folder, "test"))])
+    return float(own.mean()), len(own)
+
+
+@pytest.fixture(scope="module")
+def importance(folder, plain):
+    """Mean absolute gradients at a gate on the input of the output projection. Shape (3, 2)."""
+    model, tokenizer = plain
+    gates = torch.ones(3, 2, requires_grad=True)
+
+    def gated(block):
+        return lambda _, given: (given[0] * gates[block].repeat_interleave(SIZE),)
+
+    with ExitStack() as hooks:
+        for block, layer in enumerate(model.bert.encoder.layer):
+            dense = layer.attention.output.dense
+            hooks.enter_context(dense.register_forward_pre_hook(gated(block)))
+        gradients = [
+            torch.autograd.grad(own.mean(), gates)[0].abs()
+            for own in losses(model, tokenizer, sentences(folder, "dev"))
+        ]
+    return torch.stack(gradients).mean(0).numpy()
+
+
+def by_importance(importance):
+    """Heads in the order of importance divided by the norm of the layer."""
+    size = {
+        (i + 1, j + 1): importance[i, j] / np.linalg.norm(importance[i])
+        for i, j in np.ndindex(importance.shape)
+    }
+    return sorted(HEADS, key=size.get)
+
+
+def test_importance_is_the_gradient_at_a_mask_of_heads(record, importance):
+    rows = {(x.layer, x.axes["head"]): x for x in record.rows if x.metric == IMPORTANCE}
+    assert {x.split for x in rows.values()} == {"dev"}
+    for layer, head in HEADS:
+        row = rows[layer, head]
+        assert row.value == pytest.approx(importance[layer - 1, head - 1], rel=1e-3, abs=1e-7)
+        assert row.low <= row.value <= row.high
+        assert row.n == SENTENCES
+    assert importance.max() > 0.01
+
+
+def test_a_dead_head_has_no_importance_and_costs_nothing(record, importance):
+    assert record.rows.at(IMPORTANCE, DEAD[0], "dev", head=DEAD[1]).value == 0
+    assert record.rows.at(LOSS, DEAD[0], head=DEAD[1]).value == 0
+    assert by_importance(importance)[0] == DEAD
+    first = {"order": "importance", "percent_disabled": 17}
+    assert record.rows.at(LOSS, **first).value == 0
+    assert record.rows.at(DROP, at=3, predicts="pos", **first).value == 0
+
+
+def test_importance_is_compared_with_the_loss_without_each_head(record, folder, plain, importance):
+    intact, n = loss_of(folder, plain, [])
+    increases = []
+    for layer, head in HEADS:
+        row = record.rows.at(LOSS, layer, head=head)
+        increases.append(loss_of(folder, plain, [(layer, head)])[0] - intact)
+        assert (row.value, row.n) == (pytest.approx(increases[-1], abs=1e-5), n)
+    expected = spearmanr(importance.ravel(), increases)
+    row = record.rows.at(CORRELATION)
+    assert (row.value, row.p) == pytest.approx((expected.statistic, expected.pvalue))
+    assert row.n == 6
+
+
+def test_disabled_heads_are_columns_of_zeros(record, folder, plain, importance):
+    test, order = sentences(folder, "test"), by_importance(importance)
+    gold = np.concatenate([sentence.upos for sentence in test])
+    probe = stored_probe(folder, "pos", 3)
+
+    def score(heads):
+        bert = without(plain[0], heads).bert
+        return (probe.predict(vectors_of_words(bert, plain[1], test)[3]) == gold).mean()
+
+    drops = set()
+    for count, share in enumerate((0, 17, 33, 50, 67, 83, 100)):
+        axes = {"order": "importance", "percent_disabled": share}
+        row = record.rows.at(DROP, at=3, predicts="pos", **axes)
+        drops.add(drop := score([]) - score(order[:count]))
+        assert (row.value, row.n) == (pytest.approx(drop, abs=2 / len(gold)), len(gold))
+        loss = loss_of(folder, plain, order[:count])[0] - loss_of(folder, plain, [])[0]
+        assert record.rows.at(LOSS, **axes).value == pytest.approx(loss, abs=1e-5)
+    assert max(drops) > 5 / len(gold)
+
+
+def test_random_orders_have_their_mean_and_range(record, folder, plain):
+    rng, intact = np.random.default_rng(0), loss_of(folder, plain, [])[0]
+    orders = [[HEADS[i] for i in rng.permutation(6)] for _ in range(N_RANDOM)]
+    for count, share in ((2, 33), (6, 100)):
+        values = [loss_of(folder, plain, order[:count])[0] - intact for order in orders]
+        row = record.rows.at(LOSS, order=RANDOM, percent_disabled=share)
+        expected = np.mean(values), min(values), max(values)
+        assert (row.value, row.low, row.high) == pytest.approx(expected, abs=1e-5)
+        assert row.p is None
+
+
+def test_a_model_without_a_head_is_left_out_with_a_reason(folder, capsys, tmp_path):
+    BertForMaskedLM.from_pretrained(folder / "bert").bert.save_pretrained(tmp_path / "bare")
+    save_tokenizer("bert", tmp_path / "bare")
+    settings = {"tasks": ("pos",), "probes": "linear", "measurements": "pruning", "limit": 30}
+    corpus = str(folder / "small")
+    assert not run(tmp_path / "bare", tmp_path, corpus=corpus, **settings).measured
+    assert "pruning: --model bare: its files have no weights" in capsys.readouterr().err
