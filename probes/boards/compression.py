@@ -1,0 +1,127 @@
+"""Compression: size and speed of models, and how much of the gain of another one they keep.
+
+After table 1 of *A Primer in BERTology* (Rogers et al. 2020, section 7). There, students keep a
+share of their teacher's score. Here, it is a share of the score above the floor, since a model
+that knows nothing would keep what a rule scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from probes.boards.floors import resampled_floor
+from probes.boards.paired import LayerScore, readable_layer_scores
+from probes.boards.ranking_tables import size_cells
+from probes.boards.rankings import Candidate
+from probes.measurements.table_cells import score_cell, task_head
+from probes.records.record_files import if_readable
+from probes.records.result import Result
+from probes.records.values import Estimate
+from probes.statistics.bootstrap import bounds, interval, unknown
+from probes.tables.table import NOTHING, Cell, Table, TableRow
+
+KEPT = "kept_gain"
+"""The quantity: a share, below 0 for scores below the floor, above 1 for scores above the other."""
+
+MACHINE = "platform", "processor", "cores", "memory", "device", "threads"
+"""What is recorded of a machine and must be equal where speeds are compared."""
+
+
+def kept_gains(
+    teacher: Result, students: Mapping[str, Result], among: Iterable[Result] = ()
+) -> dict[str, Estimate]:
+    """Share of a model's gain over its floor that other models keep, by their labels.
+
+    The share is (student − floor) / (teacher − floor). All three are test scores: of the layers
+    that are best on dev, and of the teacher's floor. They are resampled together, with training
+    variance where it was measured (Efron & Tibshirani 1993, chapter 13).
+
+    Args:
+        teacher, students: results on one task, with paths.
+        among: results that may be of the teacher's random twins.
+    """
+    floor = if_readable(lambda: resampled_floor(teacher, among))
+    best, *others = map(_best_score, (teacher, *students.values()))
+    if floor is None or best.value is None:
+        return dict.fromkeys(students, unknown("there is no score or no floor"))
+    lowest, resampled_lowest = floor
+    gain, resampled_gain = best.value - lowest, best.resampled - resampled_lowest
+
+    def kept(student: LayerScore) -> Estimate:
+        if student.value is None or not best.paired_with(student):
+            return unknown("scores cannot be resampled together")
+        if not interval(resampled_gain)[0] > 0:
+            return unknown("the gain may be 0")
+        shares = (student.resampled - resampled_lowest) / resampled_gain
+        value = (student.value - lowest) / gain
+        return Estimate(value=value, interval=bounds(interval(shares)))
+
+    return dict(zip(students, map(kept, others), strict=True))
+
+
+def _best_score(result: Result) -> LayerScore:
+    assert result.path is not None
+    return readable_layer_scores(result, result.path, [result.best_layer])[0]
+
+
+def compression_tables(
+    setting: str, shared: Mapping[str, Sequence[Candidate]], models: Sequence[str]
+) -> Iterator[Table]:
+    """Size, speed, and shares of the first model's gains; no table of models of one size.
+
+    Args:
+        shared: by task, the results that are compared, the first model's first.
+        models: their names in this order.
+    """
+    by_model = {
+        name: [c.result for found in shared.values() for c in found if c.name == name]
+        for name in models
+    }
+    first, *_ = sizes = [found[0].model.parameters for found in by_model.values()]
+    if len(set(sizes)) == 1:
+        return
+    kept = {
+        task: kept_gains(teacher.result, {c.name: c.result for c in others})
+        for task, (teacher, *others) in shared.items()
+    }
+    rows = []
+    for name, results in by_model.items():
+        speed, n = _speed_ratio(results, by_model[models[0]]), results[0].model.parameters
+        ratios = map(_ratio_cell, (first / n if n else None, speed))
+        shares = [of_task.get(name) for of_task in kept.values()]
+        cells = [score_cell(x.value, x.interval, KEPT) if x else Cell() for x in shares]
+        rows.append(TableRow.of(name, size_cells(results[0])[0], *ratios, *cells))
+    heads = (task_head(x.result, x.result.task.metric) for x, *_ in shared.values())
+    reasons = {
+        f"{task}: {x.missing}." for task, of in kept.items() for x in of.values() if x.missing
+    }
+    yield Table(
+        f"{setting} · compression",
+        ("model", "parameters", "times\nsmaller", "times\nfaster", *heads),
+        tuple(rows),
+        notes=(
+            f"Share of {models[0]}'s gain over its floor that is kept, in %: of scores at the "
+            "layers that are best on dev. Scores and floor are resampled together.",
+            *(f"No share of {reason}" for reason in reasons),
+        ),
+    )
+
+
+def _speed_ratio(student: Sequence[Result], teacher: Sequence[Result]) -> float | None:
+    """Ratio of words per second in reading the corpus; None if not known of one machine.
+
+    Of several runs on a machine the fastest counts: others may have shared it.
+    """
+    fastest: list[dict[tuple[str, ...], float]] = []
+    for results in (student, teacher):
+        fastest.append({})
+        for said in (result.provenance for result in results):
+            machine, speed = tuple(said.get(x, "") for x in MACHINE), said.get("words_per_second")
+            if speed:
+                fastest[-1][machine] = max(float(speed), fastest[-1].get(machine, 0.0))
+    ratios = [fastest[0][x] / fastest[1][x] for x in fastest[1] if x in fastest[0]]
+    return ratios[0] if ratios else None
+
+
+def _ratio_cell(ratio: float | None) -> Cell:
+    return Cell(NOTHING) if ratio is None else Cell(f"{ratio:.1f}", value=ratio)
