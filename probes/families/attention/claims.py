@@ -52,7 +52,7 @@ CLAIMS = (
     Claim(
         "heads-alike",
         "Heads of a layer are more alike than heads of different layers",
-        "Primer 7; Clark et al. 2019, 6",
+        "Primer 7.1; Clark et al. 2019, 6",
         "mean distances in most layers; the study looks at a map of all heads",
         partial(
             greater,
