@@ -1,6 +1,5 @@
 """What smaller models keep of a larger one's gain: by hand and by numpy, on written results."""
 
-import re
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from probes.boards.groups import group
 from probes.boards.score_charts import compression
 from probes.measurements.joined_results import find_results
 from probes.tables.charts import PAPER
+from probes.tables.printing import TIE
 
 FIRST_HALF = np.arange(N) < N // 2
 """Words on which a rule is right. Models err on the first words, so the two are unlike."""
@@ -118,7 +118,7 @@ def test_no_share_of_a_gain_that_may_be_nothing_and_of_scores_that_cannot_be_res
 
 def lines(folder, capsys, *models):
     assert main(["compare", *models, "--results", str(folder), "--format", "md"]) == 0
-    return capsys.readouterr().out.splitlines()
+    return capsys.readouterr().out.replace(TIE, " ").splitlines()
 
 
 def test_compare_begins_with_size_speed_and_shares(folder, capsys):
@@ -135,9 +135,10 @@ def test_compare_begins_with_size_speed_and_shares(folder, capsys):
     ]
     assert [line[: len(begin)] for line, begin in zip(table[2:], begins, strict=True)] == begins
     assert any(line.endswith("· best layers") for line in found)
-    # Of another teacher, students may be larger.
-    (row,) = [x for x in lines(folder, capsys, "small", "large") if x.startswith("| large | 100")]
-    assert re.match(r"\| large \| 100.0M \| 0.1 \| – \|", row) or " – " not in row
+    # Students may be larger. Only in srl does small score above its floor, and it has no speed.
+    found = lines(folder, capsys, "small", "large")
+    assert "| large | 100.0M | 0.08 | 87.5 " in "\n".join(found)
+    assert "No share of pos: the gain may be 0." in found
 
 
 def test_models_of_one_size_are_not_called_compressed(tmp_path, capsys):
@@ -162,6 +163,6 @@ def test_the_figure_shows_shares_by_size(folder, capsys):
     assert main(["figure", "compression", str(folder), "-o", str(folder / "a.svg")]) == 0
     text = (folder / "a.svg").read_text()
     assert all(x in text for x in ("large", "parameters", "kept, %"))
-    alone = [str(x) for x in folder.glob("medium-*")]
+    alone = [str(x) for x in folder.glob("medium*")]
     assert main(["figure", "compression", *alone, "-o", str(folder / "b.svg")]) == 2
     assert "medium: there is no other model" in capsys.readouterr().err
