@@ -78,23 +78,21 @@ def compression_tables(
         for name in models
     }
     first, *_ = sizes = [found[0].model.parameters for found in by_model.values()]
-    if len(set(sizes)) == 1:
+    if len(set(sizes)) == 1 or not all(sizes):  # The size of a file of vectors is 0.
         return
     kept = {
         task: kept_gains(teacher.result, {c.name: c.result for c in others})
         for task, (teacher, *others) in shared.items()
     }
     rows = []
-    for name, results in by_model.items():
-        speed, n = _speed_ratio(results, by_model[models[0]]), results[0].model.parameters
-        ratios = map(_ratio_cell, (first / n if n else None, speed))
+    for (name, results), n in zip(by_model.items(), sizes, strict=True):
+        ratios = map(_ratio_cell, (first / n, _speed_ratio(results, by_model[models[0]])))
         shares = [of_task.get(name) for of_task in kept.values()]
         cells = [score_cell(x.value, x.interval, KEPT) if x else Cell() for x in shares]
         rows.append(TableRow.of(name, size_cells(results[0])[0], *ratios, *cells))
     heads = (task_head(x.result, x.result.task.metric) for x, *_ in shared.values())
-    reasons = {
-        f"{task}: {x.missing}." for task, of in kept.items() for x in of.values() if x.missing
-    }
+    every = ((task, share.missing) for task, of in kept.items() for share in of.values())
+    reasons = dict.fromkeys(f"No share of {task}: {why}." for task, why in every if why)
     yield Table(
         f"{setting} · compression",
         ("model", "parameters", "times smaller", "times faster", *heads),
@@ -103,7 +101,7 @@ def compression_tables(
             f"Share of {models[0]}'s gain over its floor that is kept, in %: of scores at the "
             "layers that are best on dev. Scores and floor are resampled together. Times faster: "
             "words per second of the fastest runs on the same machine.",
-            *(f"No share of {reason}" for reason in reasons),
+            *reasons,
         ),
     )
 

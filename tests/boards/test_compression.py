@@ -1,6 +1,5 @@
 """What smaller models keep of a larger one's gain: by hand and by numpy, on written results."""
 
-
 import numpy as np
 import pytest
 from board_by_hand import N, put
