@@ -84,11 +84,12 @@ def compression_tables(
         task: kept_gains(teacher.result, {c.name: c.result for c in others})
         for task, (teacher, *others) in shared.items()
     }
-    rows = []
-    for (name, results), n in zip(by_model.items(), sizes, strict=True):
-        ratios = map(_ratio_cell, (first / n, _speed_ratio(results, by_model[models[0]])))
+    speeds, rows = [*map(_speeds, by_model.values())], []
+    for (name, results), n, own in zip(by_model.items(), sizes, speeds, strict=True):
+        faster = next((own[x] / speed for x, speed in speeds[0].items() if x in own), None)
         shares = [of_task.get(name) for of_task in kept.values()]
         cells = [score_cell(x.value, x.interval, KEPT) if x else Cell() for x in shares]
+        ratios = _ratio_cell(first / n), _ratio_cell(faster)
         rows.append(TableRow.of(name, size_cells(results[0])[0], *ratios, *cells))
     heads = (task_head(x.result, x.result.task.metric) for x, *_ in shared.values())
     every = ((task, share.missing) for task, of in kept.items() for share in of.values())
@@ -106,20 +107,14 @@ def compression_tables(
     )
 
 
-def _speed_ratio(student: Sequence[Result], teacher: Sequence[Result]) -> float | None:
-    """Ratio of words per second in reading the corpus; None if not known of one machine.
+def _speeds(results: Sequence[Result]) -> dict[tuple[str, ...], float]:
+    """Words per second in reading the corpus, by machine.
 
     Of several runs on a machine the fastest counts: others may have shared it.
     """
-    fastest: list[dict[tuple[str, ...], float]] = []
-    for results in (student, teacher):
-        fastest.append({})
-        for said in (result.provenance for result in results):
-            machine, speed = tuple(said.get(x, "") for x in MACHINE), said.get("words_per_second")
-            if speed:
-                fastest[-1][machine] = max(float(speed), fastest[-1].get(machine, 0.0))
-    ratios = [fastest[0][x] / fastest[1][x] for x in fastest[1] if x in fastest[0]]
-    return ratios[0] if ratios else None
+    known = [x.provenance for x in results if "words_per_second" in x.provenance]
+    runs = [(float(x["words_per_second"]), tuple(x.get(y, "") for y in MACHINE)) for x in known]
+    return {machine: speed for speed, machine in sorted(runs)}
 
 
 def _ratio_cell(ratio: float | None) -> Cell:

@@ -208,14 +208,13 @@ def compression(group: Group, look: Look) -> Drawn:
             if share.value is None:
                 missing[f"{model} on {name}"] = str(share.missing)
                 continue
-            low, high = ((None if x is None else 100 * x) for x in ends(share.interval))
-            about = {"panel": name, "model": model, "line": "", "x": sizes[model]}
-            found.append({**about, "value": 100 * share.value, "low": low, "high": high})
+            numbers = (sizes[model], 100 * share.value, *(100 * x for x in share.interval or ()))
+            found.append((name, model, "", *numbers))
     if not found:
         return Drawn(None, missing)
-    frame = pd.DataFrame(found)
-    teachers = [{"panel": name, "name": "", "level": 100} for name in frame["panel"].unique()]
-    frame = pd.concat([frame, pd.DataFrame(teachers)])
+    frame = pd.DataFrame(found, columns=["panel", "model", "line", "x", "value", "low", "high"])
+    teachers = frame[["panel"]].drop_duplicates().assign(name="", level=100)
+    frame = pd.concat([frame, teachers])
     title = f"Share of {teacher}'s gain over its floor"
     return Drawn(
         charts.lines(frame, look, x="parameters", y="kept, %", title=title, log=True), missing
