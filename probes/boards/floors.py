@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from probes.measurements.plugin_keys import is_current
 from probes.measurements.resampled import resampled, rule_replicates
 from probes.records.record_files import if_readable
 from probes.records.result import FloorTest, Result
+from probes.statistics.bootstrap import RESAMPLES
 from probes.statistics.replicates import Replicates, drawn
 from probes.statistics.significance import Errors, above_all
 
@@ -41,16 +43,50 @@ def with_floor(result: Result, among: Iterable[Result] = ()) -> Result:
     """
     if result.floor_test is not None:
         return result
-    best = {
+    best = _best_layers(_twins(result, among), result)
+    given = _with_twins(result, best)
+    test = if_readable(lambda: _tested(given, best)) if given.floor else None
+    return given.model_copy(update={"floor_test": test})
+
+
+def resampled_floor(result: Result, among: Iterable[Result] = ()) -> tuple[float, Floats] | None:
+    """The floor of a result, and the score that is the floor in every resample (resamples,).
+
+    A baseline without predictions is the same in all resamples.
+
+    Args:
+        among: see `with_floor`.
+
+    Returns:
+        None if there is no floor, or if the result has no path.
+
+    Raises:
+        UserError: arrays cannot be read, or do not give the recorded scores.
+    """
+    twins = _best_layers(_twins(result, among), result)
+    if (floor := _with_twins(result, twins).floor) is None or result.path is None:
+        return None
+    name, score = floor
+    if name == "layer 0":
+        found = resampled(result, result.path, [0])
+    else:
+        found = _resampled_baselines(result, result.path, twins).get(name)
+    return score, np.full(RESAMPLES, score) if found is None else found.resampled[0]
+
+
+def _best_layers(twins: Iterable[Result], result: Result) -> dict[str, TwinLayer]:
+    """Random twins by their names as baselines, each at its best layer on test."""
+    return {
         f"random twin {twin.model.random_seed or ''}".strip(): TwinLayer(
             twin, twin.best_of(common, "test")
         )
-        for twin in _twins(result, among)
+        for twin in twins
         if (common := [layer for layer in twin.layers if layer in result.extent])
     }
-    given = result.with_baselines({name: x.result.scores_of(x.layer) for name, x in best.items()})
-    test = if_readable(lambda: _tested(given, best)) if given.floor else None
-    return given.model_copy(update={"floor_test": test})
+
+
+def _with_twins(result: Result, twins: Mapping[str, TwinLayer]) -> Result:
+    return result.with_baselines({name: x.result.scores_of(x.layer) for name, x in twins.items()})
 
 
 def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
@@ -71,13 +107,9 @@ def _tested(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     """None if predictions are missing, or cover too few documents or sentences."""
     if result.path is None or not (own := resampled(result, result.path, result.layers)):
         return None
-    known = rule_replicates(result, result.path)
+    known = _resampled_baselines(result, result.path, twins)
     if own.sd is None:
-        known = {name: replace(rule, sd=None) for name, rule in known.items()}
-    for name, (twin, layer) in twins.items():
-        same = twin.examples.test_digest == result.examples.test_digest
-        if same and twin.path and (its := resampled(twin, twin.path, [layer])):
-            known[name] = its
+        known = {name: x if name in twins else replace(x, sd=None) for name, x in known.items()}
     metric, every = result.task.metric, [own, *known.values()]
     rest = {x: scores.get(metric) for x, scores in result.baselines.items() if x not in known}
     # Without predictions a baseline is a plain number.
@@ -92,6 +124,18 @@ def _tested(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
         own.sd is not None and all(known[x].sd is not None for x in twins if x in known),
         tuple(rest),
     )
+
+
+def _resampled_baselines(
+    result: Result, path: Path, twins: Mapping[str, TwinLayer]
+) -> dict[str, Replicates]:
+    """Rules and random twins whose scores can be resampled with those of the result at a path."""
+    known = rule_replicates(result, path)
+    for name, (twin, layer) in twins.items():
+        same = twin.examples.test_digest == result.examples.test_digest
+        if same and twin.path and (its := resampled(twin, twin.path, [layer])):
+            known[name] = its
+    return known
 
 
 def _drawn(every: list[Replicates], fixed: Floats) -> Iterator[tuple[Floats, Errors]]:

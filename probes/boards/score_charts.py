@@ -1,5 +1,5 @@
 """Charts of scores by layer, from one frame: heat maps (Liu et al. 2019a), curves, expected layers
-(Tenney et al. 2019a), steps of training.
+(Tenney et al. 2019a), steps of training, compression.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from probes.boards.compression import kept_gains
 from probes.boards.groups import Group
 from probes.boards.overview import layer_lines
 from probes.boards.recipes import recipe_and_seed
@@ -185,6 +186,39 @@ def expected_layers(group: Group, look: Look) -> Drawn:
     )
     title = "Expected layers with 95 % intervals, and centres of gravity"
     return Drawn(charts.points(frame, look, across="layer", title=title, longest=deepest), missing)
+
+
+def compression(group: Group, look: Look) -> Drawn:
+    """Shares of the largest model's gains that other models keep, by size (see `kept_gains`)."""
+    sizes = {
+        model: max(x.model.parameters for x in results.values())
+        for model, results in group.paths.items()
+        if not any(x.model.random_seed is not None for x in results.values())
+    }
+    teacher, found = max(sizes, key=sizes.__getitem__, default=""), []
+    missing = {} if len(sizes) > 1 else dict.fromkeys(sizes, "there is no other model")
+    for unit in group.units if len(sizes) > 1 else ():
+        name, every = group.short_title(unit), unit.results.values()
+        students = {x: own for x, own in unit.results.items() if x in sizes and x != teacher}
+        if teacher not in unit.results or not students:
+            missing[unit.title] = f"no results of {teacher} and another model"
+            continue
+        kept = kept_gains(unit.results[teacher], students, every)
+        for model, share in kept.items():
+            if share.value is None:
+                missing[f"{model} on {name}"] = str(share.missing)
+                continue
+            numbers = (sizes[model], 100 * share.value, *(100 * x for x in share.interval or ()))
+            found.append((name, model, "", *numbers))
+    if not found:
+        return Drawn(None, missing)
+    frame = pd.DataFrame(found, columns=["panel", "model", "line", "x", "value", "low", "high"])
+    teachers = frame[["panel"]].drop_duplicates().assign(name="", level=100)
+    frame = pd.concat([frame, teachers])
+    title = f"Share of {teacher}'s gain over its floor"
+    return Drawn(
+        charts.lines(frame, look, x="parameters", y="kept, %", title=title, log=True), missing
+    )
 
 
 EXPECTED = "expected layer"

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from probes.boards.claims.claim_reports import CAVEAT, make_reports
 from probes.boards.claims.score_claims import all_claims
+from probes.boards.compression import compression_tables
 from probes.boards.paired import (
     Difference,
     paired_differences,
@@ -34,9 +35,10 @@ def side_by_side_tables(ranking: Ranking, models: Sequence[str]) -> Iterator[Tab
         for task, found in by_task.items()
         if models[0] in found and len(found) > 1
     }
-    if shared:
-        yield _best_layers(ranking, shared)
     present = [name for name in models if any(name in by_task[task] for task in shared)]
+    if shared:
+        yield from compression_tables(ranking.setting, shared, present)
+        yield _best_layers(ranking, shared)
     yield from _expected_layers(ranking, {task: by_task[task] for task in shared}, present)
     common = [task for task, found in shared.items() if len(found) == len(present)]
     yield from _changed_claims(ranking, common, present)

@@ -29,6 +29,7 @@ FIGURES = {
     "expected-layers": "expected_layers",
     "curves": "curves",
     "steps": "steps",
+    "compression": "compression",
 }
 """Functions of `probes.boards.score_charts` by figure. They see all tasks and their evidence."""
 

@@ -215,6 +215,9 @@ malformed_score | score on malformed text |  | of task |  |
 intact_score | score on intact text |  | of task |  |
 malformed_drop | drop on malformed text |  | of task |  |
 
+# Compression.
+kept_gain | kept gain | % |  |  | Sanh et al. 2019, of scores
+
 # Transfer between corpora.
 transfer_score |  |  | of task |  | Pires et al. 2019
 transfer_difference |  |  | of task |  | Pires et al. 2019

@@ -2,6 +2,7 @@
 
 - Which heads attend to neighbours, to special tokens, or to nearly everything?
 - Which heads find syntactic relations or trees better than a fixed offset does?
+- Do all heads together find trees that no single head finds?
 - Which heads does fine-tuning change? Are the heads of a layer alike?
 """
 
@@ -12,6 +13,7 @@ from probes.measurements.catalogue import Command, Family
 FAMILY = Family(
     measurements={
         "attention": "attention",
+        "head_mix": "head_mix",
         "attention_change": "head_comparison",
         "head_similarity": "head_comparison",
     },

@@ -31,13 +31,13 @@ MOST_PAIRS = 1 << 19
 """Most pairs of words in a sample, which bounds memory where sentences are long."""
 
 
-def sample(corpus: Corpus) -> list[int]:
-    """Numbers of up to `N_SENTENCES` test sentences, the same in every run, ascending."""
-    test = corpus.splits["test"]
+def sample(corpus: Corpus, split: str = "test", n: int = N_SENTENCES) -> list[int]:
+    """Numbers of up to n sentences of a split, the same in every run, ascending."""
+    sentences = corpus.splits[split]
     # A sentence beyond the bound by itself would end the sample wherever it is drawn.
-    short = [i for i, sentence in enumerate(test) if len(sentence) ** 2 <= MOST_PAIRS]
-    drawn = np.random.default_rng(0).permutation(short)[:N_SENTENCES].astype(int)
-    n_pairs = np.cumsum([len(test[i]) ** 2 for i in drawn])
+    short = [i for i, sentence in enumerate(sentences) if len(sentence) ** 2 <= MOST_PAIRS]
+    drawn = np.random.default_rng(0).permutation(short)[:n].astype(int)
+    n_pairs = np.cumsum([len(sentences[i]) ** 2 for i in drawn])
     return sorted(drawn[n_pairs <= MOST_PAIRS].tolist())
 
 
@@ -98,11 +98,24 @@ class MapsOfTexts(AttentionCollector):
         return self._parts
 
 
+class WordMaps(MapsOfTexts):
+    """Keeps attention between words, where `MapsOfTexts` keeps that between tokens, in float16."""
+
+    name = "attention between words"
+
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """Keep the maps of a block."""
+        if not len(self._layout.text):
+            return
+        layout = self._layout.to(maps.device)
+        self._blocks.append(layout.between_words(maps[layout.window]).half().cpu())
+
+
 def maps_of_texts(
-    context: ModelContext, view: View
+    context: ModelContext, view: View, kind: type[MapsOfTexts] = MapsOfTexts
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
     """Place in the view, maps (blocks, heads, tokens, tokens) and tokens of each whole text."""
-    for shard, parts in context.read(view, MapsOfTexts()):
+    for shard, parts in context.read(view, kind()):
         for place, text in enumerate(shard.index.tolist()):
             if f"maps {place}" in parts:
                 yield text, parts[f"maps {place}"], parts[f"ids {place}"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.common.arrays import Ints
 from probes.families.attention.annotation import Annotation, best_offset
 from probes.families.attention.heads import DIRECTIONS, NOT_PUNCTUATION, UNDIRECTED
 from probes.records.row import Place, Row
@@ -98,12 +99,9 @@ def trees(
     for split in ("dev", "test"):
         own = gold[split]
         heads = of_words(context, "trees", split, blocks)
-        gold_head, position = own.head[:, None, None], own.position[:, None, None]
-        uas[split] = own.counted(words[split], heads[..., :-1] == gold_head[..., None])
-        tree, first = heads[..., -1], np.arange(len(position)) - own.position  # of the sentence
-        of_head = tree[first + own.head.clip(0)]
-        linked = (tree == gold_head) | ((of_head == position) & (gold_head >= 0))
-        uuas[split] = own.counted(words[split], linked)
+        right = heads[..., :-1] == own.head[:, None, None, None]
+        uas[split] = own.counted(words[split], right)
+        uuas[split] = own.counted(words[split], linked(heads[..., -1], own))
     chains = {x: gold[x].counted(words[x], gold[x].at(CHAINS[best])) for x in uas}
     neighbours = {x: gold[x].counted(words[x], gold[x].at(-1) | gold[x].at(1)) for x in uas}
     chance = float((1 / gold["test"].lengths(words["test"])).mean())
@@ -113,6 +111,20 @@ def trees(
         ScoredHeads("uas", {}, DIRECTIONS, uas, chains, best, chance),
         ScoredHeads("uuas", {}, (UNDIRECTED,), uuas, neighbours, "neighbours", 2 * chance),
     ], [Row(name, value, axes={"baseline": kind}) for (name, kind), value in shares.items()]
+
+
+def linked(tree: Ints, gold: Annotation) -> NDArray[np.bool_]:
+    """Whether each word is linked to its head in undirected trees.
+
+    Args:
+        tree: neighbour of each word in its sentence, in any number of trees. Shape (words, …).
+    """
+    shape = (-1, *[1] * (tree.ndim - 1))
+    head, position = gold.head.reshape(shape), gold.position.reshape(shape)
+    first = np.arange(len(tree)) - gold.position  # of the sentence
+    of_head = tree[first + gold.head.clip(0)]
+    found: NDArray[np.bool_] = (tree == head) | ((of_head == position) & (head >= 0))
+    return found
 
 
 def of_words(context: ModelContext, part: str, split: str, blocks: Sequence[int]) -> NDArray[Any]:

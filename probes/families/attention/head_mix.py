@@ -1,0 +1,228 @@
+"""Trees from all heads together: the attention-only probe of Clark et al. (2019, section 5)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.common.arrays import Floats, Ints
+from probes.data.sentence import ROOT, Sentence
+from probes.examples.examples import NotServedError
+from probes.families.attention.annotation import Annotation, annotation_of
+from probes.families.attention.attention import Heads, best_on_dev, blocks, head_sums, head_view
+from probes.families.attention.heads import ABOVE, NOT_PUNCTUATION
+from probes.families.attention.scoring import linked, relations, trees
+from probes.measurements.measurement import Found, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.row import Place, Row
+from probes.statistics.ratios import RatioParts, difference, estimate, p_values
+from probes.statistics.spanning_trees import spanning_trees
+
+if TYPE_CHECKING:
+    from probes.measurements.context import ModelContext
+
+N_TRAIN = 2000
+"""Training sentences to draw. Clark et al. train on 40,000, but a mix has few weights."""
+
+STRENGTHS = 1000.0, 100.0, 10.0, 1.0
+"""Precisions of a Gaussian prior on weights, where attention has a root mean square of 1. The one
+with the highest UAS on dev is taken; of equal ones the first."""
+
+_BARE = "no sentence of {} fits into the model's window and has heads of words"
+
+Group = tuple[Floats, Ints]
+"""Sentences of n words: attention (heads, sentences, n, n); the head of each word, or `ROOT`."""
+
+
+def head_scores(weights: Floats, maps: Floats) -> Floats:
+    """Scores of each word (columns) as the head of each other: Σ_k w_k α^k_ij + u_k α^k_ji.
+
+    Args:
+        weights: w and u. Shape (2, heads).
+        maps: attention of word i to word j in attention head k. Shape (heads, …, n, n).
+
+    Returns:
+        shape (…, n, n), −∞ on the diagonal. The softmax of a row has the probabilities.
+    """
+    forward, backward = (weights @ maps.reshape(len(maps), -1)).reshape(2, *maps.shape[1:])
+    scores: Floats = forward + backward.swapaxes(-1, -2)
+    scores[..., range(maps.shape[-1]), range(maps.shape[-1])] = -np.inf
+    return scores
+
+
+def fitted(groups: Sequence[Group], strengths: Sequence[float] = STRENGTHS) -> Floats:
+    """The weights with the highest posterior, by L-BFGS. Shape (strengths, 2, heads)."""
+    from scipy.optimize import minimize
+    from scipy.special import log_softmax
+
+    n_heads, n = len(groups[0][0]), sum(int((heads != ROOT).sum()) for _, heads in groups)
+    squares = sum(np.square(maps).sum((1, 2, 3), dtype=np.float64) for maps, _ in groups)
+    scale = np.sqrt(squares / sum(maps[0].size for maps, _ in groups))
+    scale[scale == 0] = 1
+
+    def objective(point: Floats, strength: float) -> tuple[float, Floats]:
+        value, gradient = strength / 2 * float(point @ point), strength * point
+        weights = (point.reshape(2, n_heads) / scale).astype(np.float32)
+        for maps, heads in groups:
+            logs = log_softmax(head_scores(weights, maps), axis=-1)
+            known, errors = heads != ROOT, np.exp(logs)
+            value -= float(logs[known, heads[known]].sum(dtype=np.float64))
+            errors[known, heads[known]] -= 1
+            errors[~known] = 0
+            both = np.stack([errors, errors.swapaxes(-1, -2)]).reshape(2, -1)
+            gradient += (both @ maps.reshape(n_heads, -1).T / scale).ravel()
+        return value / n, gradient / n
+
+    found = [np.zeros(2 * n_heads)]
+    exact = {"ftol": 1e-10, "gtol": 1e-6, "maxcor": 20}
+    for strength in strengths:
+        fit = minimize(objective, found[-1], (strength,), "L-BFGS-B", True, options=exact)
+        found.append(fit.x)
+    return np.stack(found[1:]).reshape(-1, 2, n_heads) / scale
+
+
+def word_maps(
+    context: ModelContext, sentences: Sequence[Sentence], of: Heads
+) -> Iterator[tuple[int, Floats]]:
+    """Place and attention (layers · heads, n, n) of sentences of n > 1 words that fit a window."""
+    from probes.extraction.views import plain_text, view_over
+    from probes.families.attention.head_maps import WordMaps, maps_of_texts
+
+    view, places = view_over(map(plain_text, sentences), "plain"), defaultdict(list)
+    for place, sentence in enumerate(sentences):
+        places[view.index[plain_text(sentence)]] += [place] * (len(sentence) > 1)
+    for text, maps, _ in maps_of_texts(context, view, WordMaps):
+        for place in places[text]:
+            n = len(sentences[place])
+            yield place, maps[of.blocks, :, :n, :n].flatten(0, 1).float().numpy()
+
+
+def _fitted_mixes(
+    context: ModelContext, sentences: Sequence[Sentence], gold: Annotation, of: Heads
+) -> tuple[Floats, int]:
+    """Weights (mixes, strengths, 2, layers · heads), and number of sentences that were read.
+
+    There is a mix for each layer, then one for all.
+    """
+    governors = np.where(gold.of(NOT_PUNCTUATION), gold.head, ROOT)
+    by_sentence = np.split(governors, np.cumsum([*map(len, sentences)])[:-1])
+    by_length = defaultdict(list)
+    for place, maps in word_maps(context, sentences, of):
+        by_length[len(by_sentence[place])].append((maps, by_sentence[place]))
+    groups = [
+        (np.stack([maps for maps, _ in each], axis=1), np.stack([heads for _, heads in each]))
+        for each in by_length.values()
+    ]
+    if not any((heads != ROOT).any() for _, heads in groups):
+        raise NotServedError(_BARE.format("train"))
+    n = len(of.layers) * of.n
+    parts = [*(slice(first, first + of.n) for first in range(0, n, of.n)), slice(n)]
+    weights = np.zeros((len(parts), len(STRENGTHS), 2, n))
+    with context.bar(len(parts)) as bar:
+        for mix, part in zip(weights, parts, strict=True):
+            mix[..., part] = fitted([(maps[part], heads) for maps, heads in groups])
+            bar.update(1)
+    return weights, sum(map(len, by_length.values()))
+
+
+def _scores(
+    context: ModelContext, split: str, gold: Annotation, weights: Floats, of: Heads
+) -> dict[str, RatioParts]:
+    """UAS and UUAS of mixes (mixes, 2, layers · heads): most likely heads, and spanning trees.
+
+    The weight of a link is the sum of the probabilities that either word is the other's head.
+    """
+    from scipy.special import softmax
+
+    sentences = context.corpus.splits[split]
+    words, first = gold.of(NOT_PUNCTUATION), np.cumsum([0, *map(len, sentences)])
+    likely, tree = np.full((2, len(words), len(weights)), ROOT)
+    for place, maps in word_maps(context, sentences, of):
+        scores = np.stack([head_scores(each, maps) for each in weights])
+        links, here = softmax(scores, axis=-1), slice(first[place], first[place + 1])
+        likely[here] = scores.argmax(-1).T
+        every = np.ones(scores.shape[:2], dtype=bool)
+        tree[here] = spanning_trees(-(links + links.swapaxes(1, 2)), every).T
+    hits = {"uas": likely == gold.head[:, None], "uuas": linked(tree, gold)}
+    return {metric: gold.counted(words, own) for metric, own in hits.items()}
+
+
+@measurement(
+    "head_mix",
+    needs=("heads",),
+    extent=blocks,
+    view=head_view,
+    collector=head_sums,
+    views=(
+        Pivot(
+            metrics=("uas", "uuas"),
+            columns=("metric",),
+            note="UAS: the most likely head of each word by a learnt mix of the heads of a layer, "
+            "or of all. UUAS: the maximum spanning tree. Punctuation is not scored.",
+        ),
+        Pivot(
+            "all heads together, difference from",
+            (ABOVE,),
+            rows="baseline",
+            columns=("measure",),
+            places={"uas": "UAS, %", "uuas": "UUAS, %"},
+        ),
+    ),
+)
+def head_mix(context: ModelContext) -> Found:
+    """Dependency trees from all attention heads together, beside the best single head.
+
+    Rows with a layer are of the mix of its heads. The axis ``mix`` marks the mix of all heads,
+    ``baseline`` the head that is best on dev, and chains of words. `above_baseline` is how far the
+    mix of all heads is above; p is corrected for all of these differences.
+
+    Parameters: ``mix`` (layers + 1, 2, layers · heads), w and u of each mix; the last is of all.
+
+    Raises:
+        NotServedError: a split has no sentence that fits into the window and has heads of words.
+    """
+    from probes.families.attention.head_maps import sample
+
+    splits, long = context.corpus.splits, context.in_several_windows
+    drawn = [splits["train"][i] for i in sample(context.corpus, "train", N_TRAIN)]
+    gold = {split: annotation_of(splits[split], long(split)) for split in ("dev", "test")}
+    gold["train"] = annotation_of(drawn, np.zeros(len(drawn), dtype=bool))
+    if bare := [x for x, own in gold.items() if not own.of(NOT_PUNCTUATION).any()]:
+        raise NotServedError(_BARE.format(bare[0]))
+    n_heads = context.stored.arrays("most")[0].shape[2]
+    of = Heads(context.layers, n_heads, context.partition("test"))
+    mixes, n_read = _fitted_mixes(context, drawn, gold["train"], of)
+    on_dev = _scores(context, "dev", gold["dev"], mixes.reshape(-1, *mixes.shape[2:]), of)
+    best = on_dev["uas"].scores.reshape(mixes.shape[:2]).argmax(1)
+    weights = mixes[range(len(mixes)), best]
+    on_test = _scores(context, "test", gold["test"], weights, of)
+    (choice,) = relations(context, of.blocks, gold, [NOT_PUNCTUATION])
+    (chain, tree), rows = trees(context, of.blocks, gold)
+    facts: dict[str, Place] = {"train_sentences": n_read, "strength": STRENGTHS[best[-1]]}
+    pairs: dict[tuple[str, str], tuple[RatioParts, RatioParts]] = {}
+    for metric, scored, baseline in (("uas", choice, chain), ("uuas", tree, tree)):
+        for mix, layer in enumerate((*of.layers, None)):
+            axes: dict[str, Place] = {} if layer else {"mix": "all heads"}
+            dev, test = on_dev[metric].scores.reshape(mixes.shape[:2]), on_test[metric].of(mix)
+            rows.append(Row(metric, float(dev[mix, best[mix]]), layer, split="dev", axes=axes))
+            found = estimate(test, of.test)
+            rows.append(Row.estimated(metric, found, layer, n=test.n, axes=axes))
+        at_layer, head = best_on_dev(scored, of)
+        facts[metric] = f"{at_layer}–{head.axes['head']}, {head.axes['direction']}"
+        pairs[metric, "best head"] = test, (single := head.heads["test"])
+        pairs[metric, baseline.baseline_kind] = test, baseline.baseline["test"]
+        found, axes = estimate(single, of.test), {"baseline": "best head"}
+        rows.append(Row.estimated(metric, found, n=test.n, axes=axes))
+    p_of = p_values([*pairs.values()], of.test)
+    for (metric, kind), pair, p in zip(pairs, pairs.values(), p_of, strict=True):
+        axes, above = {"measure": metric, "baseline": kind}, difference(*pair, of.test)
+        rows.append(Row.estimated(ABOVE, above, n=pair[0].n, p=p, axes=axes))
+    note = (
+        f"Learnt on {n_read:,} sentences of train, of {len(drawn):,} drawn: of several words, and "
+        f"no longer than a window. Best head on dev: UAS {facts['uas']}; UUAS {facts['uuas']}. "
+        f"Intervals over {of.test.clusters}."
+    )
+    return Found(rows, {}, {"mix": weights.astype(np.float32)}, facts, [note])
