@@ -14,6 +14,8 @@ FAMILY = Family(
         "attention": "attention",
         "attention_change": "head_comparison",
         "head_similarity": "head_comparison",
+        "segment_attention": "segments",
+        "attention_gradients": "separators",
     },
     commands={
         "heads": Command(
