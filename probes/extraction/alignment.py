@@ -85,7 +85,7 @@ class TokenTypes:
 
 
 class PairTemplate(NamedTuple):
-    """Order of special tokens (-1) and of two segments (0, 1), with ids and token types."""
+    """Places of special tokens (-1) and of two segments (0, 1), with ids and token types."""
 
     segment: Ints
     ids: Ints
@@ -143,9 +143,8 @@ class WordTokenizer:
         self.start_id: int | None = next((i for i in starts if i is not None), None)
         self.chats = ChatTemplate(tokenizer)
         self._space = self._word_prefix()
-        processor = tokenizer.backend_tokenizer.post_processor
-        self._processor = processor
-        self.prefix, self.suffix, self.types = self._around(processor)
+        self._processor = tokenizer.backend_tokenizer.post_processor
+        self.prefix, self.suffix, self.types = self._around(self._processor)
         named = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
         self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
 

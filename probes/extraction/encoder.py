@@ -225,21 +225,16 @@ class Encoder:
 
     def states(self, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
         """The states of every layer, each of shape (texts, length, hidden size)."""
-        return layer_states(self._forward(inputs, WordVectors.model_arguments))
+        with torch.inference_mode():
+            return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    def _forward(
-        self,
-        inputs: dict[str, torch.Tensor],
-        arguments: Mapping[str, Any],
-        differentiates: bool = False,
-    ) -> Any:
-        with torch.inference_mode(not differentiates):
-            return run(
-                self.model,
-                **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
-                **self._arguments,
-                **arguments,
-            )
+    def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
+        return run(
+            self.model,
+            **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
+            **self._arguments,
+            **arguments,
+        )
 
     @property
     def has_head(self) -> bool:
@@ -381,8 +376,8 @@ class Encoder:
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, with the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
-        arguments, differentiates = collector.model_arguments, collector.differentiates
-        output = self._forward(windows.inputs, arguments, differentiates)
+        with torch.inference_mode(not collector.differentiates):
+            output = self._forward(windows.inputs, collector.model_arguments)
         if collector.reads_logits:
             return PassWithHead(output, self.lens(), collector.positions(windows))
         return output
@@ -396,7 +391,7 @@ class Encoder:
     def _reader(self, collector: Collector) -> ModelProperties:
         n_prefix, n_suffix = len(self._prefix(collector)), len(self.words.suffix)
         words, causal, pair = self.words, self.info.causal, self.words.pair
-        if pair and not takes_token_types(self.model, pair.types.max()):
+        if pair and not takes_token_types(self.model, int(pair.types.max())):
             pair = pair._replace(types=np.zeros_like(pair.types))
         window = self.capacity + self.specials
         return ModelProperties(

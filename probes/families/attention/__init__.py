@@ -3,6 +3,7 @@
 - Which heads attend to neighbours, to special tokens, or to nearly everything?
 - Which heads find syntactic relations or trees better than a fixed offset does?
 - Which heads does fine-tuning change? Are the heads of a layer alike?
+- How do heads attend to the other of two sentences? Is attention to separators a no-op?
 """
 
 from __future__ import annotations

@@ -123,8 +123,8 @@ class HeadSums(AttentionCollector):
 
     name = "attention"
     version = 3
-    parts: ClassVar = ("statistics", "received", "most", "trees", "mean_maps", "n_mean_maps")
-    numbers: ClassVar = STATISTICS
+    parts: tuple[str, ...] = ("statistics", "received", "most", "trees", "mean_maps", "n_mean_maps")
+    numbers: ClassVar[tuple[str, ...]] = STATISTICS
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Upper bound, as no known model has heads of fewer than 32 dimensions."""

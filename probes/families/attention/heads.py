@@ -32,7 +32,8 @@ COLUMNS = 2
 MASSES = ("vertical", "diagonal")
 """Statistics from which classes are made."""
 
-SEGMENTS = BLOCK, _ = "block", "other segment"
+BLOCK = "block"
+SEGMENTS = (BLOCK, "other segment")
 """Statistics of texts of two segments: attention of words to their own and the other segment."""
 
 STATISTICS = (

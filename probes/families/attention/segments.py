@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, compress, groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from probes.records.row import Row
 from probes.statistics.bootstrap import means
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from probes.data.sentence import Corpus
     from probes.extraction.collectors import Collector
     from probes.extraction.views import View
@@ -150,7 +152,7 @@ def segment_attention(context: ModelContext) -> Found:
     corpus = corpus_of_pairs(context.corpus)
     context = replace(context, corpus=corpus)
     first = [context.of_sentences(split, "statistics")[:, 0, 0, 0] for split in corpus.splits]
-    fits = ~np.isnan(first).any(0)
+    fits: NDArray[np.bool_] = ~np.isnan(first).any(0)
     if not fits.any():
         raise NotServedError("no pair of sentences fits into the model's window")
     kept = {split: tuple(compress(pairs, fits)) for split, pairs in corpus.splits.items()}
@@ -160,7 +162,8 @@ def segment_attention(context: ModelContext) -> Found:
     heads = Heads(context.layers, near.shape[2] - 1, clusters)
     rows = [*of_texts(context, heads)]
     rows += averaged("pattern", {"feature": BLOCK}, near[..., -2], heads)
-    for (layer, head), name in classes(masses(rows)).items():
+    of_class: dict[Any, str] = classes(masses(rows)).to_dict()
+    for (layer, head), name in of_class.items():
         rows.append(Row(CLASS, None, layer, axes={"head": head, "feature": name}))
     n, n_long = len(near), len(fits) - len(near)
     rows += of_features(context, heads, annotation_of(kept["test"], np.zeros(n, dtype=bool)))
@@ -172,5 +175,7 @@ def segment_attention(context: ModelContext) -> Found:
         for layer, found in zip(heads.layers, estimates, strict=True):
             rows.append(Row.estimated(metric, found, layer, n=n))
     long = f"; {n_long:,} left out, longer than the model's window" * bool(n_long)
-    note = f"{counted(n, 'pair')} of neighbouring sentences{long}; intervals over documents."
+    note = (
+        f"{counted(n, 'pair')} of neighbouring sentences{long}; intervals over {clusters.clusters}."
+    )
     return Found(rows, facts={"pairs": n, "too_long": n_long}, notes=[note])
