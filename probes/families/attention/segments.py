@@ -152,7 +152,7 @@ def segment_attention(context: ModelContext) -> Found:
     corpus = corpus_of_pairs(context.corpus)
     context = replace(context, corpus=corpus)
     first = [context.of_sentences(split, "statistics")[:, 0, 0, 0] for split in corpus.splits]
-    fits: NDArray[np.bool_] = ~np.isnan(first).any(0)
+    fits: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(first))
     if not fits.any():
         raise NotServedError("no pair of sentences fits into the model's window")
     kept = {split: tuple(compress(pairs, fits)) for split, pairs in corpus.splits.items()}
@@ -174,8 +174,6 @@ def segment_attention(context: ModelContext) -> Found:
         estimates = means(of_layers, clusters.of_sentence, clusters.n, clusters.clusters)
         for layer, found in zip(heads.layers, estimates, strict=True):
             rows.append(Row.estimated(metric, found, layer, n=n))
-    long = f"; {n_long:,} left out, longer than the model's window" * bool(n_long)
-    note = (
-        f"{counted(n, 'pair')} of neighbouring sentences{long}; intervals over {clusters.clusters}."
-    )
+    long = f", {n_long:,} longer than the model's window left out" * bool(n_long)
+    note = f"{counted(n, 'pair')} of neighbours{long}; intervals over {clusters.clusters}."
     return Found(rows, facts={"pairs": n, "too_long": n_long}, notes=[note])
