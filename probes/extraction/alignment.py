@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,28 @@ class TokenTypes:
         return types
 
 
+class PairTemplate(NamedTuple):
+    """Places of special tokens (-1) and of two segments (0, 1), with ids and token types."""
+
+    segment: Ints
+    ids: Ints
+    types: Ints
+
+    def filled(self, pieces: Ints, second: int) -> tuple[Ints, Ints, Ints]:
+        """Ids and types of all tokens, and the places of the pieces among them.
+
+        Args:
+            pieces: ids of both segments' pieces; the second begins with number `second`.
+        """
+        sizes = np.array([second, len(pieces) - second])
+        places = np.repeat(
+            np.arange(len(self.ids)), np.where(self.segment < 0, 1, sizes[self.segment])
+        )
+        ids, of_pieces = self.ids[places], np.flatnonzero(self.segment[places] >= 0)
+        ids[of_pieces] = pieces
+        return ids, self.types[places], of_pieces
+
+
 class WordTokenizer:
     """A fast tokenizer for texts that are already split into words.
 
@@ -121,8 +143,8 @@ class WordTokenizer:
         self.start_id: int | None = next((i for i in starts if i is not None), None)
         self.chats = ChatTemplate(tokenizer)
         self._space = self._word_prefix()
-        processor = tokenizer.backend_tokenizer.post_processor
-        self.prefix, self.suffix, self.types = self._around(processor)
+        self._processor = tokenizer.backend_tokenizer.post_processor
+        self.prefix, self.suffix, self.types = self._around(self._processor)
         named = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
         self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
 
@@ -270,6 +292,18 @@ class WordTokenizer:
         if space in ("Ġ", "▁"):
             starts[[i for piece, i in vocabulary.items() if piece.startswith(space)]] = True
         return starts
+
+    @cached_property
+    def pair(self) -> PairTemplate | None:
+        """The tokenizer's own template of two segments; None if it puts nothing between them."""
+        if self._processor is None:
+            return None
+        word = self._backend.encode("the", add_special_tokens=False)
+        both = self._processor.process(word, word)
+        segment = np.array([-1 if x is None else x for x in both.sequence_ids])
+        first = (segment < 0) | (np.diff(segment, prepend=-1) != 0)
+        found = PairTemplate(*(np.array(x)[first] for x in (segment, both.ids, both.type_ids)))
+        return found if np.ptp(np.flatnonzero(found.segment >= 0)) > 1 else None
 
     def _word_prefix(self) -> str:
         """Text to put before single words, so that they are split as in running text.

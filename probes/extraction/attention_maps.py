@@ -207,9 +207,9 @@ def _returned(model: Any, take: Change) -> Iterator[None]:
         return args, {**kwargs, "output_attentions": True}
 
     def hand_over(_: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
-        length = kwargs["attention_mask"].shape[1]
-        visible = kwargs["attention_mask"].bool()[:, None].expand(-1, length, length)
         for block, maps in enumerate(output.attentions or (), start=1):
+            mask = kwargs["attention_mask"].bool()
+            visible = mask[:, None].expand(-1, mask.shape[1], -1)
             decoder = not maps.triu(1).any()
             take(block, maps.float(), visible.tril() if decoder else visible)
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from probes.common.errors import UserError
-from probes.extraction.alignment import Pieces
+from probes.extraction.alignment import PairTemplate, Pieces
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
 from probes.extraction.vectors import layer_part
@@ -37,7 +37,8 @@ class ModelProperties(NamedTuple):
         mask_id: id of the mask token; None if there is none.
         n_prefix, n_suffix: special tokens before and after the pieces of a window.
         split: splits texts into pieces.
-        word_starts: see `WordTokenizer`.
+        word_starts, pair: see `WordTokenizer`. Types are 0 if the model takes none.
+        window: tokens that fit into a window.
     """
 
     causal: bool
@@ -46,6 +47,8 @@ class ModelProperties(NamedTuple):
     n_suffix: int
     split: Callable[[Sequence[Text]], list[Pieces]]
     word_starts: NDArray[np.bool_]
+    pair: PairTemplate | None
+    window: int
 
 
 class Collector(ABC):

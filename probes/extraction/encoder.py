@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 import torch
 
 from probes.common.errors import NoHeadError, UserError, out_of_memory
@@ -224,22 +225,16 @@ class Encoder:
 
     def states(self, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
         """The states of every layer, each of shape (texts, length, hidden size)."""
-        return layer_states(self._forward(inputs, WordVectors.model_arguments))
+        with torch.inference_mode():
+            return layer_states(self._forward(inputs, WordVectors.model_arguments))
 
-    def _forward(
-        self,
-        inputs: dict[str, torch.Tensor],
-        arguments: Mapping[str, Any],
-        *,
-        gradients: bool = False,
-    ) -> Any:
-        with torch.inference_mode(not gradients):
-            return run(
-                self.model,
-                **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
-                **self._arguments,
-                **arguments,
-            )
+    def _forward(self, inputs: dict[str, torch.Tensor], arguments: Mapping[str, Any]) -> Any:
+        return run(
+            self.model,
+            **{name: to_device(tensor, self.device) for name, tensor in inputs.items()},
+            **self._arguments,
+            **arguments,
+        )
 
     @property
     def has_head(self) -> bool:
@@ -285,6 +280,8 @@ class Encoder:
         batches = self.batches(pieces, batch_tokens)
         rendered = any(text.rendered for text in shard.texts)
         with ExitStack() as stack:
+            if collector.reads_logits:
+                self.lens()  # its check would hand maps to the collector
             if isinstance(collector, AttentionCollector):
                 shortest = self._padded(
                     self._windows(shard, pieces, batches[-1][-1:], collector)[:1]
@@ -379,8 +376,8 @@ class Encoder:
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, with the language-model head if the collector reads logits."""
         self.pieces = windows.pieces
-        arguments, gradients = collector.model_arguments, collector.reads_gradients
-        output = self._forward(windows.inputs, arguments, gradients=gradients)
+        with torch.inference_mode(not collector.reads_gradients):
+            output = self._forward(windows.inputs, collector.model_arguments)
         if collector.reads_logits:
             return PassWithHead(output, self.lens(), collector.positions(windows))
         return output
@@ -393,9 +390,12 @@ class Encoder:
 
     def _reader(self, collector: Collector) -> ModelProperties:
         n_prefix, n_suffix = len(self._prefix(collector)), len(self.words.suffix)
-        words, causal = self.words, self.info.causal
+        words, causal, pair = self.words, self.info.causal, self.words.pair
+        if pair and not takes_token_types(self.model, int(pair.types.max())):
+            pair = pair._replace(types=np.zeros_like(pair.types))
+        window = self.capacity + self.specials
         return ModelProperties(
-            causal, words.mask_id, n_prefix, n_suffix, self.split, words.word_starts
+            causal, words.mask_id, n_prefix, n_suffix, self.split, words.word_starts, pair, window
         )
 
     def _read_less_at_once(self, n_tokens: int) -> None:

@@ -90,7 +90,8 @@ def pad_windows(
     if types is not None:
         given = np.zeros_like(ids)
         for row, window in enumerate(windows):
-            given[row, : len(window.ids)] = types.of(len(window.ids))
+            n = len(window.ids)
+            given[row, :n] = types.of(n) if window.types is None else window.types
         # Where they are missing, every model that takes them reads 0, or tells none apart.
         if given.any():
             inputs["token_type_ids"] = torch.from_numpy(given)

@@ -44,6 +44,7 @@ class Window:
         place: index into `ids` of each piece that is used, grouped by word. Shape (pieces,).
         owner: the word that each piece belongs to, as its row in the shard. Shape (pieces,).
         share: weight of each piece in its word's vector. Shape (pieces,).
+        types: token types, where they are not those of a single text. Shape (length,).
     """
 
     ids: Ints
@@ -52,6 +53,7 @@ class Window:
     place: Ints
     owner: Ints
     share: Floats
+    types: Ints | None = None
 
     def part(self, kept: NDArray[np.bool_]) -> Window:
         """A copy that uses only some of the pieces. Shape of `kept`: (pieces,)."""

@@ -117,6 +117,12 @@ first | first token | % |  | share | Clark et al. 2019, section 3.2
 separators |  | % |  | share | Clark et al. 2019, section 3.2
 special | special tokens and punctuation | % |  | share | Clark et al. 2019, section 3.2
 offset |  | % |  | share | Clark et al. 2019, section 3.1
+other_segment | other segment | % |  | share | Kovaleva et al. 2019, section 4.1
+other_segment_control | of another document | % |  | share | Kovaleva et al. 2019, section 4.1
+other_segment_difference | difference | % |  | correlation |
+attention_gradient | gradient |  | 4 digits | positive | Clark et al. 2019, section 3.2
+relative_gradient | relative |  | 2 digits | positive |
+attention_share | attention | % |  | share | Clark et al. 2019, section 3.2
 pattern |  | % |  | share | Kovaleva et al. 2019, section 4.1
 feature |  | % |  | share | Kovaleva et al. 2019, section 4.4
 relation |  | % |  | share | Clark et al. 2019, section 4.2.1

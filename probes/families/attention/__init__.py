@@ -4,6 +4,7 @@
 - Which heads find syntactic relations or trees better than a fixed offset does?
 - Do all heads together find trees that no single head finds?
 - Which heads does fine-tuning change? Are the heads of a layer alike?
+- How do heads attend to the other of two sentences? Is attention to separators a no-op?
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ FAMILY = Family(
         "head_mix": "head_mix",
         "attention_change": "head_comparison",
         "head_similarity": "head_comparison",
+        "segment_attention": "segments",
+        "attention_gradients": "separators",
     },
     commands={
         "heads": Command(

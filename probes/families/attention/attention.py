@@ -18,6 +18,7 @@ from probes.families.attention.annotation import Annotation, annotation_of, freq
 from probes.families.attention.head_charts import CHARTS
 from probes.families.attention.heads import (
     ABOVE,
+    BLOCK,
     CHANCE,
     CLASS,
     MASSES,
@@ -107,6 +108,20 @@ def head_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Coll
     return HeadSums()
 
 
+MEANS = Pivot(
+    "mean over heads, %",
+    ("entropy", "first", "separators", "feature", "offset", "pattern", "other_segment"),
+    columns=("metric", "feature"),
+    where={"feature": [None, "punctuation", -1, 0, 1, BLOCK], "baseline": [None, "uniform"]},
+    mean="head",
+    places={
+        **{"first": "first\ntoken", "feature": "to", "offset": "to"},
+        **{"punctuation": "punct.", -1: "previous", 0: "self", 1: "next"},
+        **{"pattern": "own\nsegment", BLOCK: "", "other_segment": "other\nsegment"},
+    },
+)
+
+
 def _tables(record: Record) -> Sequence[Table]:
     """Tables of patterns and of chosen heads."""
     title = f"{subject_title(record)} · attention"
@@ -124,17 +139,7 @@ def _tables(record: Record) -> Sequence[Table]:
     more_tables=_tables,
     csv_lines=lambda record: numbers(record.rows),
     views=(
-        Pivot(
-            "mean over heads, %",
-            ("entropy", "first", "separators", "feature", "offset"),
-            columns=("metric", "feature"),
-            where={"feature": [None, "punctuation", -1, 0, 1], "baseline": [None, "uniform"]},
-            mean="head",
-            places={
-                **{"first": "first\ntoken", "feature": "to", "offset": "to"},
-                **{"punctuation": "punct.", -1: "previous", 0: "self", 1: "next"},
-            },
-        ),
+        MEANS,
         Pivot(
             "to words, mean over heads, %",
             ("feature",),

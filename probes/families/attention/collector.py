@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
 
+from probes.examples.examples import NotServedError
 from probes.extraction.alignment import Pieces
 from probes.extraction.attention_maps import AttentionCollector
+from probes.extraction.collectors import ModelProperties
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
-from probes.families.attention.heads import COLUMNS, OFFSETS, STATISTICS, TOKENS, TREES
+from probes.extraction.views import Text
+from probes.extraction.windows import Window
+from probes.families.attention.heads import COLUMNS, OFFSETS, SEGMENTS, STATISTICS, TOKENS, TREES
 from probes.records.header import ModelRecord
 from probes.statistics.spanning_trees import arborescences, spanning_trees
 
@@ -81,14 +87,15 @@ class Layout:
 def layout_of(windows: PaddedWindows, pieces: Sequence[Pieces]) -> Layout:
     """The layout of a pass. `pieces` are those of all texts of the shard."""
     length = windows.inputs["input_ids"].shape[1]
-    counts = windows.n_pieces.tolist()
+    # Pieces of two segments have special tokens between them.
+    rows, places = np.divmod(windows.position.numpy(), length)
+    counts = np.bincount(rows, minlength=len(windows.text))
     of_windows = [pieces[text] for text in windows.text.tolist()]
     whole = [i for i, each in enumerate(of_windows) if counts[i] == len(each.ids)]
     word = np.full((len(whole), length), -1, dtype=np.int64)
     for row, window in enumerate(whole):
         sizes = np.diff(of_windows[window].bounds)
-        place = windows.n_prefix + np.arange(counts[window])
-        word[row, place] = np.repeat(np.arange(len(sizes)), sizes)
+        word[row, places[rows == window]] = np.repeat(np.arange(len(sizes)), sizes)
     kept = torch.tensor(whole, dtype=torch.int64)
     return Layout(
         window=kept,
@@ -116,12 +123,13 @@ class HeadSums(AttentionCollector):
 
     name = "attention"
     version = 3
-    parts = ("statistics", "received", "most", "trees", "mean_maps", "n_mean_maps")
+    parts: tuple[str, ...] = ("statistics", "received", "most", "trees", "mean_maps", "n_mean_maps")
+    numbers: ClassVar[tuple[str, ...]] = STATISTICS
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Upper bound, as no known model has heads of fewer than 32 dimensions."""
         heads = model.n_layers * -(-model.hidden_size // 32)
-        of_texts = 4 * (len(shard.texts) * len(STATISTICS) + TOKENS**2)
+        of_texts = 4 * (len(shard.texts) * len(self.numbers) + TOKENS**2)
         return heads * (of_texts + shard.n_rows * (4 + 2 * (2 + len(TREES))))
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
@@ -150,25 +158,28 @@ class HeadSums(AttentionCollector):
         if len(at.text) < len(maps):
             maps, visible = maps[at.window], visible[at.window]
         alike = uniform(visible)
-        both = [statistics(each, at, visible.sum(-1)) for each in (maps, alike)]
+        both = [self.statistics(each, at, visible.sum(-1)) for each in (maps, alike)]
         found["statistics"][at.text.cpu()] = torch.cat(both, dim=1).cpu()
         if (averaged := at.n_tokens == TOKENS).any():
             found["mean_maps"] += maps[averaged][..., :TOKENS, :TOKENS].sum(0).cpu()
         given = torch.cat([received(each, at) for each in (maps, alike)], dim=1) @ at.members
-        between = at.between_words(maps)
-        for part, values in (
-            ("received", (given / at.n_tokens[:, None, None]).transpose(1, 2)),
-            ("most", most_attended(between)),
-            ("trees", trees(between, at.n_words)),
-        ):
-            of_words = values[(at.pieces > 0).to(values.device)]
-            found[part][self._rows] = of_words.to(found[part].dtype).cpu()
+        of_words = {"received": (given / at.n_tokens[:, None, None]).transpose(1, 2)}
+        if "trees" in self.parts:
+            between = at.between_words(maps)
+            of_words |= {"most": most_attended(between), "trees": trees(between, at.n_words)}
+        for part, values in of_words.items():
+            kept = values[(at.pieces > 0).to(values.device)]
+            found[part][self._rows] = kept.to(found[part].dtype).cpu()
+
+    def statistics(self, maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
+        """The statistics of maps; see the function."""
+        return statistics(maps, layout, visible)
 
     def _empty(self, n_heads: int) -> dict[str, torch.Tensor]:
         """A block's parts before anything is found."""
         n_texts, n_rows = len(self._shard.texts), self._shard.n_rows
         return {
-            "statistics": torch.full((n_texts, n_heads + 1, len(STATISTICS)), torch.nan),
+            "statistics": torch.full((n_texts, n_heads + 1, len(self.numbers)), torch.nan),
             "mean_maps": torch.zeros(n_heads, TOKENS, TOKENS),
             "received": torch.full((n_rows, n_heads + 1), torch.nan),
             "most": torch.full((n_rows, n_heads, 2), -1, dtype=torch.int16),
@@ -180,10 +191,69 @@ class HeadSums(AttentionCollector):
         blocks = [self._found[block] for block in sorted(self._found)]
         found = {
             part: torch.stack([block[part] for block in blocks], dim=int(part != "mean_maps"))
-            for part in self.parts[:-1]
+            for part in self.parts
+            if part in blocks[0]
         }
         self._found = {}
-        return {**found, "n_mean_maps": torch.tensor([self._n_mean_maps])}
+        n_mean_maps = {"n_mean_maps": torch.tensor([self._n_mean_maps])}
+        return found | n_mean_maps if "n_mean_maps" in self.parts else found
+
+
+class SegmentSums(HeadSums):
+    """Statistics of every head on texts that are read in the tokenizer's template for pairs.
+
+    There are two more: attention from words' tokens to words of their own and of the other segment.
+
+    Args:
+        second: the word with which the second segment of each text begins.
+    """
+
+    name = "segments"
+    version = 1
+    parts = ("statistics", "received")
+    numbers = (*STATISTICS, *SEGMENTS)
+
+    def __init__(self, second: Mapping[Text, int]) -> None:
+        self._second = second
+
+    @property
+    def annotation(self) -> str:
+        """Digest of where second segments begin."""
+        return hashlib.sha256(repr([*self._second.values()]).encode()).hexdigest()
+
+    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
+        """The windows with the special tokens and token types of pairs.
+
+        Raises:
+            NotServedError: the model does not read pairs.
+        """
+        if reader.causal or reader.pair is None:
+            raise NotServedError(
+                "it has no second segment: it reads from left to right, or its tokenizer puts "
+                "nothing between two texts"
+            )
+        found = []
+        for window in windows:
+            pieces = self._pieces[window.text]
+            second = int(pieces.bounds[self._second[self._shard.texts[window.text]]])
+            ids, types, place = reader.pair.filled(pieces.ids, second)
+            if len(ids) <= reader.window:
+                found.append(replace(window, ids=ids, types=types, place=place))
+            else:  # not whole, like windows of longer texts
+                found.append(window.part(window.place == window.place[0]))
+        return found
+
+    def statistics(self, maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
+        """The statistics of maps, and the two of segments."""
+        of_texts = [self._second[self._shard.texts[text]] for text in layout.text.tolist()]
+        second = torch.tensor(of_texts, device=maps.device)[:, None]
+        word = layout.word
+        members = torch.stack([(word >= 0) & (word < second), word >= second], dim=1).float()
+        between = members[:, None] @ maps @ members.transpose(1, 2)[:, None]
+        shares = between / members.sum((1, 2))[:, None, None, None]
+        own = shares.diagonal(dim1=-2, dim2=-1).sum(-1)
+        segments = torch.stack([own, shares.sum((-2, -1)) - own], dim=-1)
+        return torch.cat([super().statistics(maps, layout, visible), segments], dim=-1)
 
 
 def most_attended(between: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Whole attention maps of a sample of test sentences: of two models, and of a model's heads.
+"""Whole attention maps of a sample of test sentences, and gradients with respect to them.
 
 Sentences that do not fit into a window are left out, since a head's map would be in pieces.
 """
@@ -12,11 +12,15 @@ import numpy as np
 import torch
 
 from probes.common.arrays import Floats
+from probes.examples.examples import NotServedError
 from probes.extraction.alignment import Pieces
 from probes.extraction.attention_maps import AttentionCollector
+from probes.extraction.collectors import ModelProperties
 from probes.extraction.padding import PaddedWindows
 from probes.extraction.shards import Shard
+from probes.extraction.token_scores import LossOfWords, TokenScores
 from probes.extraction.views import View, plain_text, view_over
+from probes.extraction.windows import Window
 from probes.families.attention.collector import layout_of
 from probes.records.header import ModelRecord
 
@@ -199,3 +203,106 @@ def mean_distances(maps: torch.Tensor) -> torch.Tensor:
     n_within, n_between = n_heads * (n_heads - 1), n_heads * n_heads * (n_blocks - 1)
     between = of_blocks.sum(1) - within
     return torch.stack([within / n_within, between / n_between], dim=1)
+
+
+class AttentionGradients(LossOfWords, AttentionCollector):
+    """Gradients of the loss with respect to attention, and attention, by the token attended to.
+
+    Kinds of tokens are the first, other special tokens, and the rest. The loss of a text is the
+    mean over words that a masked model reads masked, or over all tokens of a causal one.
+
+    The part ``gradients`` (texts, blocks, kinds, 3) has means over heads: of absolute gradients of
+    all weights of attention to such tokens, of the share of a token's attention that they get, and
+    of that of uniform attention. NaN for texts of several windows, and means over no weights.
+    """
+
+    name = "attention gradients"
+    version = 1
+    after_start = False
+    reads_gradients = True
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The only part."""
+        return ("gradients",)
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """Bytes of nine numbers for each text and block."""
+        return 36 * len(shard.texts) * model.n_layers
+
+    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
+        """The windows, of which a masked model reads copies with masked words.
+
+        Raises:
+            NotServedError: the model reads in both directions and has no mask token.
+        """
+        if not reader.causal and reader.mask_id is None:
+            raise NotServedError("it reads in both directions and has no mask token")
+        return (TokenScores if reader.causal else LossOfWords).copies(self, windows, reader)
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """Begin a pass without maps."""
+        self._maps: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """Begin a shard with nothing found."""
+        super().start(shard, pieces)
+        self._of_texts: dict[int, torch.Tensor] = {}
+
+    def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
+        """Keep the maps of a block, on which the output depends."""
+        self._maps.append((maps, visible))
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """Find the gradients of a pass."""
+        real = windows.inputs["attention_mask"].bool()
+        window = windows.position // real.shape[1]
+        weight = 1 / window.bincount()[window]
+        targets = self._ids[windows.word % len(self._ids)]
+        of_states = torch.zeros_like(output.states)
+        for rows, logits in output.blocks():  # logits of all positions may not fit into memory
+            log_p = logits.log_softmax(1).gather(1, targets[rows, None].to(logits.device))
+            loss = -log_p[:, 0] @ weight[rows].to(logits.device)
+            of_states += torch.autograd.grad(loss, output.states)[0]
+        maps = [each for each, _ in self._maps]
+        gradients = torch.autograd.grad(output.states, maps, of_states)
+        rest = windows.pieces.clone()
+        rest[:, 0] = False
+        first = torch.zeros_like(rest)
+        first[:, 0] = True
+        kinds = torch.stack([first, real & ~first & ~rest, rest], dim=1).float()
+        numbers = [
+            by_kind(attention.detach(), visible, gradient, real, kinds)
+            for (attention, visible), gradient in zip(self._maps, gradients, strict=True)
+        ]
+        for row, text in enumerate(windows.text.tolist()):
+            whole = windows.n_pieces[row] == len(self._pieces[text].ids)
+            self._of_texts[text] = torch.stack([x[row] for x in numbers]).where(whole, torch.nan)
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """The numbers of the shard."""
+        return {"gradients": torch.stack([self._of_texts[x] for x in sorted(self._of_texts)])}
+
+
+def by_kind(
+    maps: torch.Tensor,
+    visible: torch.Tensor,
+    gradients: torch.Tensor,
+    real: torch.Tensor,
+    kinds: torch.Tensor,
+) -> torch.Tensor:
+    """Mean gradient, share of attention, and of uniform attention. Shape (texts, kinds, 3).
+
+    Args:
+        maps, gradients: shape (texts, heads, length, length).
+        visible: True where a token may attend to another. Shape (texts, length, length).
+        real: True for tokens, False for padding. Shape (texts, length).
+        kinds: 1 for tokens of a kind. Shape (texts, kinds, length).
+    """
+    seen = (visible.cpu() & real[:, :, None]).float()
+    n, uniform = real.sum(1, keepdim=True), seen / seen.sum(-1, keepdim=True).clamp(min=1)
+    weights, gradient, share, alike = (
+        torch.einsum("tij,tkj->tk", seen * x, kinds)
+        for x in (seen, gradients.abs().mean(1).cpu(), maps.mean(1).cpu(), uniform)
+    )
+    return torch.stack([gradient / weights, share / n, alike / n], dim=-1)

@@ -32,6 +32,10 @@ COLUMNS = 2
 MASSES = ("vertical", "diagonal")
 """Statistics from which classes are made."""
 
+BLOCK = "block"
+SEGMENTS = (BLOCK, "other segment")
+"""Statistics of texts of two segments: attention of words to their own and the other segment."""
+
 STATISTICS = (
     *("entropy", "first", "separators"),
     *(f"offset {offset:+d}" for offset in OFFSETS),
@@ -160,20 +164,22 @@ def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
     found = rows_where(head_frame(rows), ["pattern"], {})
     mass, uniform = (found[name].to_numpy(dtype=float) for name in ("value", "baseline"))
-    return found.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
+    wide = found.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"
-    )[[*MASSES]]
+    )
+    return wide[[name for name in (*MASSES, BLOCK) if name in wide]]
 
 
 def classes(of_heads: pd.DataFrame, clear: float = CLEAR) -> pd.Series:
     """The class of every head, by layer and head.
 
-    The classes are those of Kovaleva et al. (2019), section 4.1, for single sentences. Their
-    classifier was trained on some 400 hand-labelled maps and never published, so a rule decides
-    here, from the share of attention that each pattern takes beyond uniform attention:
+    The classes are those of Kovaleva et al. (2019), section 4.1. Their classifier was trained on
+    some 400 hand-labelled maps and never published, so a rule decides here, from the share of
+    attention that each pattern takes beyond uniform attention:
 
     - diagonal: a token's attention to itself and both neighbours;
-    - vertical: attention to the two tokens that receive most, chosen on the other half of the rows.
+    - vertical: attention to the two tokens that receive most, chosen on the other half of the rows;
+    - block: attention of words to words of their own segment, in texts of two segments.
 
     A head is vertical + diagonal if both masses are at least `MIXED` and their sum at least
     `clear`. Otherwise it has the class of the greatest mass if that is at least `clear`, else it
@@ -183,5 +189,6 @@ def classes(of_heads: pd.DataFrame, clear: float = CLEAR) -> pd.Series:
         of_heads: see `masses`.
     """
     greatest = of_heads.idxmax(axis=1).where(of_heads.max(axis=1) >= clear, "heterogeneous")
-    both = (of_heads.min(axis=1) >= MIXED) & (of_heads.sum(axis=1) >= clear)
+    two = of_heads[[*MASSES]]
+    both = (two.min(axis=1) >= MIXED) & (two.sum(axis=1) >= clear)
     return greatest.mask(both, "vertical + diagonal")

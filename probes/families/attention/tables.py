@@ -11,11 +11,11 @@ from probes.boards.groups import model_order
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.families.attention.heads import (
+    BLOCK,
     BOUNDS,
     CLASS,
     CLASSES,
     CLEAR,
-    MASSES,
     MIXED,
     Choice,
     choices,
@@ -140,16 +140,19 @@ def _choice_row(choice: Choice) -> TableRow:
 def pattern_table(title: str, rows: Iterable[Row]) -> Table:
     """Masses of patterns and number of heads of each class, by layer and then for all heads."""
     of_heads = masses(rows)
+    of_pairs = BLOCK in of_heads
+    kinds = {**CLASSES, BLOCK: "B"} if of_pairs else CLASSES
     means = of_heads.groupby("layer").mean()
     lines = []
     by_layer = zip(classes(of_heads).groupby("layer"), means.to_numpy().tolist(), strict=True)
     for (layer, names), own in by_layer:
         lines.append((str(layer), [score_cell(x, None, "pattern") for x in own], names))
     for bound in BOUNDS:
-        cells = [Cell(NOTHING)] * len(MASSES)
+        cells = [Cell(NOTHING)] * len(of_heads.columns)
         lines.append((f"all, {bound:.1f}".replace("0.", "."), cells, classes(of_heads, bound)))
     note = (
-        f"{SIGNS}. Layers: with a bound of {CLEAR}; last rows: all heads with other bounds, too. "
+        f"{SIGNS}{', B block' * of_pairs}. "
+        f"Layers: with a bound of {CLEAR}; last rows: all heads with other bounds, too. "
         "Masses: mean share of attention beyond uniform, in %; columns are chosen and measured on "
         "different rows. By a rule, as the network of Kovaleva et al. (2019) was never published: "
         f"VD if both masses are at least {MIXED} and their sum at least {CLEAR}; else the class of "
@@ -157,12 +160,12 @@ def pattern_table(title: str, rows: Iterable[Row]) -> Table:
     )
     return Table(
         title,
-        ("layer", *(f"{name}\nmass" for name in MASSES), *CLASSES.values()),
+        ("layer", *(f"{name}\nmass" for name in of_heads), *kinds.values()),
         tuple(
             TableRow.of(
                 first,
                 *cells,
-                *(str((names == name).sum() or NOTHING) for name in CLASSES),
+                *(str((names == name).sum() or NOTHING) for name in kinds),
                 ends_section=place == len(means),
             )
             for place, (first, cells, names) in enumerate(lines, start=1)

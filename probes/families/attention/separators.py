@@ -1,0 +1,113 @@
+"""Whether attention to special tokens is a no-op.
+
+Clark et al. (2019), section 3.2 and figures 3 and 4: heads attend to [SEP] where attending more
+or less to it hardly changes the outputs of the model, by gradients of its loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.common.errors import counted
+from probes.examples.examples import NotServedError
+from probes.families.attention.attention import blocks
+from probes.measurements.chart_views import Lines
+from probes.measurements.measurement import Found, NoOptions, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.row import Row
+from probes.statistics.partition import partition
+from probes.statistics.ratios import RatioParts, estimate
+
+if TYPE_CHECKING:
+    from probes.data.sentence import Corpus
+    from probes.extraction.collectors import Collector
+    from probes.extraction.views import View
+    from probes.measurements.context import ModelContext
+
+KINDS = "first token", "separators", "other tokens"
+"""Kinds of tokens that are attended to."""
+
+METRICS = "attention_gradient", "relative_gradient", "attention_share"
+
+MASKED = 0.15
+"""Share of a text's words that a masked model has to predict (Devlin et al. 2019)."""
+
+
+def _sample_view(corpus: Corpus, options: NoOptions) -> View:
+    from probes.families.attention.head_maps import sample_view
+
+    return sample_view(corpus)
+
+
+def _gradients(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
+    from probes.families.attention.head_maps import AttentionGradients
+
+    rng, words = np.random.default_rng(0), {}
+    for text in _sample_view(corpus, options).texts:
+        n = len(text.words)
+        words[text] = rng.permutation(n)[: max(1, round(MASKED * n))]
+    return AttentionGradients(words)
+
+
+@measurement(
+    "attention_gradients",
+    head="needed",
+    extent=blocks,
+    view=_sample_view,
+    collector=_gradients,
+    views=(
+        Pivot(
+            "gradients, by what is attended to",
+            METRICS[:2],
+            columns=("metric", "to"),
+            note="Mean absolute gradient of the loss with respect to a weight of attention; "
+            "relative: divided by that of other tokens.",
+        ),
+        Pivot("attention, %", METRICS[2:], columns=("to",)),
+        Lines(
+            "attention_gradients",
+            METRICS[0],
+            "Gradients of attention",
+            "Mean absolute gradient of the loss with respect to a weight of attention, by the "
+            "token that is attended to.",
+            line="to",
+        ),
+    ),
+)
+def attention_gradients(context: ModelContext) -> Found:
+    """Gradient of the model's loss with respect to attention, to special and to other tokens.
+
+    Raises:
+        NotServedError: no sentence fits into the window, or a masked model has no mask token.
+    """
+    from probes.extraction.views import plain_text
+    from probes.families.attention.head_maps import sample
+
+    every = [context.corpus.splits["test"][i] for i in sample(context.corpus)]
+    places = [context.view.index[plain_text(sentence)] for sentence in every]
+    values = context.of_texts("gradients")[places][:, [x - 1 for x in context.layers]]
+    known = ~np.isnan(values[:, 0, 0, 0])
+    if not known.any():
+        raise NotServedError("no sentence of the sample fits into the model's window")
+    clusters = partition([x.document for x, kept in zip(every, known, strict=True) if kept])
+    values = values[known].astype(np.float64)
+    rows = []
+    for kind, name in enumerate(KINDS):
+        gradients, shares, uniform = np.moveaxis(values[:, :, kind], -1, 0)
+        if np.isnan(gradients).any():
+            continue  # decoders have no separators
+        axes, one = {"to": name}, np.ones_like(shares)
+        rows.append(Row(METRICS[2], uniform.mean(), axes={**axes, "baseline": "uniform"}))
+        parts = (gradients, one), (gradients, values[:, :, -1, 0]), (shares, one)
+        for metric, (sums, counts) in zip(METRICS, parts, strict=True):
+            for place, layer in enumerate(context.layers):
+                found = estimate(RatioParts(sums[:, [place]], counts[:, place]), clusters)
+                if metric != METRICS[1] or name != KINDS[-1]:
+                    rows.append(Row.estimated(metric, found, layer, n=len(values), axes=axes))
+    n_long = len(known) - len(values)
+    long = f"; {counted(n_long, 'sentence')} longer than a window left out" * bool(n_long)
+    note = f"{counted(len(values), 'test sentence')}{long}; intervals over {clusters.clusters}."
+    return Found(rows, notes=[note])

@@ -1,0 +1,173 @@
+"""Attention in pairs of sentences, against maps of transformers for its tokenizer's own pairs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from head_numbers import HeadNumbers
+from killing import small_corpus
+from tiny_models import save
+from transformers import AutoModel, AutoTokenizer
+
+from probes.cli.main import main
+from probes.data.conllu_files import read_conllu
+from probes.data.sentence import Corpus, Sentence
+from probes.examples.examples import NotServedError
+from probes.families.attention.heads import classes
+from probes.families.attention.segments import corpus_of_pairs, neighbours, strangers
+from probes.measurements.frame import load
+
+
+def run(folder, model):
+    flags = "--measurements segment_attention --twins 0 --device cpu --threads 1"
+    places = ["--corpus", str(folder / "small"), "--output", str(folder / "results")]
+    places += ["--cache-dir", str(folder / "cache")]
+    return main(["--model", str(folder / model), *flags.split(), *places])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model with room for 100 tokens, and documents of three sentences."""
+    folder = tmp_path_factory.mktemp("segments")
+    save("bert", folder / "bert", max_position_embeddings=100)
+    path = small_corpus(folder / "small", 90) / "test.conllu"
+    sentences = path.read_text(encoding="utf-8").strip().split("\n\n")
+    named = [f"# newdoc id = d{i}\n" * (i % 3 == 0) + each for i, each in enumerate(sentences)]
+    path.write_text("\n\n".join(named) + "\n\n", encoding="utf-8")
+    assert run(folder, "bert") == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def record(folder):
+    (record,) = load(folder / "results").records().values()
+    return record
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    """Numbers of each pair that fits, by name. Each (layers, heads)."""
+    test = tuple(read_conllu(folder / "small" / "test.conllu", "en"))
+    pairs = [(test[i], test[i + 1]) for i in range(0, 90, 3)]
+    control = corpus_of_pairs(Corpus("c", "", "", {"test": test})).splits["control"]
+    model = AutoModel.from_pretrained(folder / "bert", attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder / "bert")
+    found = []
+    for (first, second), pair in zip(pairs, control, strict=True):
+        assert pair.words[: len(first)] == first.words
+        other = pair.words[len(first) :]
+        numbers = [
+            of_pair(model, tokenizer, first.words, x, first.upos + second.upos)
+            for x in (second.words, other)
+        ]
+        if all(numbers):
+            found.append({**numbers[0], "control": numbers[1]["other"]})
+    return pd.DataFrame(found)
+
+
+def of_pair(model, tokenizer, first, second, upos):
+    given = tokenizer([*first], [*second], is_split_into_words=True, return_tensors="pt")
+    n = given["input_ids"].shape[1]
+    if n > 100:
+        return None
+    with torch.no_grad():
+        maps = torch.stack(model(**given, output_attentions=True).attentions)[:, 0].numpy()
+    segment = np.array([-1 if x is None else x for x in given.sequence_ids(0)])
+    word = [
+        x if s != 1 else x + len(first) for x, s in zip(given.word_ids(0), segment, strict=True)
+    ]
+    special, words = np.flatnonzero(segment < 0), np.flatnonzero(segment >= 0)
+    assert len(special) == 3
+    rows = [(i, np.flatnonzero(segment == segment[i])) for i in words]
+    own = np.mean([maps[..., i, j].sum(-1) for i, j in rows], axis=0)
+    marks = [[i for i in range(n) if word[i] == w] for w, x in enumerate(upos) if x == "PUNCT"]
+    given_to = [maps[..., at].sum(-1).mean(-1) for at in marks if at]
+    return {
+        "first": maps[..., 0].mean(-1),
+        "separators": maps[..., special[1:]].sum(-1).mean(-1),
+        "previous": np.trace(maps, -1, -2, -1) / n,
+        "punctuation": np.max(given_to, axis=0) if given_to else np.full(maps.shape[:2], np.nan),
+        "own": own,
+        "other": 1 - own - maps[:, :, words][..., special].sum(-1).mean(-1),
+        "uniform own": np.mean([len(j) for _, j in rows]) / n,
+    }
+
+
+def test_statistics_of_pairs_are_those_of_transformers_maps(record, expected):
+    assert 20 <= len(expected) < 30  # others are too long
+    assert record.facts == {"pairs": len(expected), "too_long": 30 - len(expected)}
+    heads = HeadNumbers(record.rows)
+    of = {
+        "first": heads.of("first"),
+        "separators": heads.of("separators"),
+        "previous": heads.of("offset", -1),
+        "punctuation": heads.of("feature", "punctuation"),
+        "own": heads.of("pattern", "block"),
+        "other": heads.of("other_segment"),
+    }
+    for name, found in of.items():
+        values = np.nanmean(np.stack(expected[name]), axis=0)
+        np.testing.assert_allclose(found.values, values, atol=2e-5, err_msg=name)
+    uniform = np.unique(of["own"].baseline)
+    assert uniform == pytest.approx(expected["uniform own"].mean(), abs=1e-5)
+    assert abs(of["own"].values - of["other"].values).max() > 0.05
+
+
+def test_neighbours_are_compared_with_strangers(record, expected):
+    near, far = (np.stack(expected[name]).mean(-1) for name in ("other", "control"))
+    rows = [x for x in record.rows if "head" not in x.axes and "baseline" not in x.axes]
+    found = {(x.metric, x.layer): x for x in rows}
+    for layer in (1, 2):
+        for end, values in (("", near), ("_control", far), ("_difference", near - far)):
+            row = found[f"other_segment{end}", layer]
+            assert row.value == pytest.approx(values[:, layer - 1].mean(), abs=2e-5)
+            assert row.low < row.value < row.high
+            assert row.n == len(expected)
+
+
+def test_a_model_without_a_second_segment_has_one_line(folder, capsys):
+    save("gpt2", folder / "gpt2")
+    assert run(folder, "gpt2") == 0
+    said = capsys.readouterr().err
+    assert "left out segment_attention of gpt2: it has no second segment" in said
+
+
+def sentences(*documents):
+    return [
+        Sentence(str(i), "en", (f"w{i}",) * (1 + i % 4), document=name)
+        for i, name in enumerate(documents)
+    ]
+
+
+def test_neighbouring_sentences_of_a_document_are_pairs():
+    given = sentences("a", "a", "a", "b", "b", "", "", "c", "d", "d", "d", "d")
+    found = [(int(first.id), int(other.id)) for first, other in neighbours(given)]
+    assert found == [(0, 1), (3, 4), (8, 9), (10, 11)]
+
+
+def test_strangers_have_another_document_and_nearly_the_same_length():
+    lengths = {"a": [5, 9], "b": [1, 8], "c": [6, 20]}
+    pairs = [
+        (Sentence(x, "en", ("x",), document=x), Sentence(f"{x}{n}", "en", ("y",) * n, document=x))
+        for x, of in lengths.items()
+        for n in of
+    ]
+    found = strangers(pairs)
+    assert [first for first, _ in found] == [first for first, _ in pairs]
+    assert [other.id for _, other in found] == ["c6", "c20", "a5", "a9", "b8", "a9"]
+    assert all(x.document != y.document for x, y in found)
+
+
+def test_a_corpus_needs_two_documents_with_pairs():
+    for documents in ("aaaa", ["", "", ""], "abcd"):
+        corpus = Corpus("c", "", "", {"test": tuple(sentences(*documents))})
+        with pytest.raises(NotServedError, match="no two documents of test have two sentences"):
+            corpus_of_pairs(corpus)
+
+
+def test_a_head_that_stays_in_its_segment_is_a_block():
+    masses = {"vertical": [0.1, 0.3, 0.5], "diagonal": [0.2, 0.3, 0.4], "block": [0.6, 0.9, 0.4]}
+    found = classes(pd.DataFrame(masses)).tolist()
+    assert found == ["block", "vertical + diagonal", "vertical + diagonal"]
+    found = classes(pd.DataFrame(masses).assign(diagonal=-0.9, block=[0.6, 0.45, -0.2])).tolist()
+    assert found == ["block", "heterogeneous", "vertical"]

@@ -1,0 +1,177 @@
+"""Gradients of attention, against transformers' own losses, maps and backward passes."""
+
+import numpy as np
+import pytest
+import torch
+from killing import small_corpus
+from tiny_models import build, save, save_tokenizer
+from tiny_readings import collected
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from probes.cli.main import main
+from probes.data.conllu_files import read_conllu
+from probes.data.sentence import Corpus
+from probes.examples.examples import NotServedError
+from probes.extraction.encoder import Encoder
+from probes.extraction.views import Text
+from probes.families.attention.head_maps import AttentionGradients, by_kind
+from probes.families.attention.separators import _gradients
+from probes.measurements.frame import load
+
+TEXTS = [
+    Text(tuple(x.split()), (0, len(x.split())))
+    for x in ("the birds sing near the old house", "she counts boats", "the lightkeepers write")
+]
+WORDS = {TEXTS[0]: np.array([1, 5]), TEXTS[1]: np.array([2]), TEXTS[2]: np.array([1])}
+KINDS = {
+    "bert": "BertForMaskedLM",
+    "deberta-v2": "DebertaV2ForMaskedLM",
+    "gpt2": "GPT2LMHeadModel",
+    "gemma3": "Gemma3ForCausalLM",
+}
+"""The second returns its maps. The third reads no start token, the last a window of attention."""
+
+
+def by_hand(model, ids, predicted, mask_id, n_prefix, n_suffix, window=None):
+    """Gradient and attention of the three kinds of tokens. Shape (blocks, kinds, 2).
+
+    Args:
+        predicted: places of the tokens that a masked model predicts; empty for a causal one.
+    """
+    labels, given = torch.tensor([ids]), torch.tensor([ids])
+    if len(predicted):
+        labels = torch.full_like(given, -100)
+        labels[0, predicted] = given[0, predicted]
+        given = given.clone()
+        given[0, predicted] = mask_id
+    model.set_attn_implementation("eager")
+    out = model(input_ids=given, labels=labels, output_attentions=True)
+    gradients = torch.autograd.grad(out.loss, out.attentions)
+    n = len(ids)
+    causal = not len(predicted)
+    seen = [[not causal or j <= i for j in range(n)] for i in range(n)]
+    places = {0: [0], 1: range(n - n_suffix, n), 2: range(max(1, n_prefix), n - n_suffix)}
+    found = []
+    for block, (maps, gradient) in enumerate(zip(out.attentions, gradients, strict=True)):
+        near = window[block] if window else n
+        cells = {
+            kind: [(i, j) for i in range(n) for j in at if seen[i][j] and i - j < near]
+            for kind, at in places.items()
+        }
+        numbers = [
+            (
+                np.mean([float(gradient[0, :, i, j].abs().mean()) for i, j in of]),
+                sum(float(maps[0, :, i, j].detach().mean()) for i, j in of) / n,
+            )
+            if of
+            else (np.nan, 0)
+            for of in cells.values()
+        ]
+        found.append(numbers)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS.items())
+def test_gradients_are_those_of_a_plain_backward_pass(name, kind):
+    model, tokenizer = build(name, kind)
+    encoder = Encoder(model, tokenizer, name=name, device="cpu")
+    found = collected(encoder, TEXTS, AttentionGradients(WORDS))["gradients"].numpy()
+    masked = kind.endswith("MaskedLM")
+    window = None
+    if name == "gemma3":
+        types, size = model.config.layer_types, model.config.sliding_window
+        window = [size if x == "sliding_attention" else 99 for x in types]
+    prefix, suffix = encoder.words.prefix, encoder.words.suffix
+    for text, pieces, numbers in zip(TEXTS, encoder.split(TEXTS), found, strict=True):
+        ids = [*prefix, *pieces.ids.tolist(), *suffix]
+        bounds = pieces.bounds + len(prefix)
+        at = [i for w in WORDS[text] for i in range(bounds[w], bounds[w + 1])] if masked else []
+        sizes = len(prefix), len(suffix), window
+        expected = by_hand(model, ids, at, encoder.words.mask_id, *sizes)
+        np.testing.assert_allclose(numbers[..., :2], expected, rtol=2e-4, atol=1e-6)
+        assert numbers[..., 2].sum(-1) == pytest.approx(1)
+    if name == "gpt2":
+        assert np.isnan(found[:, :, 1, 0]).all()
+    else:
+        assert (found[:, :, 0, 0] > 0).all()
+
+
+def test_numbers_by_kind_by_hand():
+    """Two tokens and padding: the second token sees both, the first itself."""
+    maps = torch.tensor([[[[1.0, 0, 0], [0.25, 0.75, 0], [0.5, 0.5, 0]]]])
+    gradients = torch.tensor([[[[-4.0, 9, 9], [2, -1, 9], [9, 9, 9]]]])
+    visible = torch.tensor([[[True, False, False], [True, True, False], [True, True, False]]])
+    real = torch.tensor([[True, True, False]])
+    kinds = torch.tensor([[[1.0, 0, 0], [0, 0, 0], [0, 1, 0]]])
+    found = by_kind(maps, visible, gradients, real, kinds)[0].numpy()
+    expected = [[3, 0.625, 0.75], [np.nan, 0, 0], [1, 0.375, 0.25]]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_texts_of_several_windows_have_no_numbers_and_no_mask_token_is_said():
+    model, tokenizer = build("bert", "BertForMaskedLM")
+    encoder = Encoder(model, tokenizer, name="bert", device="cpu")
+    long = Text(("boats",) * 40, (0, 40))
+    texts = [TEXTS[1], long]
+    collector = AttentionGradients({**WORDS, long: np.arange(40)})
+    found = collected(encoder, texts, collector)["gradients"]
+    assert found.isnan().all(-1).all(-1).all(-1).tolist() == [False, True]
+    encoder.words.mask_id = None
+    with pytest.raises(NotServedError, match="no mask token"):
+        collected(encoder, texts, collector)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("separators")
+    build("bert", "BertForMaskedLM")[0].save_pretrained(folder / "bert")
+    save_tokenizer("bert", folder / "bert")
+    small_corpus(folder / "small", 60)
+    return folder
+
+
+def run(folder, model):
+    flags = "--measurements attention_gradients --twins 0 --device cpu --threads 1"
+    places = ["--corpus", str(folder / "small"), "--output", str(folder / "results")]
+    places += ["--cache-dir", str(folder / "cache")]
+    return main(["--model", str(folder / model), *flags.split(), *places])
+
+
+def test_a_run_on_a_masked_model(folder):
+    assert run(folder, "bert") == 0
+    (record,) = load(folder / "results").records().values()
+    test = tuple(read_conllu(folder / "small" / "test.conllu", "en"))
+    words = _gradients(Corpus("c", "", "", {"test": test}), (), None)._words
+    model = AutoModelForMaskedLM.from_pretrained(folder / "bert").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder / "bert")
+    found = []
+    for sentence in test:
+        given = tokenizer([*sentence.words], is_split_into_words=True)
+        if len(given["input_ids"]) <= 32:
+            chosen = words[Text(sentence.words, (0, len(sentence)))]
+            assert len(chosen) == max(1, round(0.15 * len(sentence)))
+            at = [i for i, word in enumerate(given.word_ids()) if word in chosen]
+            found.append(by_hand(model, given["input_ids"], at, tokenizer.mask_token_id, 1, 1))
+    assert 20 < len(found) < 60
+    means = np.mean(found, axis=0)
+    rows = {(x.metric, x.layer, x.axes["to"]): x for x in record.rows if "baseline" not in x.axes}
+    for layer in (1, 2):
+        for kind, name in enumerate(("first token", "separators", "other tokens")):
+            gradient = rows["attention_gradient", layer, name]
+            assert gradient.value == pytest.approx(means[layer - 1, kind, 0], rel=1e-3)
+            assert gradient.low < gradient.value < gradient.high
+            share = rows["attention_share", layer, name]
+            assert share.value == pytest.approx(means[layer - 1, kind, 1], abs=1e-5)
+            if kind < 2:
+                ratio = means[layer - 1, kind, 0] / means[layer - 1, 2, 0]
+                relative = rows["relative_gradient", layer, name]
+                assert relative.value == pytest.approx(ratio, rel=1e-3)
+                assert relative.low < relative.value < relative.high
+    assert ("relative_gradient", 1, "other tokens") not in rows
+
+
+def test_a_model_without_a_head_has_one_line(folder, capsys):
+    save("mpnet", folder / "mpnet")
+    assert run(folder, "mpnet") == 2
+    said = capsys.readouterr().err
+    assert "its files have no weights of a language-model head" in said
