@@ -3,6 +3,8 @@
 - Which heads attend to neighbours, to special tokens, or to nearly everything?
 - Which heads find syntactic relations or trees better than a fixed offset does?
 - Which heads does fine-tuning change? Are the heads of a layer alike?
+- Does a head link a predicate and its arguments, or a verb and its subject if another noun is
+  nearer? Does it choose the antecedent of a mention?
 """
 
 from __future__ import annotations
@@ -14,6 +16,10 @@ FAMILY = Family(
         "attention": "attention",
         "attention_change": "head_comparison",
         "head_similarity": "head_comparison",
+        "antecedent_heads": "antecedent_heads",
+        "role_heads": "role_heads",
+        "subject_heads": "subject_heads",
+        "subject_heads_of_pairs": "subject_heads",
     },
     commands={
         "heads": Command(

@@ -30,7 +30,8 @@ class ScoredHeads:
         axes: axes of all rows: the relation as ``feature``; none for trees.
         directions: which word attends to which.
         heads: by split; cells are layers × heads × directions.
-        baseline: by split, in one cell.
+        baseline: by split, in one cell, or one for each cell of `heads`. The best head is then the
+            one that exceeds its own baseline most.
         baseline_kind: name of the baseline.
         chance: test score of a head without knowledge.
     """
@@ -42,6 +43,11 @@ class ScoredHeads:
     baseline: Mapping[str, RatioParts]
     baseline_kind: str
     chance: float
+
+    @property
+    def has_baselines(self) -> bool:
+        """Whether each head has a baseline of its own."""
+        return self.baseline["test"].sums.shape[1] > 1
 
 
 def relations(
