@@ -30,12 +30,17 @@ if TYPE_CHECKING:
 
 ATTRACTED = "verb, attractor", "reflexive, attractor"
 
-PARADIGMS = tuple(
-    f"en.{name}"
-    for name in ("prep_", "subj_rel", "obj_rel_across", "obj_rel_no_comp_across", "reflexives_ac")
-)
-"""Beginnings of the names of CLAMS's paradigms in which the first noun is the subject, and another
-one stands between it and the verb or the reflexive."""
+KINDS = *ATTRACTED, "verb, same number", "reflexive, same number"
+
+PARADIGMS = {
+    **dict.fromkeys(("prep_", "subj_rel", "reflexives_across"), 0),
+    **dict.fromkeys(("obj_rel_across", "obj_rel_no_comp_across"), 0),
+    **dict.fromkeys(("obj_rel_within", "obj_rel_no_comp_within", "reflexive_sent_comp"), -1),
+}
+"""Which of two nouns is the subject, by the beginnings of the names of CLAMS's paradigms."""
+
+BOTH_ORDERS = "obj_rel", "reflexive"
+"""Beginnings of those that have as many sentences of either order."""
 
 LEAST = 1e-9
 """Smaller weights count as this, so that confusion is finite."""
@@ -60,38 +65,45 @@ def verbs(sentence: Sentence) -> Iterator[Question]:
         nouns = set(range(len(s))) - conjuncts(s, subject)
         numbers = [(i, number_of(s.feats[i])) for i in between if i in nouns and s.upos[i] in NOUNS]
         if numbers := [x for x in numbers if x[1]]:
-            yield of_two_nouns("verb", place, subject, numbers[-1][0], numbers[-1][1] != verb.label)
+            (*_, (other, number)) = numbers
+            kind = "same number" if number == verb.label else "attractor"
+            yield of_two_nouns(place, subject, other, f"verb, {kind}")
 
 
-def of_two_nouns(
-    kind: str, place: int, subject: int, other: int, attracts: bool, paradigm: str = ""
-) -> Question:
+def of_two_nouns(place: int, subject: int, other: int, *features: str) -> Question:
     """The question whether a word attends to its subject or to another noun."""
-    features = (f"{kind}, {'attractor' if attracts else 'same number'}",)
     links = tuple(((place, place + 1), (noun, noun + 1)) for noun in (subject, other))
-    return Question((*features, *[paradigm] * (attracts and bool(paradigm))), links)
+    return Question(features, links)
 
 
 def of_pairs(corpus: Corpus) -> Asked:
-    """The grammatical sentences of CLAMS; those of every other subject, by name, are test."""
-    sentences: dict[str, tuple[str, Sentence, Question]] = {}
+    """The grammatical sentences of CLAMS; those of every other subject, by name, are test.
+
+    Sentences with the subject last are in groups of both orders alone. A head that attends to the
+    first of two nouns is right in half of these.
+    """
+    sentences: dict[tuple[int | str, ...], tuple[str, Sentence, Question]] = {}
     for item in corpus.items:
-        if not item.paradigm.startswith(PARADIGMS):
+        language, _, paradigm = item.paradigm.partition(".")
+        order = next((x for name, x in PARADIGMS.items() if paradigm.startswith(name)), None)
+        if language != "en" or order is None:
             continue
         words, bad = ("".join(item.texts[x]).split() for x in ("good", "bad"))
-        place = next(
-            i for i, (one, other) in enumerate(zip(words, bad, strict=False)) if one != other
-        )
+        place = next(i for i, (x, y) in enumerate(zip(words, bad, strict=True)) if x != y)
         nouns = [i + 1 + (words[i + 1] == "taxi") for i in range(place) if words[i] == "the"]
-        subject, other = nouns[0], nouns[-1]
-        names = [words[i].removesuffix("s") for i in (subject, other)]
-        paradigm = item.paradigm.partition(".")[2]
+        subject, other = nouns[order], nouns[-1 - order]
         kind = "reflexive" if paradigm.startswith("reflexive") else "verb"
         attracts = words[subject].endswith("s") != words[other].endswith("s")
-        asked = of_two_nouns(kind, place, subject, other, attracts, paradigm)
-        # Resampled by subject and noun: their sentences differ in little else.
-        sentence = Sentence(item.id, "en", tuple(words), document=" ".join(names))
-        sentences.setdefault(" ".join(words), (names[0], sentence, asked))
+        features = [f"{kind}, attractor", paradigm] if attracts else [f"{kind}, same number"]
+        features *= order == 0
+        features += [f"{kind}, both orders"] * (attracts and paradigm.startswith(BOTH_ORDERS))
+        # Resampled by both nouns: their sentences differ in little else.
+        one, two = (words[i].removesuffix("s") for i in (subject, other))
+        sentence = Sentence(item.id, "en", tuple(words), document=f"{one} {two}")
+        asked = of_two_nouns(place, subject, other, *features)
+        if features:
+            # A reflexive of either gender is wrong, so that sentences come twice.
+            sentences.setdefault((place, *words), (one, sentence, asked))
     subjects = sorted({subject for subject, *_ in sentences.values()})
     return {
         split: [(s, [asked]) for x, s, asked in sentences.values() if subjects.index(x) % 2 == i]
@@ -125,7 +137,7 @@ measure = partial(
             "mean over heads",
             ("confusion",),
             columns=("feature",),
-            where={"baseline": [None, "uniform"]},
+            where={"feature": KINDS, "baseline": [None, "uniform"]},
             mean="head",
             note="Confusion, in bits: −log₂ of the subject's share of the attention to subject and "
             "other noun, which is 1 if both get the same.",
