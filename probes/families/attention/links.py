@@ -186,20 +186,17 @@ def answers(
     stored = np.concatenate(context.stored.arrays("weights"))
     weights = stored[:, [layer - 1 for layer in context.layers]].astype(np.float64)
     answered: dict[str, list[tuple[int, Question, Floats]]] = {split: [] for split in asked}
+    n_left_out = 0
     for split, pairs in asked.items():
         for number, (sentence, questions) in enumerate(pairs):
             text = plain_text(sentence)
             for question in questions:
                 rows = [first[index[text]] + links[text][link] for link in question.links]
-                answered[split].append((number, question, value(question, weights[rows])))
-    known = {x: [y for y in each if not np.isnan(y[2]).any()] for x, each in answered.items()}
-    return Answers(
-        Heads(
-            context.layers,
-            weights.shape[2] - 1,
-            partition([sentence.document for sentence, _ in asked["test"]]),
-        ),
-        known,
-        {split: len(pairs) for split, pairs in asked.items()},
-        sum(len(answered[split]) - len(known[split]) for split in asked),
-    )
+                found = value(question, weights[rows])
+                if np.isnan(weights[rows]).any() or np.isnan(found).any():
+                    n_left_out += 1
+                else:
+                    answered[split].append((number, question, found))
+    test = partition([sentence.document for sentence, _ in asked["test"]])
+    heads = Heads(context.layers, weights.shape[2] - 1, test)
+    return Answers(heads, answered, {x: len(pairs) for x, pairs in asked.items()}, n_left_out)
