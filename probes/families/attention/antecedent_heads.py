@@ -8,19 +8,18 @@ that heads the anaphor chooses the candidate to whose head it attends most.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.data.sentence import Corpus, Mention, Sentence, windows
+from probes.data.sentence import Corpus, Sentence, windows
 from probes.families.attention.heads import CHANCE
 from probes.families.attention.links import Asked, Question, answers, of_links
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import ANTECEDENTS
-from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
@@ -36,11 +35,9 @@ WINDOW = 5
 
 EVERY = "all anaphors"
 
-NEAREST, SAME_HEAD, RULES = "nearest", "same head word", "rules"
-"""Baselines, see `guesses_of`."""
-
-AGREEMENT = {"Number": "", "Gender": "", "Person": "3"}
-"""Features in which an anaphor and its antecedent agree, and their values if not annotated."""
+RULES = "nearest", "same head word", CHANCE
+"""Baselines: the nearest candidate; the nearest with the same head word, or else the nearest; any
+candidate."""
 
 
 def times_of(sentences: Iterable[Sentence]) -> Counter[tuple[str, str]]:
@@ -54,81 +51,35 @@ def ask(corpus: Corpus) -> Asked:
     """The anaphors of each sentence of dev and test, in the window that ends with it."""
     asked = {}
     for split in ("dev", "test"):
-        times = times_of(corpus.splits[split])
-        recurring = [
-            replace(
-                s,
-                mentions=tuple(
-                    m for m in s.mentions if not m.unfit and times[s.document, m.entity] > 1
-                ),
-            )
-            for s in corpus.splits[split]
-        ]
-        asked[split] = [(window, [*anaphors(window)]) for window in windows(recurring, WINDOW)]
+        times, kept = times_of(corpus.splits[split]), []
+        for s in corpus.splits[split]:
+            mentions = (m for m in s.mentions if not m.unfit and times[s.document, m.entity] > 1)
+            kept.append(replace(s, mentions=tuple(mentions)))
+        asked[split] = [(window, [*anaphors(window)]) for window in windows(kept, WINDOW)]
     return asked
 
 
 def anaphors(window: Sentence) -> Iterator[Question]:
-    """The mentions in the last sentence that have an antecedent in the window."""
-    every = sorted((head_of(m.span, window.heads), i) for i, m in enumerate(window.mentions))
-    for head, i in every:
-        later = window.mentions[i]
-        before = [(x, window.mentions[j]) for x, j in every if
-                  window.mentions[j].span[1] <= later.span[0]]  # fmt: skip
-        right = tuple(m.entity == later.entity for _, m in before)
-        if later.span[0] >= window.starts[-1] and any(right):
-            links = tuple(((head, head + 1), (x, x + 1)) for x, _ in before)
-            guesses = guesses_of(window, (head, later), before)
-            scores = {rule: float(right[place]) for rule, place in guesses.items()}
-            scores[CHANCE] = sum(right) / len(right)
-            yield Question((EVERY, form_of(later, window)), links, right, scores)
+    """The mentions in the last sentence that have an antecedent in the window.
 
-
-Headed = tuple[int, Mention]
-"""A mention and the place of its head word."""
-
-
-def guesses_of(window: Sentence, later: Headed, before: Sequence[Headed]) -> dict[str, int]:
-    """Place of the candidate that each baseline chooses.
-
-    The nearest one; the nearest one with the same head word; and the four rules of Clark et al.
-    (2019, after Lee et al. 2011), of which the first that holds of a candidate counts: the same
-    words, the same head word, agreement in number, gender and person, any.
-
-    Args:
-        before: candidates in the order of their head words.
+    What is known of an anaphor is which candidate is right, then the scores of `RULES`.
     """
-    words, feats = [word.lower() for word in window.words], window.feats
-
-    def same_words(one: Headed, other: Headed) -> bool:
-        return words[slice(*one[1].span)] == words[slice(*other[1].span)]
-
-    def same_head(one: Headed, other: Headed) -> bool:
-        return words[one[0]] == words[other[0]]
-
-    def agree(one: Headed, other: Headed) -> bool:
-        if not feats:
-            return True
-        pairs = [[feats[x].get(name, usual) for x, _ in (one, other)]
-                 for name, usual in AGREEMENT.items()]  # fmt: skip
-        return all(x == y or not (x and y) for x, y in pairs)
-
-    def anything(one: Headed, other: Headed) -> bool:
-        return True
-
-    def nearest(*rules: Callable[[Headed, Headed], bool]) -> int:
-        return next(
-            place
-            for rule in rules
-            for place in reversed(range(len(before)))
-            if rule(later, before[place])
-        )
-
-    return {
-        NEAREST: nearest(anything),
-        SAME_HEAD: nearest(same_head, anything),
-        RULES: nearest(same_words, same_head, agree, anything),
-    }
+    words = [word.lower() for word in window.words]
+    heads = [head_of(mention.span, window.heads) for mention in window.mentions]
+    # In the order of head words, so that the last candidate is the nearest.
+    every = sorted(zip(heads, window.mentions, strict=True), key=lambda pair: pair[0])
+    for head, later in every:
+        before = [(place, x) for place, x in every if x.span[1] <= later.span[0]]
+        right = [float(mention.entity == later.entity) for _, mention in before]
+        if later.span[0] >= window.starts[-1] and any(right):
+            links = tuple(((head, head + 1), (place, place + 1)) for place, _ in before)
+            alike = [
+                x
+                for x, (place, _) in zip(right, before, strict=True)
+                if words[place] == words[head]
+            ]
+            rules = right[-1], (alike or right)[-1], sum(right) / len(right)
+            yield Question((EVERY, form_of(later, window)), links, (*right, *rules))
 
 
 @measurement(
@@ -136,20 +87,12 @@ def guesses_of(window: Sentence, later: Headed, before: Sequence[Headed]) -> dic
     needs=("mentions", "heads", "upos"),
     views=(
         Pivot(
-            "baselines",
+            "rules",
             ("antecedent",),
             rows="feature",
             columns=("baseline",),
-            where={"layer": None, "baseline": ..., "chosen": None},
+            where={"layer": None, "direction": None, "baseline": ...},
             note="How often rules that see no attention choose an antecedent.",
-        ),
-        Cells(
-            "antecedent_heads",
-            "antecedent",
-            across="head",
-            title="Antecedents",
-            note="How often a head attends to an antecedent more than to other earlier mentions.",
-            where={"feature": EVERY, "head": ..., "baseline": None, "chosen": None},
         ),
     ),
     **of_links(ask),
@@ -162,32 +105,32 @@ def antecedent_heads(context: ModelContext) -> Found:
     """
 
     def value(question: Question, weights: Floats) -> Floats:
-        return np.array(question.right, dtype=np.float64)[weights.argmax(0)]
+        """Whether each head is right, then the scores of rules. Shape (layers, heads + rules)."""
+        *right, _, _, _ = question.known
+        hits = np.array(right)[weights[..., :-1].argmax(0)]
+        return np.hstack([hits, np.tile(question.known[-len(RULES) :], (len(hits), 1))])
 
     asked = ask(context.corpus)
     answered = answers(context, asked, value)
-
-    def scored(feature: str) -> Iterator[ScoredHeads]:
-        axes, chance = {"feature": feature}, answered.parts(feature, CHANCE)["test"]
-        hits, rules = answered.parts(feature, np.s_[:, :-1]), answered.parts(feature, RULES)
-        direction = ("anaphor to antecedent",)
-        yield ScoredHeads(
-            "antecedent", axes, direction, hits, rules, RULES, float(chance.scores[0])
+    scored, rows = [], []
+    for feature in answered.frequent:
+        hits = answered.parts(feature, np.s_[:, : -len(RULES)])
+        of_rules = [answered.parts(feature, np.s_[0, i]) for i in range(-len(RULES), 0)]
+        axes, way, chance = {"feature": feature}, ("anaphor to antecedent",), of_rules[2]["test"]
+        scored.append(
+            ScoredHeads(
+                "antecedent", axes, way, hits, of_rules[1], RULES[1], float(chance.scores[0])
+            )
         )
-
-    def rows(feature: str) -> Iterator[Row]:
-        for rule in (NEAREST, SAME_HEAD, CHANCE):
-            found = estimate(answered.parts(feature, rule)["test"], answered.heads.test)
-            axes = {"feature": feature, "baseline": rule}
-            yield Row.estimated("antecedent", found, axes=axes)
-
+        for rule, parts in zip(RULES, of_rules, strict=True):
+            found = estimate(parts["test"], answered.heads.test)
+            rows.append(Row.estimated("antecedent", found, axes={**axes, "baseline": rule}))
     test = context.corpus.splits["test"]
     n_anaphors = sum(times - 1 for times in times_of(test).values())
     n_asked = sum(len(questions) for _, questions in asked["test"])
     n_unfit = sum(bool(mention.unfit) for s in test for mention in s.mentions)
     notes = [
         f"Test: {n_asked:,} of {n_anaphors:,} anaphors have an antecedent in the {WINDOW} "
-        "sentences that are read together.",
-        *[f"Test: {n_unfit:,} mentions in parts, or without words, left out."] * bool(n_unfit),
+        f"sentences that are read together. Left out: {n_unfit:,} parts of mentions, or empty ones."
     ]
     return answered.findings(ANTECEDENTS, scored, rows, notes)

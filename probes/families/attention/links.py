@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from probes.common.arrays import Floats
 from probes.common.errors import counted
-from probes.data.sentence import Corpus, Sentence, Span
+from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
-from probes.families.attention.annotation import FEWEST_WORDS
+from probes.extraction.views import Text, plain_text, view_over
+from probes.families.attention.annotation import FEWEST_WORDS, Link
 from probes.families.attention.attention import Heads, blocks, scored_rows
 from probes.families.attention.heads import numbers
 from probes.families.attention.scoring import ScoredHeads
@@ -30,39 +32,30 @@ from probes.statistics.ratios import RatioParts
 from probes.statistics.sums import group_sums
 
 if TYPE_CHECKING:
-    from probes.extraction.views import Text
+    from probes.extraction.collectors import Collector
     from probes.measurements.context import ModelContext
-
-Link = tuple[Span, Span]
-"""Words that attend, and words that they may attend to."""
 
 
 class Question(NamedTuple):
-    """Links of a text, the weights of which are compared.
+    """Links of a text, whose weights are compared.
 
     Attributes:
         features: the groups in which it counts, such as "ARG0".
         links: the links.
-        right: whether each link is right.
-        guesses: scores of rules that see no attention, by name.
+        known: numbers that do not depend on attention, such as which links are right.
     """
 
     features: tuple[str, ...]
     links: tuple[Link, ...]
-    right: tuple[bool, ...] = ()
-    guesses: Mapping[str, float] = {}
+    known: tuple[float, ...] = ()
 
 
 Asked = Mapping[str, Sequence[tuple[Sentence, Sequence[Question]]]]
 """Sentences, or windows of a document, with their questions: those of dev and of test."""
 
-Ask = Callable[[Corpus], Asked]
-
 
 def links_of(asked: Asked) -> dict[Text, dict[Link, int]]:
     """Links of each text that has any, numbered from 0."""
-    from probes.extraction.views import plain_text
-
     links: dict[Text, dict[Link, int]] = {}
     for sentence, questions in (pair for split in asked.values() for pair in split):
         for link in (link for question in questions for link in question.links):
@@ -71,22 +64,17 @@ def links_of(asked: Asked) -> dict[Text, dict[Link, int]]:
     return links
 
 
-def of_links(ask: Ask) -> dict[str, Any]:
-    """Arguments of `@measurement` for questions."""
+def of_links(ask: Callable[[Corpus], Asked]) -> dict[str, Any]:
+    """Arguments of `@measurement` for the questions about a corpus."""
 
-    def view(corpus: Corpus, _: Any) -> Any:
-        from probes.extraction.views import view_over
-
-        return view_over(links_of(ask(corpus)), "plain")
-
-    def collector(corpus: Corpus, *_: Any) -> Any:
-        from probes.families.attention.link_weights import LinkWeights
+    def collector(corpus: Corpus, *_: Any) -> Collector:
+        from probes.families.attention.collector import LinkWeights
 
         return LinkWeights({text: tuple(x) for text, x in links_of(ask(corpus)).items()})
 
     return {
         "extent": blocks,
-        "view": view,
+        "view": lambda corpus, _: view_over(links_of(ask(corpus)), "plain"),
         "collector": collector,
         "more_tables": lambda record: choice_tables(subject_title(record), record),
         "csv_lines": lambda record: numbers(record.rows),
@@ -95,74 +83,73 @@ def of_links(ask: Ask) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Answers:
-    """Questions of dev and test with values that the weights of their links give.
+    """Questions of dev and test, each with an array of values.
 
     Attributes:
         heads: the heads that are described.
-        questions: number of the sentence, question, and value, by split.
+        values: number of the sentence, features and values of each question, by split.
         n_sentences: by split.
-        n_left_out: questions without a value.
+        n_left_out: questions without values.
     """
 
     heads: Heads
-    questions: Mapping[str, Sequence[tuple[int, Question, Floats]]]
+    values: Mapping[str, Sequence[tuple[int, tuple[str, ...], Floats]]]
     n_sentences: Mapping[str, int]
     n_left_out: int
 
-    def parts(self, feature: str, cells: Any) -> dict[str, RatioParts]:
-        """Means over the questions with a feature, by split.
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Questions with each feature, in the rarer of both splits; most frequent first in test."""
+        of = {x: Counter(f for _, fs, _ in each for f in fs) for x, each in self.values.items()}
+        return {name: min(n, of["dev"][name]) for name, n in of["test"].most_common()}
 
-        Args:
-            cells: index into values, or the name of a guess.
+    @property
+    def frequent(self) -> list[str]:
+        """The features that are scored.
+
+        Raises:
+            NotServedError: there are none.
         """
+        if names := [name for name, n in self.counts.items() if n >= FEWEST_WORDS]:
+            return names
+        raise NotServedError(f"dev or test has fewer than {FEWEST_WORDS} words to link")
+
+    def parts(self, feature: str, cells: Any) -> dict[str, RatioParts]:
+        """Means over the questions with a feature, by split, at an index into their values."""
         parts = {}
-        for split, questions in self.questions.items():
-            chosen = [x for x in questions if feature in x[1].features]
-            values = [
-                question.guesses[cells] if isinstance(cells, str) else value[cells]
-                for _, question, value in chosen
-            ]
-            sentence, n = np.array([x for x, *_ in chosen], dtype=np.int64), self.n_sentences[split]
-            sums = group_sums(np.reshape(values, (len(chosen), -1)), sentence, n)
-            parts[split] = RatioParts(sums, np.bincount(sentence, minlength=n).astype(np.float64))
+        for split, n in self.n_sentences.items():
+            chosen = [x for x in self.values[split] if feature in x[1]]
+            sentence = np.array([number for number, *_ in chosen], dtype=np.int64)
+            values = np.array([values[cells] for *_, values in chosen]).reshape(len(chosen), -1)
+            counts = np.bincount(sentence, minlength=n).astype(np.float64)
+            parts[split] = RatioParts(group_sums(values, sentence, n), counts)
         return parts
 
     def findings(
         self,
         title: str,
-        scored: Callable[[str], Iterable[ScoredHeads]],
-        rows: Callable[[str], Iterable[Row]] = lambda feature: (),
-        notes: Sequence[str] = (),
+        scored: Iterable[ScoredHeads],
+        rows: Iterable[Row] = (),
+        notes: Iterable[str] = (),
     ) -> Found:
-        """Rows of all heads and of those that are best on dev, for each frequent feature.
+        """Rows of all heads and of those that are best on dev, and further rows.
 
         Args:
             title: title of the table, below which notes are printed.
-            scored: from a feature to scores.
-            rows: from a feature to further rows.
-
-        Raises:
-            NotServedError: no feature is frequent.
         """
-        n = {
-            split: Counter(feature for _, x, _ in questions for feature in x.features)
-            for split, questions in self.questions.items()
-        }
-        features = [feature for feature, _ in n["test"].most_common()]
-        frequent = [x for x in features if min(n["dev"][x], n["test"][x]) >= FEWEST_WORDS]
-        if not frequent:
-            raise NotServedError(f"dev or test has fewer than {FEWEST_WORDS} cases of each kind")
-        of_heads, _ = scored_rows((x for feature in frequent for x in scored(feature)), self.heads)
-        more = [row for feature in frequent for row in rows(feature)]
-        rare = ", ".join(f"{x} {n['test'][x]}" for x in features if x not in frequent)
-        said = [*notes, *[f"Not scored (too rare); in test: {rare}."] * bool(rare)]
+        of_heads, _ = scored_rows(scored, self.heads)
+        said = list(notes)
+        if rare := [name for name in self.counts if name not in self.frequent]:
+            said.append(
+                f"Not scored, as dev or test has fewer than {FEWEST_WORDS}: {', '.join(rare)}."
+            )
         if self.n_left_out:
             cases = counted(self.n_left_out, "case")
             said.append(
                 f"{cases} of dev and test left out: longer than a window, or nothing to compare."
             )
         facts = {"resampled": self.heads.test.clusters}
-        return Found([*of_heads, *more], facts=facts, notes=[note_of(title, x) for x in said])
+        return Found([*of_heads, *rows], facts=facts, notes=[note_of(title, x) for x in said])
 
 
 def answers(
@@ -177,26 +164,24 @@ def answers(
     Raises:
         NotServedError: there are no questions.
     """
-    from probes.extraction.views import plain_text
-
     links, index = links_of(asked), context.view.index
     if not links:
         raise NotServedError("dev and test have no words to link")
     first = context.first_rows(np.array([len(links[text]) for text in context.view.texts]))
     stored = np.concatenate(context.stored.arrays("weights"))
     weights = stored[:, [layer - 1 for layer in context.layers]].astype(np.float64)
-    answered: dict[str, list[tuple[int, Question, Floats]]] = {split: [] for split in asked}
+    values: dict[str, list[tuple[int, tuple[str, ...], Floats]]] = {split: [] for split in asked}
     n_left_out = 0
     for split, pairs in asked.items():
         for number, (sentence, questions) in enumerate(pairs):
             text = plain_text(sentence)
             for question in questions:
-                rows = [first[index[text]] + links[text][link] for link in question.links]
-                found = value(question, weights[rows])
-                if np.isnan(weights[rows]).any() or np.isnan(found).any():
+                own = weights[[first[index[text]] + links[text][link] for link in question.links]]
+                found = value(question, own)
+                if np.isnan(own).any() or np.isnan(found).any():
                     n_left_out += 1
                 else:
-                    answered[split].append((number, question, found))
+                    values[split].append((number, question.features, found))
     test = partition([sentence.document for sentence, _ in asked["test"]])
     heads = Heads(context.layers, weights.shape[2] - 1, test)
-    return Answers(heads, answered, {x: len(pairs) for x, pairs in asked.items()}, n_left_out)
+    return Answers(heads, values, {x: len(pairs) for x, pairs in asked.items()}, n_left_out)

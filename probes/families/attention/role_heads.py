@@ -9,7 +9,7 @@ sentence at which no word of a predicate is linked to one of its arguments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import product
+from itertools import product, starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,35 +45,22 @@ def ask(corpus: Corpus) -> Asked:
 
 def links_of_roles(sentence: Sentence) -> Iterator[Question]:
     """Each link of a sentence with its controls, from argument to predicate and then back."""
-    linked = {
-        pair
-        for frame in sentence.frames
-        for _, span in frame.arguments
-        for pair in (*_pairs(span, frame.predicate), *_pairs(frame.predicate, span))
-    }
-    for frame in sentence.frames:
-        for role, span in frame.arguments:
-            if (
-                role not in CORE_ROLES
-                or span[1] - span[0] > LONGEST
-                or _is_near(span, frame.predicate)
-            ):
-                continue
-            (start, end), (first, last) = span, frame.predicate
+    frames = [(role, span, x.predicate) for x in sentence.frames for role, span in x.arguments]
+    linked = {pair for _, *x in frames for pair in (*_pairs(*x), *_pairs(*reversed(x)))}
+    for role, span, predicate in frames:
+        (start, end), (first, last) = span, predicate
+        distance = 1 + max(start - last, first - end)
+        if role in CORE_ROLES and end - start <= LONGEST and distance >= NEAREST:
             shifts = range(-min(start, first), len(sentence) - max(end, last) + 1)
             moved = [((start + x, end + x), (first + x, last + x)) for x in shifts if x]
             controls = [x for x in moved if linked.isdisjoint(_pairs(*x))]
-            places = [(span, frame.predicate), *controls]
+            places = [(span, predicate), *controls]
             short = (CORE_SHORT,) * (len(sentence) <= SHORT)
             yield Question((CORE, *short, role), (*places, *((y, x) for x, y in places)))
 
 
 def _pairs(one: Span, other: Span) -> Iterable[tuple[int, int]]:
     return product(range(*one), range(*other))
-
-
-def _is_near(one: Span, other: Span) -> bool:
-    return max(one[0] - other[1], other[0] - one[1]) + 1 < NEAREST
 
 
 @measurement(
@@ -109,11 +96,10 @@ def role_heads(context: ModelContext) -> Found:
 
     answered = answers(context, ask(context.corpus), value)
 
-    def scored(feature: str) -> Iterator[ScoredHeads]:
-        for place, direction in enumerate(DIRECTIONS):
-            weights, controls = (answered.parts(feature, np.s_[x, place, :, :-1]) for x in (0, 1))
-            uniform = answered.parts(feature, np.s_[0, place, :1, -1])["test"]
-            axes, chance = {"feature": feature}, float(uniform.scores[0])
-            yield ScoredHeads("role", axes, (direction,), weights, controls, "controls", chance)
+    def scored(feature: str, place: int) -> ScoredHeads:
+        weights, controls = (answered.parts(feature, np.s_[x, place, :, :-1]) for x in (0, 1))
+        uniform = answered.parts(feature, np.s_[0, place, :1, -1])["test"]
+        axes, direction, chance = {"feature": feature}, (DIRECTIONS[place],), uniform.scores[0]
+        return ScoredHeads("role", axes, direction, weights, controls, "controls", float(chance))
 
-    return answered.findings(ROLES, scored)
+    return answered.findings(ROLES, starmap(scored, product(answered.frequent, (0, 1))))

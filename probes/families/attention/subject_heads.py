@@ -7,7 +7,7 @@ nouns follow *the*.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,19 +18,14 @@ from probes.data.sentence import Corpus, Sentence
 from probes.families.attention.links import Asked, Question, answers, of_links
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import SUBJECTS
-from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Found, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.tasks.agreement import NOUNS, agreement, conjuncts, number_of
-from probes.tasks.task import Example
+from probes.tasks.task import Excluded
 
 if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
-
-ATTRACTED = "verb, attractor", "reflexive, attractor"
-
-KINDS = *ATTRACTED, "verb, same number", "reflexive, same number"
 
 PARADIGMS = {
     **dict.fromkeys(("prep_", "subj_rel", "reflexives_across"), 0),
@@ -41,6 +36,8 @@ PARADIGMS = {
 
 BOTH_ORDERS = "obj_rel", "reflexive"
 """Beginnings of those that have as many sentences of either order."""
+
+RELATIONS = "same number", "attractor"
 
 LEAST = 1e-9
 """Smaller weights count as this, so that confusion is finite."""
@@ -55,25 +52,24 @@ def verbs(sentence: Sentence) -> Iterator[Question]:
     """The verbs of a sentence with another noun between them and their subject."""
     s = sentence
     for verb in agreement(s):
-        if not isinstance(verb, Example) or verb.groups[:1] not in (
-            ("0 attractors",),
-            ("1+ attractors",),
-        ):
+        if isinstance(verb, Excluded) or "attractors" not in "".join(verb.groups):
             continue
         subject, (place, _) = int(verb.cue or 0), verb.span
-        between = range(subject + 1, place) if subject < place else range(subject - 1, place, -1)
-        nouns = set(range(len(s))) - conjuncts(s, subject)
-        numbers = [(i, number_of(s.feats[i])) for i in between if i in nouns and s.upos[i] in NOUNS]
-        if numbers := [x for x in numbers if x[1]]:
-            (*_, (other, number)) = numbers
-            kind = "same number" if number == verb.label else "attractor"
-            yield of_two_nouns(place, subject, other, f"verb, {kind}")
+        between = range(min(subject, place) + 1, max(subject, place))
+        nouns = [
+            i
+            for i in sorted(between, key=lambda i: abs(place - i))
+            if s.upos[i] in NOUNS and i not in conjuncts(s, subject) and number_of(s.feats[i])
+        ]
+        if nouns:
+            attracts = number_of(s.feats[nouns[0]]) != verb.label
+            yield of_two_nouns(place, subject, nouns[0], [f"verb, {RELATIONS[attracts]}"])
 
 
-def of_two_nouns(place: int, subject: int, other: int, *features: str) -> Question:
+def of_two_nouns(place: int, subject: int, other: int, features: Sequence[str]) -> Question:
     """The question whether a word attends to its subject or to another noun."""
     links = tuple(((place, place + 1), (noun, noun + 1)) for noun in (subject, other))
-    return Question(features, links)
+    return Question(tuple(features), links)
 
 
 def of_pairs(corpus: Corpus) -> Asked:
@@ -94,16 +90,14 @@ def of_pairs(corpus: Corpus) -> Asked:
         subject, other = nouns[order], nouns[-1 - order]
         kind = "reflexive" if paradigm.startswith("reflexive") else "verb"
         attracts = words[subject].endswith("s") != words[other].endswith("s")
-        features = [f"{kind}, attractor", paradigm] if attracts else [f"{kind}, same number"]
-        features *= order == 0
+        features = [f"{kind}, {RELATIONS[attracts]}"] * (order == 0)
         features += [f"{kind}, both orders"] * (attracts and paradigm.startswith(BOTH_ORDERS))
         # Resampled by both nouns: their sentences differ in little else.
         one, two = (words[i].removesuffix("s") for i in (subject, other))
         sentence = Sentence(item.id, "en", tuple(words), document=f"{one} {two}")
-        asked = of_two_nouns(place, subject, other, *features)
-        if features:
-            # A reflexive of either gender is wrong, so that sentences come twice.
-            sentences.setdefault((place, *words), (one, sentence, asked))
+        # A reflexive of either gender is wrong, so that sentences come twice.
+        asked = of_two_nouns(place, subject, other, features)
+        sentences.setdefault((place, *words), (one, sentence, asked))
     subjects = sorted({subject for subject, *_ in sentences.values()})
     return {
         split: [(s, [asked]) for x, s, asked in sentences.values() if subjects.index(x) % 2 == i]
@@ -137,19 +131,10 @@ measure = partial(
             "mean over heads",
             ("confusion",),
             columns=("feature",),
-            where={"feature": KINDS, "baseline": [None, "uniform"]},
+            where={"baseline": [None, "uniform"]},
             mean="head",
             note="Confusion, in bits: −log₂ of the subject's share of the attention to subject and "
             "other noun, which is 1 if both get the same.",
-        ),
-        Cells(
-            "subject_heads",
-            "confusion",
-            across="head",
-            title="Confusion of subject and attractor",
-            note="Bits; 1 if a head attends to both alike.",
-            where={"feature": ATTRACTED, "baseline": None},
-            apart="feature",
         ),
     ),
 )
@@ -178,20 +163,14 @@ def subject_heads_of_pairs(context: ModelContext) -> Found:
 def of_nouns(context: ModelContext, asked: Asked) -> Found:
     """Shares and confusion of all heads, and the heads with the greatest share on dev."""
     answered = answers(context, asked, share_and_confusion)
-
-    def scored(feature: str) -> Iterator[ScoredHeads]:
-        share = answered.parts(feature, np.s_[0, :, :-1])
-        uniform = answered.parts(feature, np.s_[0, 0, -1])
+    heads, scored, rows = answered.heads, [], []
+    for feature in answered.frequent:
         axes = {"feature": feature}
-        yield ScoredHeads("subject_share", axes, ("verb to noun",), share, uniform, "uniform", 0.5)
-
-    def rows(feature: str) -> Iterator[Row]:
-        heads, axes = answered.heads, {"feature": feature}
-        confusion, uniform = (
-            answered.parts(feature, x)["test"] for x in (np.s_[1, :, :-1], np.s_[1, :, -1])
-        )
-        yield from heads.rows("confusion", confusion, axes)
-        for layer, bits in zip(heads.layers, uniform.scores.tolist(), strict=True):
-            yield Row("confusion", round(bits, 6), layer, axes={**axes, "baseline": "uniform"})
-
+        share, uniform = (answered.parts(feature, x) for x in (np.s_[0, :, :-1], np.s_[0, 0, -1]))
+        way = ("verb to noun",)
+        scored.append(ScoredHeads("subject_share", axes, way, share, uniform, "uniform", 0.5))
+        rows += heads.rows("confusion", answered.parts(feature, np.s_[1, :, :-1])["test"], axes)
+        bits = answered.parts(feature, np.s_[1, :, -1])["test"].scores
+        for layer, value in zip(heads.layers, bits.tolist(), strict=True):
+            rows.append(Row("confusion", value, layer, axes={**axes, "baseline": "uniform"}))
     return answered.findings(SUBJECTS, scored, rows)

@@ -69,8 +69,8 @@ ABOUT = {
     "from its predicate) and of the predicate, for the head that exceeds its baseline most on dev. "
     "Baseline: other places of the sentence at the same distance. Chance: uniform attention.",
     ANTECEDENTS: "How often a mention's head word attends more to that of an antecedent than to "
-    "those of other earlier mentions, for the best head on dev. Baseline: rules (the same words, "
-    "the same head word, agreement, the nearest). Chance: any earlier mention.",
+    "those of other earlier mentions, for the best head on dev. Baseline: the nearest mention with "
+    "the same head word, or else the nearest. Chance: any earlier mention.",
     SUBJECTS: "Subject's share of the attention of a verb (or reflexive) to its subject and to the "
     "last noun between both, for the head with the greatest share on dev. Attractor: a noun of "
     "another number. Baseline: uniform attention to tokens.",

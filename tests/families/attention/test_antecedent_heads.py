@@ -12,20 +12,12 @@ from transformers import AutoModel, AutoTokenizer
 
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Mention, Sentence
-from probes.families.attention.antecedent_heads import ask
+from probes.families.attention.antecedent_heads import RULES, ask
 from probes.families.attention.heads import choices
 from probes.measurements.measurement import get_measurement
 from probes.measurements.shown import tables_of
 
 TAGS = {"she": "PRON", "it": "PRON", "they": "PRON", "Ann": "PROPN", "Bob": "PROPN"}
-FEATS = {
-    "she": {"Number": "Sing", "Gender": "Fem", "Person": "3"},
-    "they": {"Number": "Plur", "Person": "3"},
-    "it": {"Number": "Sing", "Gender": "Neut", "Person": "3"},
-    "boats": {"Number": "Plur"},
-    "boat": {"Number": "Sing"},
-    "light": {"Number": "Sing"},
-}
 
 
 def sentence(text, *mentions, document="d", name=""):
@@ -43,7 +35,6 @@ def sentence(text, *mentions, document="d", name=""):
         "en",
         words,
         tuple(TAGS.get(word, "NOUN") for word in plain),
-        feats=tuple(FEATS.get(word, {}) for word in plain),
         heads=tuple(heads),
         mentions=tuple(Mention(entity, "", span) for entity, span in mentions),
         document=document,
@@ -55,16 +46,17 @@ def corpus(*test, dev=()):
 
 
 def anaphors(*sentences):
-    """Anaphor, candidates with the right ones in capitals, and what rules choose, of test."""
+    """Anaphor, candidates with the right ones in capitals, and scores of rules, of test."""
     found = []
     for window, questions in ask(corpus(*sentences))["test"]:
         for question in questions:
             ((place, _), _), *_ = question.links
+            right, rules = question.known[: len(question.links)], question.known[-3:]
             candidates = [
-                window.words[to].upper() if right else window.words[to].lower()
-                for (_, (to, _)), right in zip(question.links, question.right, strict=True)
+                window.words[to].upper() if is_right else window.words[to].lower()
+                for (_, (to, _)), is_right in zip(question.links, right, strict=True)
             ]
-            found.append((window.words[place], candidates, dict(question.guesses)))
+            found.append((window.words[place], candidates, dict(zip(RULES, rules, strict=True))))
     return found
 
 
@@ -79,32 +71,16 @@ def test_candidates_are_earlier_mentions_of_entities_that_recur():
         ("she", ["ANN", "light", "boat", "it"]),
         ("boat", ["ann", "light", "BOAT", "it", "she"]),
     ]
-    # Nearest; same head word, or else nearest; rules: agreement for the pronouns.
-    nearest = [x[2]["nearest"] for x in found]
-    assert (nearest, [x[2]["same head word"] for x in found]) == ([0, 0, 0], [0, 0, 1])
-    # "it" agrees with "boat", which is nearer; "she" with "boat", but not with "it".
-    assert [x[2]["rules"] for x in found] == [0, 0, 1]
-    assert [x[2]["chance"] for x in found] == pytest.approx([1 / 3, 1 / 4, 1 / 5])
-
-
-def test_rules_go_by_words_then_head_word_then_agreement_then_nearness():
-    before = sentence(
-        "the boats the old boat the boat the light",
-        ("1", (0, 2)), ("2", (2, 5)), ("3", (5, 7)), ("4", (7, 9)),
-    )  # fmt: skip
-
-    def rules(text, entity, span):
-        second = sentence(
-            f"{text} saw it it it it", (entity, span),
-            *[(e, (n + 1, n + 2)) for n, e in enumerate(set("1234") - {entity}, start=span[1])],
-        )  # fmt: skip
-        first, *_ = anaphors(before, second)
-        return first[2]["rules"]
-
-    assert rules("the old boat", "2", (0, 3)) == 1  # the same words
-    assert rules("a boat", "3", (0, 2)) == 1  # the nearest with the same head word
-    assert rules("they", "1", (0, 1)) == 1  # the nearest in the plural
-    assert rules("she", "4", (0, 1)) == 1  # nothing contradicts the nearest
+    assert [x[2] for x in found] == [
+        pytest.approx({"nearest": 0, "same head word": 0, "chance": 1 / 3}),
+        pytest.approx({"nearest": 0, "same head word": 0, "chance": 1 / 4}),
+        pytest.approx({"nearest": 0, "same head word": 1, "chance": 1 / 5}),
+    ]
+    (_, _, rules), _ = anaphors(
+        sentence("the Light saw the boat", ("1", (0, 2)), ("2", (3, 5))),
+        sentence("light near it", ("1", (0, 1)), ("2", (2, 3))),
+    )
+    assert rules == {"nearest": 0, "same head word": 1, "chance": 0.5}
 
 
 def test_documents_windows_and_nested_mentions():
@@ -193,7 +169,6 @@ def test_a_planted_head_is_found():
     every = chosen["all anaphors"]
     assert every.test.value > 0.95
     assert every.test.n == 3 * 59
-    # The rules see "boats", and that neither "she" nor "it" is plural.
     assert chosen["common noun or other"].baseline.value == 1
     baselines = {
         (x.axes["feature"], x.axes["baseline"]): x.value
@@ -207,7 +182,7 @@ def test_a_planted_head_is_found():
         for question in questions if window.id != "test0-2" else ():
             ((place, _), _), *_ = question.links
             weights = [at_random(window, 2)[place, to] for _, (to, _) in question.links]
-            hits.append(question.right[int(np.argmax(weights))])
+            hits.append(question.known[int(np.argmax(weights))])
     (row,) = (
         x for x in found.rows
         if (x.layer, x.axes.get("head"), x.split, x.axes.get("feature")) == (1, 2, "test", "all anaphors")
@@ -239,7 +214,6 @@ def written(sentences):
                 if m.span[1] == i + 1 < m.span[0] + 3 and m.span[0] < i
             ]
             entity = f"Entity={''.join(opened + closed)}" if opened or closed else "_"
-            feats = "|".join(f"{x}={y}" for x, y in sorted(s.feats[i].items())) or "_"
             head = s.heads[i] + 1
             relation = "dep" if head else "root"
             lines.append(
@@ -250,7 +224,7 @@ def written(sentences):
                         word,
                         s.upos[i],
                         "_",
-                        feats,
+                        "_",
                         f"{head}",
                         relation,
                         "_",
@@ -323,7 +297,7 @@ def test_tables(run):
     assert chosen.rows[0].cells[0].text == "all anaphors"
     names = [line.cells[0].text for line in baselines.rows]
     assert sorted(names) == ["all anaphors", "common noun or other", "pronoun"]
-    assert {*baselines.heads[1:]} == {"nearest", "same head word", "rules", "chance"}
+    assert {*baselines.heads[1:]} == {*RULES}
 
 
 @pytest.mark.slow

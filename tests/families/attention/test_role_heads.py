@@ -267,7 +267,7 @@ def test_the_table_and_the_notes(record):
     assert lines[:2] == ["core", "core"]
     attends = Counter(line.cells[3].text for line in table.rows)
     assert attends["to pred."] == attends["to arg."] == len(lines) / 2
-    assert any("Not scored (too rare); in test: " in note for note in table.notes)
+    assert any("Not scored, as dev or test has fewer than 20: " in note for note in table.notes)
     assert any("left out: longer than a window, or nothing to compare" in x for x in table.notes)
 
 
