@@ -62,24 +62,26 @@ def ask(corpus: Corpus) -> Asked:
 def anaphors(window: Sentence) -> Iterator[Question]:
     """The mentions in the last sentence that have an antecedent in the window.
 
-    What is known of an anaphor is which candidate is right, then the scores of `RULES`.
+    What is known of an anaphor is which head words are those of an antecedent, then the scores of
+    `RULES`.
     """
     words = [word.lower() for word in window.words]
     heads = [head_of(mention.span, window.heads) for mention in window.mentions]
     # In the order of head words, so that the last candidate is the nearest.
     every = sorted(zip(heads, window.mentions, strict=True), key=lambda pair: pair[0])
     for head, later in every:
-        before = [(place, x) for place, x in every if x.span[1] <= later.span[0]]
-        right = [float(mention.entity == later.entity) for _, mention in before]
-        if later.span[0] >= window.starts[-1] and any(right):
-            links = tuple(((head, head + 1), (place, place + 1)) for place, _ in before)
+        right: dict[int, bool] = {}  # two mentions may have one head word
+        for place, mention in every:
+            if mention.span[1] <= later.span[0]:
+                right[place] = right.get(place, False) or mention.entity == later.entity
+        if later.span[0] >= window.starts[-1] and any(right.values()):
+            links = tuple(((head, head + 1), (place, place + 1)) for place in right)
+            scores = [float(x) for x in right.values()]
             alike = [
-                x
-                for x, (place, _) in zip(right, before, strict=True)
-                if words[place] == words[head]
+                x for x, place in zip(scores, right, strict=True) if words[place] == words[head]
             ]
-            rules = right[-1], (alike or right)[-1], sum(right) / len(right)
-            yield Question((EVERY, form_of(later, window)), links, (*right, *rules))
+            rules = scores[-1], [*scores, *alike][-1], sum(scores) / len(scores)
+            yield Question((EVERY, form_of(later, window)), links, (*scores, *rules))
 
 
 @measurement(

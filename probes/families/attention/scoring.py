@@ -47,7 +47,7 @@ class ScoredHeads:
     @property
     def has_baselines(self) -> bool:
         """Whether each head has a baseline of its own."""
-        return self.baseline["test"].sums.shape[1] > 1
+        return len(self.baseline["test"].scores) > 1
 
 
 def relations(

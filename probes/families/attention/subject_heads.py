@@ -39,8 +39,8 @@ BOTH_ORDERS = "obj_rel", "reflexive"
 
 RELATIONS = "same number", "attractor"
 
-LEAST = 1e-9
-"""Smaller weights count as this, so that confusion is finite."""
+LEAST = float(np.finfo(np.float32).tiny)
+"""A weight of 0 counts as this, so that confusion is finite."""
 
 
 def of_treebank(corpus: Corpus) -> Asked:
@@ -163,7 +163,8 @@ def subject_heads_of_pairs(context: ModelContext) -> Found:
 def of_nouns(context: ModelContext, asked: Asked) -> Found:
     """Shares and confusion of all heads, and the heads with the greatest share on dev."""
     answered = answers(context, asked, share_and_confusion)
-    heads, scored, rows = answered.heads, [], []
+    heads, scored = answered.heads, []
+    rows: list[Row] = []
     for feature in answered.frequent:
         axes = {"feature": feature}
         share, uniform = (answered.parts(feature, x) for x in (np.s_[0, :, :-1], np.s_[0, 0, -1]))
