@@ -17,7 +17,12 @@ import numpy as np
 from probes.common.arrays import Floats
 from probes.data.sentence import Corpus, Sentence, windows
 from probes.families.attention.heads import CHANCE
-from probes.families.attention.links import Asked, Question, answers, of_links
+from probes.families.attention.links import (
+    LinkQuestion,
+    LinkQuestions,
+    link_answers,
+    link_arguments,
+)
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import ANTECEDENTS
 from probes.measurements.measurement import Found, measurement
@@ -33,25 +38,25 @@ if TYPE_CHECKING:
 WINDOW = 5
 """Sentences that are read together."""
 
-EVERY = "all anaphors"
+ALL_ANAPHORS = "all anaphors"
 
-RULES = "nearest", "same head word", CHANCE
+GUESSES = "nearest", "same head word", CHANCE
 """Baselines: the nearest candidate; the nearest with the same head word, or else the nearest; any
 candidate."""
 
 
-def times_of(sentences: Iterable[Sentence]) -> Counter[tuple[str, str]]:
+def mention_counts(sentences: Iterable[Sentence]) -> Counter[tuple[str, str]]:
     """How often a document mentions an entity in whole mentions."""
     return Counter(
         (s.document, m.entity) for s in sentences for m in s.mentions if m.entity and not m.unfit
     )
 
 
-def ask(corpus: Corpus) -> Asked:
+def anaphor_questions(corpus: Corpus) -> LinkQuestions:
     """The anaphors of each sentence of dev and test, in the window that ends with it."""
     asked = {}
     for split in ("dev", "test"):
-        times, kept = times_of(corpus.splits[split]), []
+        times, kept = mention_counts(corpus.splits[split]), []
         for s in corpus.splits[split]:
             mentions = (m for m in s.mentions if not m.unfit and times[s.document, m.entity] > 1)
             kept.append(replace(s, mentions=tuple(mentions)))
@@ -59,11 +64,11 @@ def ask(corpus: Corpus) -> Asked:
     return asked
 
 
-def anaphors(window: Sentence) -> Iterator[Question]:
+def anaphors(window: Sentence) -> Iterator[LinkQuestion]:
     """The mentions in the last sentence that have an antecedent in the window.
 
     What is known of an anaphor is which head words are those of an antecedent, then the scores of
-    `RULES`.
+    `GUESSES`.
     """
     words = [word.lower() for word in window.words]
     heads = [head_of(mention.span, window.heads) for mention in window.mentions]
@@ -76,12 +81,10 @@ def anaphors(window: Sentence) -> Iterator[Question]:
                 right[place] = right.get(place, False) or mention.entity == later.entity
         if later.span[0] >= window.starts[-1] and any(right.values()):
             links = tuple(((head, head + 1), (place, place + 1)) for place in right)
+            alike = [right[place] for place in right if words[place] == words[head]]
             scores = [float(x) for x in right.values()]
-            alike = [
-                x for x, place in zip(scores, right, strict=True) if words[place] == words[head]
-            ]
-            rules = scores[-1], [*scores, *alike][-1], sum(scores) / len(scores)
-            yield Question((EVERY, form_of(later, window)), links, (*scores, *rules))
+            guesses = scores[-1], float([*scores, *alike][-1]), sum(scores) / len(scores)
+            yield LinkQuestion((ALL_ANAPHORS, form_of(later, window)), links, (*scores, *guesses))
 
 
 @measurement(
@@ -89,7 +92,7 @@ def anaphors(window: Sentence) -> Iterator[Question]:
     needs=("mentions", "heads", "upos"),
     views=(
         Pivot(
-            "rules",
+            "baselines",
             ("antecedent",),
             rows="feature",
             columns=("baseline",),
@@ -97,7 +100,7 @@ def anaphors(window: Sentence) -> Iterator[Question]:
             note="How often rules that see no attention choose an antecedent.",
         ),
     ),
-    **of_links(ask),
+    **link_arguments(anaphor_questions),
 )
 def antecedent_heads(context: ModelContext) -> Found:
     """Heads that choose the antecedent of a mention.
@@ -106,33 +109,35 @@ def antecedent_heads(context: ModelContext) -> Found:
         NotServedError: there are too few anaphors.
     """
 
-    def value(question: Question, weights: Floats) -> Floats:
-        """Whether each head is right, then the scores of rules. Shape (layers, heads + rules)."""
-        *right, _, _, _ = question.known
-        hits = np.array(right)[weights[..., :-1].argmax(0)]
-        return np.hstack([hits, np.tile(question.known[-len(RULES) :], (len(hits), 1))])
+    def value(question: LinkQuestion, weights: Floats) -> Floats:
+        """Whether each head is right, then the guesses. Shape (layers, heads + guesses)."""
+        right, guesses = np.split(np.array(question.known), [len(question.links)])
+        hits = right[weights[..., :-1].argmax(0)]
+        return np.hstack([hits, np.tile(guesses, (len(hits), 1))])
 
-    asked = ask(context.corpus)
-    answered = answers(context, asked, value)
+    asked = anaphor_questions(context.corpus)
+    answers = link_answers(context, asked, value)
     scored, rows = [], []
-    for feature in answered.frequent:
-        hits = answered.parts(feature, np.s_[:, : -len(RULES)])
-        of_rules = [answered.parts(feature, np.s_[0, i]) for i in range(-len(RULES), 0)]
-        axes, way, chance = {"feature": feature}, ("anaphor to antecedent",), of_rules[2]["test"]
+    for feature in answers.frequent:
+        hits = answers.parts(feature, np.s_[:, : -len(GUESSES)])
+        guessed = [answers.parts(feature, np.s_[0, i]) for i in range(-len(GUESSES), 0)]
+        axes, way, chance = {"feature": feature}, ("anaphor to antecedent",), guessed[2]["test"]
         scored.append(
             ScoredHeads(
-                "antecedent", axes, way, hits, of_rules[1], RULES[1], float(chance.scores[0])
+                "antecedent", axes, way, hits, guessed[1], GUESSES[1], float(chance.scores[0])
             )
         )
-        for rule, parts in zip(RULES, of_rules, strict=True):
-            found = estimate(parts["test"], answered.heads.test)
-            rows.append(Row.estimated("antecedent", found, axes={**axes, "baseline": rule}))
+        for name, parts in zip(GUESSES, guessed, strict=True):
+            found = estimate(parts["test"], answers.heads.test)
+            rows.append(Row.estimated("antecedent", found, axes={**axes, "baseline": name}))
     test = context.corpus.splits["test"]
-    n_anaphors = sum(times - 1 for times in times_of(test).values())
+    n_anaphors = sum(times - 1 for times in mention_counts(test).values())
     n_asked = sum(len(questions) for _, questions in asked["test"])
     n_unfit = sum(bool(mention.unfit) for s in test for mention in s.mentions)
     notes = [
         f"Test: {n_asked:,} of {n_anaphors:,} anaphors have an antecedent in the {WINDOW} "
-        f"sentences that are read together. Left out: {n_unfit:,} parts of mentions, or empty ones."
+        "sentences that are read together."
+        + f" Left out: {n_unfit:,} in parts, or empty."
+        * bool(n_unfit)
     ]
-    return answered.findings(ANTECEDENTS, scored, rows, notes)
+    return answers.findings(ANTECEDENTS, scored, rows, notes)

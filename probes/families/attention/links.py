@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
 
 
-class Question(NamedTuple):
+class LinkQuestion(NamedTuple):
     """Links of a text, whose weights are compared.
 
     Attributes:
@@ -50,11 +50,11 @@ class Question(NamedTuple):
     known: tuple[float, ...] = ()
 
 
-Asked = Mapping[str, Sequence[tuple[Sentence, Sequence[Question]]]]
+LinkQuestions = Mapping[str, Sequence[tuple[Sentence, Sequence[LinkQuestion]]]]
 """Sentences, or windows of a document, with their questions: those of dev and of test."""
 
 
-def links_of(asked: Asked) -> dict[Text, dict[Link, int]]:
+def links_by_text(asked: LinkQuestions) -> dict[Text, dict[Link, int]]:
     """Links of each text that has any, numbered from 0."""
     links: dict[Text, dict[Link, int]] = {}
     for sentence, questions in (pair for split in asked.values() for pair in split):
@@ -64,17 +64,17 @@ def links_of(asked: Asked) -> dict[Text, dict[Link, int]]:
     return links
 
 
-def of_links(ask: Callable[[Corpus], Asked]) -> dict[str, Any]:
+def link_arguments(ask: Callable[[Corpus], LinkQuestions]) -> dict[str, Any]:
     """Arguments of `@measurement` for the questions about a corpus."""
 
     def collector(corpus: Corpus, *_: Any) -> Collector:
         from probes.families.attention.collector import LinkWeights
 
-        return LinkWeights({text: tuple(x) for text, x in links_of(ask(corpus)).items()})
+        return LinkWeights({text: tuple(x) for text, x in links_by_text(ask(corpus)).items()})
 
     return {
         "extent": blocks,
-        "view": lambda corpus, _: view_over(links_of(ask(corpus)), "plain"),
+        "view": lambda corpus, _: view_over(links_by_text(ask(corpus)), "plain"),
         "collector": collector,
         "more_tables": lambda record: choice_tables(subject_title(record), record),
         "csv_lines": lambda record: numbers(record.rows),
@@ -82,7 +82,7 @@ def of_links(ask: Callable[[Corpus], Asked]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Answers:
+class LinkAnswers:
     """Questions of dev and test, each with an array of values.
 
     Attributes:
@@ -152,9 +152,9 @@ class Answers:
         return Found([*of_heads, *rows], facts=facts, notes=[note_of(title, x) for x in said])
 
 
-def answers(
-    context: ModelContext, asked: Asked, value: Callable[[Question, Floats], Floats]
-) -> Answers:
+def link_answers(
+    context: ModelContext, asked: LinkQuestions, value: Callable[[LinkQuestion, Floats], Floats]
+) -> LinkAnswers:
     """Read the values of questions from the stored weights.
 
     Args:
@@ -164,7 +164,7 @@ def answers(
     Raises:
         NotServedError: there are no questions.
     """
-    links, index = links_of(asked), context.view.index
+    links, index = links_by_text(asked), context.view.index
     if not links:
         raise NotServedError("dev and test have no words to link")
     first = context.first_rows(np.array([len(links[text]) for text in context.view.texts]))
@@ -184,4 +184,4 @@ def answers(
                     values[split].append((number, question.features, found))
     test = partition([sentence.document for sentence, _ in asked["test"]])
     heads = Heads(context.layers, weights.shape[2] - 1, test)
-    return Answers(heads, values, {x: len(pairs) for x, pairs in asked.items()}, n_left_out)
+    return LinkAnswers(heads, values, {x: len(pairs) for x, pairs in asked.items()}, n_left_out)

@@ -16,7 +16,12 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.data.sentence import Corpus, Sentence, Span
-from probes.families.attention.links import Asked, Question, answers, of_links
+from probes.families.attention.links import (
+    LinkQuestion,
+    LinkQuestions,
+    link_answers,
+    link_arguments,
+)
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import ROLES
 from probes.measurements.chart_views import Cells
@@ -35,15 +40,15 @@ SHORT = 12
 
 CORE, CORE_SHORT = "core", f"core, at most {SHORT} words"
 
-DIRECTIONS = "argument to predicate", "predicate to argument"
+ROLE_DIRECTIONS = "argument to predicate", "predicate to argument"
 
 
-def ask(corpus: Corpus) -> Asked:
+def role_questions(corpus: Corpus) -> LinkQuestions:
     """The links of the sentences of dev and test."""
     return {x: [(s, [*links_of_roles(s)]) for s in corpus.splits[x]] for x in ("dev", "test")}
 
 
-def links_of_roles(sentence: Sentence) -> Iterator[Question]:
+def links_of_roles(sentence: Sentence) -> Iterator[LinkQuestion]:
     """Each link of a sentence with its controls, from argument to predicate and then back."""
     frames = [(role, span, x.predicate) for x in sentence.frames for role, span in x.arguments]
     linked = {pair for _, *x in frames for pair in (*_pairs(*x), *_pairs(*reversed(x)))}
@@ -56,7 +61,7 @@ def links_of_roles(sentence: Sentence) -> Iterator[Question]:
             controls = [x for x in moved if linked.isdisjoint(_pairs(*x))]
             places = [(span, predicate), *controls]
             short = (CORE_SHORT,) * (len(sentence) <= SHORT)
-            yield Question((CORE, *short, role), (*places, *((y, x) for x, y in places)))
+            yield LinkQuestion((CORE, *short, role), (*places, *((y, x) for x, y in places)))
 
 
 def _pairs(one: Span, other: Span) -> Iterable[tuple[int, int]]:
@@ -77,7 +82,7 @@ def _pairs(one: Span, other: Span) -> Iterable[tuple[int, int]]:
             apart="direction",
         ),
     ),
-    **of_links(ask),
+    **link_arguments(role_questions),
 )
 def role_heads(context: ModelContext) -> Found:
     """Heads that link a predicate and its core arguments.
@@ -89,17 +94,17 @@ def role_heads(context: ModelContext) -> Found:
         NotServedError: there are too few links.
     """
 
-    def value(question: Question, weights: Floats) -> Floats:
+    def value(question: LinkQuestion, weights: Floats) -> Floats:
         both = weights.reshape(2, -1, *weights.shape[1:])
         controls = both[:, 1:].mean(1) if both.shape[1] > 1 else np.full_like(both[:, 0], np.nan)
         return np.stack([both[:, 0], controls])  # (2, directions, layers, heads + 1)
 
-    answered = answers(context, ask(context.corpus), value)
+    answers = link_answers(context, role_questions(context.corpus), value)
 
     def scored(feature: str, place: int) -> ScoredHeads:
-        weights, controls = (answered.parts(feature, np.s_[x, place, :, :-1]) for x in (0, 1))
-        uniform = answered.parts(feature, np.s_[0, place, :1, -1])["test"]
-        axes, direction, chance = {"feature": feature}, (DIRECTIONS[place],), uniform.scores[0]
+        weights, controls = (answers.parts(feature, np.s_[x, place, :, :-1]) for x in (0, 1))
+        uniform = answers.parts(feature, np.s_[0, place, :1, -1])["test"]
+        axes, direction, chance = {"feature": feature}, (ROLE_DIRECTIONS[place],), uniform.scores[0]
         return ScoredHeads("role", axes, direction, weights, controls, "controls", float(chance))
 
-    return answered.findings(ROLES, starmap(scored, product(answered.frequent, (0, 1))))
+    return answers.findings(ROLES, starmap(scored, product(answers.frequent, (0, 1))))

@@ -15,7 +15,12 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.data.sentence import Corpus, Sentence
-from probes.families.attention.links import Asked, Question, answers, of_links
+from probes.families.attention.links import (
+    LinkQuestion,
+    LinkQuestions,
+    link_answers,
+    link_arguments,
+)
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import SUBJECTS
 from probes.measurements.measurement import Found, measurement
@@ -37,18 +42,18 @@ PARADIGMS = {
 BOTH_ORDERS = "obj_rel", "reflexive"
 """Beginnings of those that have as many sentences of either order."""
 
-RELATIONS = "same number", "attractor"
+NOUN_KINDS = "same number", "attractor"
 
 LEAST = float(np.finfo(np.float32).tiny)
 """A weight of 0 counts as this, so that confusion is finite."""
 
 
-def of_treebank(corpus: Corpus) -> Asked:
+def verb_questions(corpus: Corpus) -> LinkQuestions:
     """The verbs of the task `agreement` that agree with their subject."""
     return {x: [(s, [*verbs(s)]) for s in corpus.splits[x]] for x in ("dev", "test")}
 
 
-def verbs(sentence: Sentence) -> Iterator[Question]:
+def verbs(sentence: Sentence) -> Iterator[LinkQuestion]:
     """The verbs of a sentence with another noun between them and their subject."""
     s = sentence
     for verb in agreement(s):
@@ -63,22 +68,22 @@ def verbs(sentence: Sentence) -> Iterator[Question]:
         ]
         if nouns:
             attracts = number_of(s.feats[nouns[0]]) != verb.label
-            yield of_two_nouns(place, subject, nouns[0], [f"verb, {RELATIONS[attracts]}"])
+            yield noun_question(place, subject, nouns[0], [f"verb, {NOUN_KINDS[attracts]}"])
 
 
-def of_two_nouns(place: int, subject: int, other: int, features: Sequence[str]) -> Question:
+def noun_question(place: int, subject: int, other: int, features: Sequence[str]) -> LinkQuestion:
     """The question whether a word attends to its subject or to another noun."""
     links = tuple(((place, place + 1), (noun, noun + 1)) for noun in (subject, other))
-    return Question(tuple(features), links)
+    return LinkQuestion(tuple(features), links)
 
 
-def of_pairs(corpus: Corpus) -> Asked:
+def pair_questions(corpus: Corpus) -> LinkQuestions:
     """The grammatical sentences of CLAMS; those of every other subject, by name, are test.
 
     Sentences with the subject last are in groups of both orders alone. A head that attends to the
     first of two nouns is right in half of these.
     """
-    sentences: dict[tuple[int | str, ...], tuple[str, Sentence, Question]] = {}
+    sentences: dict[tuple[int | str, ...], tuple[str, Sentence, LinkQuestion]] = {}
     for item in corpus.items:
         language, _, paradigm = item.paradigm.partition(".")
         order = next((x for name, x in PARADIGMS.items() if paradigm.startswith(name)), None)
@@ -90,13 +95,13 @@ def of_pairs(corpus: Corpus) -> Asked:
         subject, other = nouns[order], nouns[-1 - order]
         kind = "reflexive" if paradigm.startswith("reflexive") else "verb"
         attracts = words[subject].endswith("s") != words[other].endswith("s")
-        features = [f"{kind}, {RELATIONS[attracts]}"] * (order == 0)
+        features = [f"{kind}, {NOUN_KINDS[attracts]}"] * (order == 0)
         features += [f"{kind}, both orders"] * (attracts and paradigm.startswith(BOTH_ORDERS))
         # Resampled by both nouns: their sentences differ in little else.
         one, two = (words[i].removesuffix("s") for i in (subject, other))
         sentence = Sentence(item.id, "en", tuple(words), document=f"{one} {two}")
         # A reflexive of either gender is wrong, so that sentences come twice.
-        asked = of_two_nouns(place, subject, other, features)
+        asked = noun_question(place, subject, other, features)
         sentences.setdefault((place, *words), (one, sentence, asked))
     subjects = sorted({subject for subject, *_ in sentences.values()})
     return {
@@ -105,7 +110,7 @@ def of_pairs(corpus: Corpus) -> Asked:
     }
 
 
-def share_and_confusion(question: Question, weights: Floats) -> Floats:
+def share_and_confusion(question: LinkQuestion, weights: Floats) -> Floats:
     """Subject's share of the attention to both nouns, and confusion, in bits.
 
     Confusion is the binary cross-entropy of this share (Lin et al. 2019, section 4). NaN if one of
@@ -124,7 +129,7 @@ def share_and_confusion(question: Question, weights: Floats) -> Floats:
     return np.stack([share, -np.log2(share)])
 
 
-measure = partial(
+subject_measurement = partial(
     measurement,
     views=(
         Pivot(
@@ -140,38 +145,40 @@ measure = partial(
 )
 
 
-@measure("subject_heads", needs=("upos", "feats", "heads", "deprels"), **of_links(of_treebank))
+@subject_measurement(
+    "subject_heads", needs=("upos", "feats", "heads", "deprels"), **link_arguments(verb_questions)
+)
 def subject_heads(context: ModelContext) -> Found:
     """Attention of verbs to their subject, beside attention to the noun before the verb.
 
     Raises:
         NotServedError: there are too few verbs.
     """
-    return of_nouns(context, of_treebank(context.corpus))
+    return subject_findings(context, verb_questions(context.corpus))
 
 
-@measure("subject_heads_of_pairs", needs=("pairs",), **of_links(of_pairs))
+@subject_measurement("subject_heads_of_pairs", needs=("pairs",), **link_arguments(pair_questions))
 def subject_heads_of_pairs(context: ModelContext) -> Found:
     """Attention of verbs and reflexives to their subject in English CLAMS.
 
     Raises:
         NotServedError: the corpus has no such pairs.
     """
-    return of_nouns(context, of_pairs(context.corpus))
+    return subject_findings(context, pair_questions(context.corpus))
 
 
-def of_nouns(context: ModelContext, asked: Asked) -> Found:
+def subject_findings(context: ModelContext, asked: LinkQuestions) -> Found:
     """Shares and confusion of all heads, and the heads with the greatest share on dev."""
-    answered = answers(context, asked, share_and_confusion)
-    heads, scored = answered.heads, []
+    answers = link_answers(context, asked, share_and_confusion)
+    heads, scored = answers.heads, []
     rows: list[Row] = []
-    for feature in answered.frequent:
+    for feature in answers.frequent:
         axes = {"feature": feature}
-        share, uniform = (answered.parts(feature, x) for x in (np.s_[0, :, :-1], np.s_[0, 0, -1]))
+        share, uniform = (answers.parts(feature, x) for x in (np.s_[0, :, :-1], np.s_[0, 0, -1]))
         way = ("verb to noun",)
         scored.append(ScoredHeads("subject_share", axes, way, share, uniform, "uniform", 0.5))
-        rows += heads.rows("confusion", answered.parts(feature, np.s_[1, :, :-1])["test"], axes)
-        bits = answered.parts(feature, np.s_[1, :, -1])["test"].scores
+        rows += heads.rows("confusion", answers.parts(feature, np.s_[1, :, :-1])["test"], axes)
+        bits = answers.parts(feature, np.s_[1, :, -1])["test"].scores
         for layer, value in zip(heads.layers, bits.tolist(), strict=True):
             rows.append(Row("confusion", value, layer, axes={**axes, "baseline": "uniform"}))
-    return answered.findings(SUBJECTS, scored, rows)
+    return answers.findings(SUBJECTS, scored, rows)

@@ -71,8 +71,8 @@ ABOUT = {
     ANTECEDENTS: "How often a mention's head word attends more to that of an antecedent than to "
     "those of other earlier mentions, for the best head on dev. Baseline: the nearest mention with "
     "the same head word, or else the nearest. Chance: any earlier mention.",
-    SUBJECTS: "Subject's share of the attention of a verb (or reflexive) to its subject and to the "
-    "last noun between both, for the head with the greatest share on dev. Attractor: a noun of "
+    SUBJECTS: "Subject's share of the attention of a verb (or reflexive) to its subject and to "
+    "another noun, for the head with the greatest share on dev. Attractor: a noun between them of "
     "another number. Baseline: uniform attention to tokens.",
 }
 """Notes of the tables of chosen heads."""

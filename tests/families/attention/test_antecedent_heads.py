@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Mention, Sentence
-from probes.families.attention.antecedent_heads import RULES, ask
+from probes.families.attention.antecedent_heads import GUESSES, anaphor_questions
 from probes.families.attention.heads import choices
 from probes.measurements.measurement import get_measurement
 from probes.measurements.shown import tables_of
@@ -48,7 +48,7 @@ def corpus(*test, dev=()):
 def anaphors(*sentences):
     """Anaphor, candidates with the right ones in capitals, and scores of rules, of test."""
     found = []
-    for window, questions in ask(corpus(*sentences))["test"]:
+    for window, questions in anaphor_questions(corpus(*sentences))["test"]:
         for question in questions:
             ((place, _), _), *_ = question.links
             right, rules = question.known[: len(question.links)], question.known[-3:]
@@ -56,7 +56,7 @@ def anaphors(*sentences):
                 window.words[to].upper() if is_right else window.words[to].lower()
                 for (_, (to, _)), is_right in zip(question.links, right, strict=True)
             ]
-            found.append((window.words[place], candidates, dict(zip(RULES, rules, strict=True))))
+            found.append((window.words[place], candidates, dict(zip(GUESSES, rules, strict=True))))
     return found
 
 
@@ -152,7 +152,7 @@ def to_antecedent(window):
 
 def test_a_planted_head_is_found():
     of = corpus(*documents("test", 60, own_words), dev=documents("dev", 60, own_words))
-    asked = ask(of)
+    asked = anaphor_questions(of)
     read = [window for split in asked.values() for window, _ in split]
     maps = {
         window.words: np.array(
@@ -303,12 +303,12 @@ def test_tables(run):
     assert chosen.rows[0].cells[0].text == "all anaphors"
     names = [line.cells[0].text for line in baselines.rows]
     assert sorted(names) == ["all anaphors", "common noun or other", "pronoun"]
-    assert {*baselines.heads[1:]} == {*RULES}
+    assert {*baselines.heads[1:]} == {*GUESSES}
 
 
 @pytest.mark.slow
 @pytest.mark.real_data
 def test_anaphors_of_gum(real_data):
-    asked = ask(find_corpus("gum", data_dir=real_data).load())
+    asked = anaphor_questions(find_corpus("gum", data_dir=real_data).load())
     counts = {split: sum(len(x) for _, x in pairs) for split, pairs in asked.items()}
     assert counts == {"dev": 3286, "test": 2964}

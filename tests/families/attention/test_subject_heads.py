@@ -15,7 +15,7 @@ from probes.data.items import minimal_pair
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.families.attention.heads import choices
-from probes.families.attention.subject_heads import of_pairs, share_and_confusion, verbs
+from probes.families.attention.subject_heads import pair_questions, share_and_confusion, verbs
 from probes.measurements.measurement import get_measurement
 from probes.measurements.shown import tables_of
 
@@ -137,7 +137,7 @@ def items(*items):
     ],
 )
 def test_the_paradigm_says_which_noun_is_the_subject(paradigm, good, bad, links, features):
-    asked = of_pairs(items(item(paradigm, good, bad)))
+    asked = pair_questions(items(item(paradigm, good, bad)))
     ((sentence, (question,)),) = asked["dev"]
     assert question.features == features
     words = sentence.words
@@ -145,12 +145,12 @@ def test_the_paradigm_says_which_noun_is_the_subject(paradigm, good, bad, links,
 
 
 def test_other_paradigms_are_left_out_and_no_subject_is_in_both_halves():
-    assert of_pairs(items(item("sent_comp", "the guard said the pilots laugh", "the guard said the pilots laughs"))) == {
+    assert pair_questions(items(item("sent_comp", "the guard said the pilots laugh", "the guard said the pilots laughs"))) == {
         "dev": [], "test": []
     }  # fmt: skip
     nothing = get_measurement("subject_heads_of_pairs")
     assert nothing.view(items(), None).texts == ()
-    asked = of_pairs(items(*made_pairs()))
+    asked = pair_questions(items(*made_pairs()))
     subjects = {split: {s.words[1].removesuffix("s") for s, _ in x} for split, x in asked.items()}
     assert subjects == {"dev": {"boat", "light"}, "test": {"keeper", "vase"}}
 
@@ -297,5 +297,5 @@ def test_a_sentence_counts_once_for_each_word_that_is_tested():
         item("reflexives_across", of, of.replace("themselves", "herself"), 1),
         item("obj_rel_within_anim", of, of.replace("likes", "like"), 0),
     ]
-    asked = [x for split in of_pairs(items(*given)).values() for _, (x,) in split]
+    asked = [x for split in pair_questions(items(*given)).values() for _, (x,) in split]
     assert sorted(x.links[0][0][0] for x in asked) == [5, 7]
