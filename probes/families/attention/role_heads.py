@@ -77,6 +77,7 @@ def _pairs(one: Span, other: Span) -> Iterable[tuple[int, int]]:
             "role",
             across="head",
             title="Links of predicates and arguments",
+            number="mean weight",
             note="Greatest attention between the words of a predicate and of a core argument.",
             where={"feature": CORE, "head": ..., "baseline": None, "chosen": None},
             apart="direction",
