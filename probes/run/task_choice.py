@@ -208,6 +208,7 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
 
 def _for_items(kind: Kind) -> str:
     names = [each.name for each in corpus_measurements() if kind in each.needs]
+    names.sort(key=lambda name: name != kind)  # what reads all such items comes first
     return f"use --measurements {' or '.join(names)}."
 
 

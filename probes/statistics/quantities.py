@@ -105,8 +105,9 @@ unbiased_cka | CKA |  | 2 digits | | Song et al. 2012; Nguyen et al. 2021
 
 # Attention. `feature`: the most attention to a word of a kind. `offset`: attention to the token at
 # a distance (0: itself). `pattern`: attention along the diagonal, or in the two strongest columns.
-# `relation`: share of words that attend most to their head, or their dependent. `uas`: right heads
-# in the maximum spanning tree.
+# `relation`: share of words that attend most to their head, or their dependent. `role`: the most
+# attention between a word of an argument and one of its predicate. `uas`: right heads in the
+# maximum spanning tree.
 map_cosine | cosine |  |  | share | Kovaleva et al. 2019, section 4.3
 map_divergence | divergence |  |  | positive | Lin 1991
 head_distance_within | within the layer |  |  | positive | Clark et al. 2019, section 6
@@ -126,6 +127,10 @@ attention_share | attention | % |  | share | Clark et al. 2019, section 3.2
 pattern |  | % |  | share | Kovaleva et al. 2019, section 4.1
 feature |  | % |  | share | Kovaleva et al. 2019, section 4.4
 relation |  | % |  | share | Clark et al. 2019, section 4.2.1
+role |  | % |  | share | Kovaleva et al. 2019, section 4.2
+antecedent |  | % |  | share | Clark et al. 2019, section 4.3
+subject_share | subject | % |  | share | after Lin et al. 2019
+confusion |  | bits | error, 2 digits | positive | Lin et al. 2019
 uas | UAS | % |  | share | Raganato & Tiedemann 2018
 above_baseline |  | % |  | correlation |
 cosine |  |  |  | correlation | Kovaleva et al. 2019, section 4.3

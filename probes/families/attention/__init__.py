@@ -5,6 +5,8 @@
 - Do all heads together find trees that no single head finds?
 - Which heads does fine-tuning change? Are the heads of a layer alike?
 - How do heads attend to the other of two sentences? Is attention to separators a no-op?
+- Does a head link a predicate and its arguments, or a verb and its subject if another noun is
+  nearer? Does it choose the antecedent of a mention?
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ FAMILY = Family(
         "head_similarity": "head_comparison",
         "segment_attention": "segments",
         "attention_gradients": "separators",
+        "antecedent_heads": "antecedent_heads",
+        "role_heads": "role_heads",
+        "subject_heads": "subject_heads",
+        "subject_heads_of_pairs": "subject_heads",
     },
     commands={
         "heads": Command(

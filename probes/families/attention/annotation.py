@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
-from probes.data.sentence import ROOT, Sentence
+from probes.data.sentence import ROOT, Sentence, Span
 from probes.families.attention.heads import EVERY, NOT_PUNCTUATION
 from probes.statistics.ratios import RatioParts
 from probes.statistics.sums import group_sums
 
 Words = NDArray[np.bool_]
 """A choice of the words of a split. Shape (words,)."""
+
+Link = tuple[Span, Span]
+"""Words of a sentence that attend, and words that they may attend to."""
 
 FEWEST_WORDS = 20
 """Words a relation needs in dev and in test to be scored; it must also occur in train."""

@@ -5,7 +5,7 @@ docs/attention.md explains each number and its limits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -267,11 +267,8 @@ def of_annotation(
     every: list[tuple[int, ScoredHeads]] = []
     of_relations = relations(context, heads.blocks, gold, names)
     for title, scored in ((RELATIONS, of_relations), (TREES, of_trees)):
-        chosen = []
-        for each in scored:
-            rows += of_scored(each, heads)
-            chosen.append(best_on_dev(each, heads))
-        rows += of_chosen(chosen, heads)
+        of_title, chosen = scored_rows(scored, heads)
+        rows += of_title
         lacking += [title] * (not chosen)
         every += chosen
     if chains:
@@ -293,26 +290,50 @@ def of_annotation(
     return [*rows, *chains], arrays, notes
 
 
+def scored_rows(
+    scored: Iterable[ScoredHeads], heads: Heads
+) -> tuple[list[Row], list[tuple[int, ScoredHeads]]]:
+    """Rows of all heads, then of those that are best on dev, and these heads with their layers."""
+    rows: list[Row] = []
+    chosen = []
+    for each in scored:
+        rows += of_scored(each, heads)
+        chosen.append(best_on_dev(each, heads))
+    return [*rows, *of_chosen(chosen, heads)], chosen
+
+
 def of_scored(scored: ScoredHeads, heads: Heads) -> Iterator[Row]:
     """The scores of all heads on dev and test, and those of the baseline."""
+    n = len(scored.directions)
     for place, direction in enumerate(scored.directions):
         axes = {"direction": direction, **scored.axes}
         for split, found in scored.heads.items():
-            own = RatioParts(found.sums[:, place :: len(scored.directions)], found.counts)
+            own = RatioParts(found.sums[:, place::n], found.counts)
             yield from heads.rows(scored.measure, own, axes, split)
-            (value,) = scored.baseline[split].scores.tolist()
-            of = {**axes, "baseline": scored.baseline_kind}
-            yield Row(scored.measure, round(value, 6), split=split, axes=of)
+            of, baseline = {**axes, "baseline": scored.baseline_kind}, scored.baseline[split]
+            if scored.has_baselines:
+                beside = RatioParts(baseline.sums[:, place::n], baseline.counts)
+                yield from heads.rows(scored.measure, beside, of, split)
+            else:
+                value = round(float(baseline.scores[0]), 6)
+                yield Row(scored.measure, value, split=split, axes=of)
 
 
 def best_on_dev(scored: ScoredHeads, heads: Heads) -> tuple[int, ScoredHeads]:
     """The layer of the best head and direction, and this head alone; the first of equals."""
-    best = int(np.nanargmax(scored.heads["dev"].scores))
+    dev, baseline = scored.heads["dev"].scores, scored.baseline["test"]
+    if scored.has_baselines:
+        dev = dev - scored.baseline["dev"].scores
+    best = int(np.nanargmax(dev))
     cell, direction = divmod(best, len(scored.directions))
     layer, head = heads.named(cell)
     axes = {"head": head, "direction": scored.directions[direction], **scored.axes}
-    alone = {"test": scored.heads["test"].of(best)}
-    return layer, replace(scored, axes={**axes, "chosen": "best on dev"}, heads=alone)
+    return layer, replace(
+        scored,
+        axes={**axes, "chosen": "best on dev"},
+        heads={"test": scored.heads["test"].of(best)},
+        baseline={"test": baseline.of(best) if scored.has_baselines else baseline},
+    )
 
 
 def of_chosen(chosen: Sequence[tuple[int, ScoredHeads]], heads: Heads) -> Iterator[Row]:

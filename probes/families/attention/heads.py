@@ -91,12 +91,13 @@ class Choice:
 
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The chosen heads, in the order of their rows."""
-    found: dict[tuple[Place, Place], dict[str, Row]] = {}
+    found: dict[tuple[Place, ...], dict[str, Row]] = {}
     for row in rows:
         if "chosen" in row.axes:
             kind = row.axes.get("baseline")
             part = "chance" if kind == CHANCE else "baseline" if kind else "test"
-            of = row.axes.get("measure", row.metric), row.axes.get("feature")
+            measure = row.axes.get("measure", row.metric)
+            of = measure, row.axes.get("feature"), row.axes.get("direction")
             found.setdefault(of, {})["difference" if row.metric == ABOVE else part] = row
     return [Choice(**each) for each in found.values()]
 
@@ -116,8 +117,9 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     for row in every:
         if row.metric == ABOVE or {"baseline", "chosen"} & row.axes.keys():
             continue
-        *of, _, layer = place(row)
-        baseline = baselines.get((*of, None, layer)) or baselines.get((*of, None, None))
+        *of, head, layer = place(row)
+        places = (*of, head, layer), (*of, None, layer), (*of, None, None)
+        baseline = next((baselines[x] for x in places if x in baselines), None)
         choice = best.get(place(row))
         yield {
             "layer": layer,

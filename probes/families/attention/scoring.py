@@ -31,7 +31,8 @@ class ScoredHeads:
         axes: axes of all rows: the relation as ``feature``; none for trees.
         directions: which word attends to which.
         heads: by split; cells are layers × heads × directions.
-        baseline: by split, in one cell.
+        baseline: by split, in one cell, or one for each cell of `heads`. The best head is then the
+            one that exceeds its own baseline most.
         baseline_kind: name of the baseline.
         chance: test score of a head without knowledge.
     """
@@ -43,6 +44,11 @@ class ScoredHeads:
     baseline: Mapping[str, RatioParts]
     baseline_kind: str
     chance: float
+
+    @property
+    def has_baselines(self) -> bool:
+        """Whether each head has a baseline of its own."""
+        return len(self.baseline["test"].scores) > 1
 
 
 def relations(

@@ -31,7 +31,17 @@ from probes.records.row import Row
 from probes.statistics.partition import FEWEST
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
-RELATIONS, TREES = "relations", "trees"
+RELATIONS, TREES, ROLES, ANTECEDENTS, SUBJECTS = TITLES = (
+    "relations",
+    "trees",
+    "roles",
+    "antecedents",
+    "subjects",
+)
+"""Titles of the tables of chosen heads."""
+
+MEASURES = ("relation",), ("uas", "uuas"), ("role",), ("antecedent",), ("subject_share",)
+"""Measures of each table."""
 
 FEWEST_LISTED = 100
 """Test words that a relation needs to be listed in tables."""
@@ -40,6 +50,10 @@ ATTENDS = {
     "dependent to head": "to head",
     "head to dependent": "to dep.",
     "undirected": "either",
+    "argument to predicate": "to pred.",
+    "predicate to argument": "to arg.",
+    "anaphor to antecedent": "to ante.",
+    "verb to noun": "to noun",
 }
 """Short names of directions."""
 
@@ -51,6 +65,15 @@ ABOUT = {
     TREES: "Maximum spanning trees of a head's attention between words; the root is not given, and "
     "punctuation is not scored. UAS: right heads in arborescences; UUAS: words linked to their "
     "head in undirected trees. Baseline: the better chain on train. Chance: a random tree.",
+    ROLES: "Greatest attention between words of a core argument (at most 3 words, at least 2 words "
+    "from its predicate) and of the predicate, for the head that exceeds its baseline most on dev. "
+    "Baseline: other places of the sentence at the same distance. Chance: uniform attention.",
+    ANTECEDENTS: "How often a mention's head word attends more to that of an antecedent than to "
+    "those of other earlier mentions, for the best head on dev. Baseline: the nearest mention with "
+    "the same head word, or else the nearest. Chance: any earlier mention.",
+    SUBJECTS: "Subject's share of the attention of a verb (or reflexive) to its subject and to "
+    "another noun, for the head with the greatest share on dev. Attractor: a noun between them of "
+    "another number. Baseline: uniform attention to tokens.",
 }
 """Notes of the tables of chosen heads."""
 
@@ -95,7 +118,7 @@ def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Ta
     """
     found = choices(record.rows)
     made = []
-    for name, measures in ((RELATIONS, ("relation",)), (TREES, ("uas", "uuas"))):
+    for name, measures in zip(TITLES, MEASURES, strict=True):
         own = [choice for choice in found if choice.test.metric in measures]
         if not own:
             continue
@@ -125,7 +148,7 @@ def _choice_row(choice: Choice) -> TableRow:
         points = f"{100 * above.value:+z.1f}".replace("-", "−")
         difference = replace(score_cell(above.value, above.interval, above.metric), text=points)
     return TableRow.of(
-        choice.feature or test.metric.upper(),
+        choice.feature.replace("at most", "≤") or test.metric.upper(),
         f"{test.n:,}",
         choice.name,
         ATTENDS[str(test.axes["direction"])],

@@ -8,7 +8,9 @@ import numpy as np
 import torch
 from measuring import measured
 from scipy.stats import entropy
+from transformers import AutoModel, AutoTokenizer
 
+from probes.data.conllu_files import read_conllu
 from probes.data.sentence import ROOT
 from probes.extraction.views import plain_text
 from probes.families.attention.heads import choices, grid, head_frame
@@ -63,6 +65,30 @@ def eager_maps(encoder, text):
         )
     encoder.model.set_attn_implementation(used)
     return torch.stack(output.attentions)[:, 0].numpy()
+
+
+def word_maps(model, path):
+    """Sentences of a treebank that fit, and attention between their words, by transformers alone.
+
+    Shape (blocks, heads, words, words).
+    """
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    model = AutoModel.from_pretrained(model, attn_implementation="eager").eval()
+    for sentence in read_conllu(path, "en"):
+        if (maps := maps_of_words(model, tokenizer, sentence.words)) is not None:
+            yield sentence, maps
+
+
+def maps_of_words(model, tokenizer, words):
+    """Attention between words; None if they do not fit."""
+    given = tokenizer([*words], is_split_into_words=True, return_tensors="pt")
+    if given["input_ids"].shape[1] > model.config.max_position_embeddings:
+        return None
+    with torch.no_grad():
+        maps = torch.stack(model(**given, output_attentions=True).attentions)[:, 0].double()
+    owner = np.array([-1 if word is None else word for word in given.word_ids()])
+    member = torch.from_numpy(owner == np.arange(len(words))[:, None]).double()
+    return ((member / member.sum(1, keepdim=True)) @ maps @ member.T).numpy()
 
 
 def require_own_maps(run, encoder, sentences):

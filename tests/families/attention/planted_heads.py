@@ -18,7 +18,6 @@ from probes.extraction.alignment import Pieces
 from probes.extraction.padding import pad_windows
 from probes.extraction.shards import shards_of
 from probes.extraction.windows import windows_of_text
-from probes.families.attention.collector import HeadSums
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
@@ -115,22 +114,26 @@ def maps_of(of, heads=HEADS):
     return np.array([[head(of) for head in row] for row in heads])
 
 
-def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
+def context(
+    of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40, measurement="attention", read=None
+):
     """The context of a model that reads one text at a time.
 
     Args:
         maps_of: gives the maps of a sentence. Shape (blocks, heads, words, words).
         long: sentences, by their names, that do not fit into the model's window.
+        read: what the measurement reads, if not the sentences of the corpus.
     """
-    view = get_measurement("attention").view(of, None)
-    sentences = {s.words: s for s in of}
+    view = get_measurement(measurement).view(of, None)
+    collector = get_measurement(measurement).collector(of, layers, None)
+    sentences = {s.words: s for s in read or of}
     parts, long_texts = {}, []
     shards = shards_of(view, [i // texts_per_shard for i in range(len(view.texts))])
     assert len(shards) > 1
     for shard in shards:
         own = [sentences[text.words] for text in shard.texts]
         long_texts.append([i for i, each in enumerate(own) if each.id in long])
-        for name, part in collected(own, shard, maps_of, long_texts[-1]).items():
+        for name, part in collected(collector, own, shard, maps_of, long_texts[-1]).items():
             parts.setdefault(name, []).append(part.numpy())
     stored = SimpleNamespace(
         shards=lambda view: shards, arrays=parts.__getitem__, long_texts=long_texts.__getitem__
@@ -140,9 +143,8 @@ def context(of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40):
     return ModelContext(corpus=of, extent=extent, view=view, stored=stored, **nothing)
 
 
-def collected(sentences, shard, maps_of, long):
+def collected(collector, sentences, shard, maps_of, long):
     """The parts of a shard. Long texts come in windows of half of their words."""
-    collector = HeadSums()
     pieces = [Pieces(np.arange(len(s)), np.arange(len(s) + 1), 0) for s in sentences]
     collector.start(shard, pieces)
     for i, sentence in enumerate(sentences):

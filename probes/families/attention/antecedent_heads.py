@@ -1,0 +1,143 @@
+"""A head as coreference resolver (Clark et al. 2019, section 4.3).
+
+An anaphor is a mention of an entity that was mentioned before. Its candidates are the earlier
+mentions in the same window of sentences, of entities that the document mentions again. The word
+that heads the anaphor chooses the candidate to whose head it attends most.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probes.common.arrays import Floats
+from probes.data.sentence import Corpus, Sentence, windows
+from probes.families.attention.heads import CHANCE
+from probes.families.attention.links import (
+    LinkQuestion,
+    LinkQuestions,
+    link_answers,
+    link_arguments,
+)
+from probes.families.attention.scoring import ScoredHeads
+from probes.families.attention.tables import ANTECEDENTS
+from probes.measurements.measurement import Found, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.row import Row
+from probes.statistics.ratios import estimate
+from probes.tasks.coreference import form_of
+from probes.tasks.entities import head_of
+
+if TYPE_CHECKING:
+    from probes.measurements.context import ModelContext
+
+WINDOW = 5
+"""Sentences that are read together."""
+
+ALL_ANAPHORS = "all anaphors"
+
+GUESSES = "nearest", "same head word", CHANCE
+"""Baselines: the nearest candidate; the nearest with the same head word, or else the nearest; any
+candidate."""
+
+
+def mention_counts(sentences: Iterable[Sentence]) -> Counter[tuple[str, str]]:
+    """How often a document mentions an entity in whole mentions."""
+    return Counter(
+        (s.document, m.entity) for s in sentences for m in s.mentions if m.entity and not m.unfit
+    )
+
+
+def anaphor_questions(corpus: Corpus) -> LinkQuestions:
+    """The anaphors of each sentence of dev and test, in the window that ends with it."""
+    asked = {}
+    for split in ("dev", "test"):
+        times, kept = mention_counts(corpus.splits[split]), []
+        for s in corpus.splits[split]:
+            mentions = (m for m in s.mentions if not m.unfit and times[s.document, m.entity] > 1)
+            kept.append(replace(s, mentions=tuple(mentions)))
+        asked[split] = [(window, [*anaphors(window)]) for window in windows(kept, WINDOW)]
+    return asked
+
+
+def anaphors(window: Sentence) -> Iterator[LinkQuestion]:
+    """The mentions in the last sentence that have an antecedent in the window.
+
+    What is known of an anaphor is which head words are those of an antecedent, then the scores of
+    `GUESSES`.
+    """
+    words = [word.lower() for word in window.words]
+    heads = [head_of(mention.span, window.heads) for mention in window.mentions]
+    # In the order of head words, so that the last candidate is the nearest.
+    every = sorted(zip(heads, window.mentions, strict=True), key=lambda pair: pair[0])
+    for head, later in every:
+        right: dict[int, bool] = {}  # two mentions may have one head word
+        for place, mention in every:
+            if mention.span[1] <= later.span[0]:
+                right[place] = right.get(place, False) or mention.entity == later.entity
+        if later.span[0] >= window.starts[-1] and any(right.values()):
+            links = tuple(((head, head + 1), (place, place + 1)) for place in right)
+            alike = [right[place] for place in right if words[place] == words[head]]
+            scores = [float(x) for x in right.values()]
+            guesses = scores[-1], float([*scores, *alike][-1]), sum(scores) / len(scores)
+            yield LinkQuestion((ALL_ANAPHORS, form_of(later, window)), links, (*scores, *guesses))
+
+
+@measurement(
+    "antecedent_heads",
+    needs=("mentions", "heads", "upos"),
+    views=(
+        Pivot(
+            "baselines",
+            ("antecedent",),
+            rows="feature",
+            columns=("baseline",),
+            where={"layer": None, "direction": None, "baseline": ...},
+            note="How often rules that see no attention choose an antecedent.",
+        ),
+    ),
+    **link_arguments(anaphor_questions),
+)
+def antecedent_heads(context: ModelContext) -> Found:
+    """Heads that choose the antecedent of a mention.
+
+    Raises:
+        NotServedError: there are too few anaphors.
+    """
+
+    def value(question: LinkQuestion, weights: Floats) -> Floats:
+        """Whether each head is right, then the guesses. Shape (layers, heads + guesses)."""
+        right, guesses = np.split(np.array(question.known), [len(question.links)])
+        hits = right[weights[..., :-1].argmax(0)]
+        return np.hstack([hits, np.tile(guesses, (len(hits), 1))])
+
+    asked = anaphor_questions(context.corpus)
+    answers = link_answers(context, asked, value)
+    scored, rows = [], []
+    for feature in answers.frequent:
+        hits = answers.parts(feature, np.s_[:, : -len(GUESSES)])
+        guessed = [answers.parts(feature, np.s_[0, i]) for i in range(-len(GUESSES), 0)]
+        axes, way, chance = {"feature": feature}, ("anaphor to antecedent",), guessed[2]["test"]
+        scored.append(
+            ScoredHeads(
+                "antecedent", axes, way, hits, guessed[1], GUESSES[1], float(chance.scores[0])
+            )
+        )
+        for name, parts in zip(GUESSES, guessed, strict=True):
+            found = estimate(parts["test"], answers.heads.test)
+            rows.append(Row.estimated("antecedent", found, axes={**axes, "baseline": name}))
+    test = context.corpus.splits["test"]
+    n_anaphors = sum(times - 1 for times in mention_counts(test).values())
+    n_asked = sum(len(questions) for _, questions in asked["test"])
+    n_unfit = sum(bool(mention.unfit) for s in test for mention in s.mentions)
+    notes = [
+        f"Test: {n_asked:,} of {n_anaphors:,} anaphors have an antecedent in the {WINDOW} "
+        "sentences that are read together."
+        + f" Left out: {n_unfit:,} in parts, or empty."
+        * bool(n_unfit)
+    ]
+    return answers.findings(ANTECEDENTS, scored, rows, notes)
