@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +42,20 @@ if TYPE_CHECKING:
 READ, CENTRED, SHIFTED = "as read", "centred", "shifted"
 """Vectors as they are, without the mean of their language, and plus the difference of means."""
 
-AXES = "language", "vectors", "baseline", "direction"
 
-Hits = Iterator[tuple[tuple[str | None, ...], Floats]]
-"""Metric and places on `AXES`, and how far each sentence of the other half is right. Shape (n,)."""
+class HitKey(NamedTuple):
+    """Metric and places of a mean over sentences."""
+
+    metric: str
+    layer: int | None
+    language: str
+    vectors: str | None = None
+    baseline: str | None = None
+    direction: str | None = None
+
+
+Hits = Iterator[tuple[HitKey, Floats]]
+"""Keys, and how far each sentence of the second half is right, from 0 to 1. Shape (n,)."""
 
 _ALL = {"split": "all"}
 
@@ -143,7 +153,7 @@ def parallel_sentences(context: ModelContext) -> Found:
     drawn = partition([s.document for s in languages[own]])
     fitted = drawn.of_sentence % 2 == 0
     cluster, n = drawn.of_sentence[~fitted] // 2, int(np.count_nonzero(~fitted))
-    rows, hits = [], {(None, *key): x for key, x in _lexical_hits(context, languages, fitted)}
+    rows, hits = [], dict(_lexical_hits(context, languages, fitted))
     index = {
         name: [context.view.index[plain_text(s)] for s in part] for name, part in languages.items()
     }
@@ -151,15 +161,17 @@ def parallel_sentences(context: ModelContext) -> Found:
         vectors = context.of_texts(layer_part(layer)).astype(np.float64)
         for name in others:
             pair = vectors[index[own]], vectors[index[name]]
-            hits |= {(layer, *key): x for key, x in layer_hits(name, pair, fitted)}
+            hits |= layer_hits(layer, name, pair, fitted)
             for kind, rows_of in kinds_of_vectors(pair, fitted).items():
                 axes, value = {"language": name, "vectors": kind}, language_share(rows_of, fitted)
-                rows.append(Row("language_share", value, layer, split="all", n=2 * n, axes=axes))
+                why = "vectors do not vary" if value is None else ""
+                row = Row("language_share", value, layer, split="all", n=2 * n, why=why, axes=axes)
+                rows.append(row)
     columns = np.stack(list(hits.values()), axis=1)
     estimates = means(columns, cluster, int(cluster.max()) + 1, drawn.clusters)
-    for (layer, metric, *places), found in zip(hits, estimates, strict=True):
-        axes = dict(zip(AXES, places, strict=True))
-        rows.append(Row.estimated(metric, found, layer, split="all", n=n, axes=axes))
+    for key, found in zip(hits, estimates, strict=True):
+        axes = dict(zip(HitKey._fields[2:], key[2:], strict=True))
+        rows.append(Row.estimated(key.metric, found, key.layer, split="all", n=n, axes=axes))
     note = (
         f"{len(fitted):,} of {sum(map(len, context.corpus.splits.values())):,} sentences are in "
         f"all files. Means are of one half of the {drawn.clusters}, numbers of {n:,} sentences of "
@@ -181,7 +193,7 @@ def language_share(pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> float | N
     return None if shares is None else float(shares[0])
 
 
-def layer_hits(name: str, pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> Hits:
+def layer_hits(layer: int, name: str, pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> Hits:
     """Identification of two languages at one layer, and retrieval with three kinds of vectors.
 
     Args:
@@ -195,15 +207,16 @@ def layer_hits(name: str, pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> Hi
         known = np.concatenate([x[fitted] for x in unit]).T
         second = [(x[~fitted] @ known).argmax(1) >= np.count_nonzero(fitted) for x in unit]
         right = np.mean([~second[0], second[1]], axis=0)
-        yield ("language_accuracy", name, kind, None, None), right
-        yield from retrieved(unit[0][~fitted] @ unit[1][~fitted].T, name, kind, None)
+        yield HitKey("language_accuracy", layer, name, kind), right
+        key = HitKey("retrieval_accuracy", layer, name, kind)
+        yield from retrieved(unit[0][~fitted] @ unit[1][~fitted].T, key)
     # A vector plus the difference of means is as far from a candidate as both are when centred.
     one, other = (x[~fitted] for x in kinds[CENTRED])
     nearness = one @ other.T - (one**2).sum(1)[:, None] / 2 - (other**2).sum(1) / 2
-    yield from retrieved(nearness, name, SHIFTED, None)
+    yield from retrieved(nearness, HitKey("retrieval_accuracy", layer, name, SHIFTED))
 
 
-def retrieved(nearness: Floats, *places: str | None) -> Hits:
+def retrieved(nearness: Floats, key: HitKey) -> Hits:
     """Whether each sentence is nearest to its translation, in both directions.
 
     If k candidates are equally near, the translation counts 1 / k.
@@ -212,9 +225,8 @@ def retrieved(nearness: Floats, *places: str | None) -> Hits:
         nearness: of the corpus's sentences (rows) and translations (columns). Shape (n, n).
     """
     for direction, values in (("to", nearness), ("from", nearness.T)):
-        nearest = values == values.max(1, keepdims=True)
-        right = nearest.diagonal() / nearest.sum(1)
-        yield ("retrieval_accuracy", *places, direction), right
+        nearest = np.isclose(values, values.max(1, keepdims=True), rtol=1e-9, atol=0)
+        yield key._replace(direction=direction), nearest.diagonal() / nearest.sum(1)
 
 
 def _lexical_hits(
@@ -236,8 +248,9 @@ def _lexical_hits(
         both = [" ".join(s.words) for x in (own, name) for s in compress(languages[x], ~fitted)]
         rows = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4)).fit_transform(both)
         one, other = rows[: len(both) // 2], rows[len(both) // 2 :]
-        yield from retrieved((one @ other.T).toarray(), name, None, "letters")
+        key = HitKey("retrieval_accuracy", None, name, baseline="letters")
+        yield from retrieved((one @ other.T).toarray(), key)
         for direction, asked, known in (("to", own, name), ("from", name, own)):
             of_language = np.concatenate([*compress(pieces[known], fitted)])
             shares = [np.isin(x, of_language).mean() for x in compress(pieces[asked], ~fitted)]
-            yield ("common_pieces", name, None, None, direction), np.array(shares)
+            yield HitKey("common_pieces", None, name, direction=direction), np.array(shares)

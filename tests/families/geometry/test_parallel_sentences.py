@@ -13,7 +13,12 @@ from tiny_runs import run
 from transformers import AutoTokenizer
 
 from probes.cli.main import main
-from probes.families.geometry.parallel_sentences import language_share, layer_hits, retrieved
+from probes.families.geometry.parallel_sentences import (
+    HitKey,
+    language_share,
+    layer_hits,
+    retrieved,
+)
 from probes.statistics.bootstrap import resample
 
 N, SIZE = 60, 12
@@ -23,8 +28,8 @@ FITTED = np.arange(N) % 2 == 0
 def hits_of(one, other):
     """Means of the values of `layer_hits` by metric, kind of vectors and direction."""
     return {
-        (metric, vectors, direction): values.mean()
-        for (metric, _, vectors, _, direction), values in layer_hits("xx", (one, other), FITTED)
+        (key.metric, key.vectors, key.direction): values.mean()
+        for key, values in layer_hits(3, "xx", (one, other), FITTED)
     }
 
 
@@ -83,7 +88,7 @@ def test_the_share_between_languages_is_that_of_analysis_of_variance():
 
 def test_of_equally_near_sentences_each_counts_in_part():
     nearness = np.array([[1.0, 1.0, 0.0], [2.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
-    (_, to), (_, back) = retrieved(nearness, "xx")
+    (_, to), (_, back) = retrieved(nearness, HitKey("retrieval_accuracy", 0, "xx"))
     assert to.tolist() == pytest.approx([1 / 2, 0, 1 / 3])
     assert back.tolist() == pytest.approx([0, 1 / 2, 0])
 
@@ -143,7 +148,7 @@ def ngrams(words):
         f" {word} "[start : start + n]
         for word in words
         for n in (2, 3, 4)
-        for start in range(max(1, len(word) + 3 - n))
+        for start in range(len(word) + 3 - n)
     )
 
 
