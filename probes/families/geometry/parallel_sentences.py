@@ -19,7 +19,6 @@ from probes.common.arrays import Floats
 from probes.common.errors import UserError, counted
 from probes.data.conllu_files import read_conllu
 from probes.data.treebank import language_of
-from probes.examples.examples import NotServedError
 from probes.extraction.vectors import layer_part
 from probes.extraction.views import plain_text, view_over
 from probes.families.geometry import ParallelSentencesOptions
@@ -237,8 +236,7 @@ def _lexical_hits(
     """Retrieval by letters, and shares of word pieces in common."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    if context.tokenizer is None:
-        raise NotServedError("given vectors cannot be computed for translations")
+    assert context.tokenizer is not None, "given vectors are refused where they are read"
     pieces = {
         name: [text.ids for text in context.tokenizer([plain_text(s) for s in part])]
         for name, part in languages.items()

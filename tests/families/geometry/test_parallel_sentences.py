@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tiny_runs import run
 from transformers import AutoTokenizer
 
+import probes
 from probes.cli.main import main
 from probes.families.geometry.parallel_sentences import (
     HitKey,
@@ -239,3 +240,17 @@ def test_files_that_cannot_be_used_are_refused(flags, says, tiny_bert, tmp_path,
     command += ["--cache-dir", str(tmp_path / "c")]
     assert main([*command, *(["--parallel-sentences-files", flags] if flags else [])]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_given_vectors_are_refused(tmp_path):
+    own = written(tmp_path / "aa_own-ud-test.conllu", {f"n{i}": ["dog"] for i in range(20)})
+    (tmp_path / "static.vec").write_text("1 2\ndog 1.0 2.0\n")
+    with pytest.raises(probes.UserError, match="given vectors have no sentence vectors; leave it"):
+        run(
+            f"vectors:{tmp_path / 'static.vec'}",
+            tmp_path,
+            corpus=own,
+            split_by="sentence",
+            measurements="parallel_sentences",
+            options={"parallel_sentences": {"files": own}},
+        )
