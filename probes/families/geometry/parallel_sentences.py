@@ -169,8 +169,8 @@ def parallel_sentences(context: ModelContext) -> Found:
     columns = np.stack(list(hits.values()), axis=1)
     estimates = means(columns, cluster, int(cluster.max()) + 1, drawn.clusters)
     for key, found in zip(hits, estimates, strict=True):
-        axes = dict(zip(HitKey._fields[2:], key[2:], strict=True))
-        rows.append(Row.estimated(key.metric, found, key.layer, split="all", n=n, axes=axes))
+        places = dict(zip(HitKey._fields[2:], key[2:], strict=True))
+        rows.append(Row.estimated(key.metric, found, key.layer, split="all", n=n, axes=places))
     note = (
         f"{len(fitted):,} of {sum(map(len, context.corpus.splits.values())):,} sentences are in "
         f"all files. Means are of one half of the {drawn.clusters}, numbers of {n:,} sentences of "
