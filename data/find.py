@@ -73,7 +73,8 @@ def find_corpus(*names: str, **asked: Any) -> Source:
     """
     request = CorpusRequest(names, **asked)
     if len(names) == 1 and names[0] in corpora:
-        _refuse_unused(request, ())
+        # All have splits, and `--transfer` may read them beside a treebank that has none.
+        _refuse_unused(request, ("split_by",))
         source = corpora.get(names[0]).find(request)
     else:
         require_known(names, request.labelled)

@@ -358,7 +358,7 @@ class GivenVectors:
             NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
         name = self.info.name
-        if not isinstance(collector, WordVectors):
+        if type(collector) is not WordVectors:
             raise UserError(f"{name}: given vectors have no {collector.name}; leave it out.")
         found = {}
         rows = np.concatenate([self._places(text) for text in shard.texts])

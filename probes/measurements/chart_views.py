@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def caption(view: Any, found: ShownRecords) -> tuple[str, str]:
 class Lines:
     """Curves of one metric, or of several in one unit, for each model.
 
-    Numbers without a value on `x`, such as baselines, are horizontal lines.
+    Numbers without a value on `x`, such as baselines, are horizontal lines, in panels of their
+    place on `apart`.
 
     Attributes:
         name: name for `python -m probes figure`: letters and underscores.
@@ -86,27 +88,30 @@ class Lines:
         several = len({row["model"] for row in rows}) > 1
         unit = unit_of(rows[0]) if rows else self._metrics[0]
         scale = 100 if is_percent(unit) else 1
-        drawn, levels = [], {}
+        drawn, levels, of_panel = [], {}, {}
+        fixed = [name for name, place in self.where.items() if isinstance(place, str)]
         if self.line:  # Baselines have the last panels.
             rows.sort(key=lambda row: row[self.line] is None)
         for row in rows:
             at, line = row.get(self.x), self._line(row, several=several)
+            apart = str(row[self.apart]) if self.apart else ""
             if at is None:
-                levels[place_of(row)] = scale * row["value"]
+                levels[apart, place_of(row, (self.apart, *fixed))] = scale * row["value"]
             elif at > 0 or not self.log:
-                apart = str(row[self.apart]) if self.apart else ""
                 panel = ", ".join(filter(None, (apart, line))) if several else apart
+                of_panel[panel] = apart
                 ends: Any = [scale * x for x in interval_of(row) or ()] or [None, None]
                 drawn.append((panel, row["model"], line, at, scale * row["value"], *ends))
         for name, metric in self.levels.items():
             first = rows_in(chosen(found.frame, [metric], {}))[:1]
-            levels.update((name, scale * row["value"]) for row in first)
+            for row, apart in product(first, set(of_panel.values())):
+                levels[apart, name] = scale * row["value"]
         frame = pd.DataFrame(drawn, columns=["panel", "model", "line", "x", "value", "low", "high"])
         dashed = [
             {"panel": panel, "name": name, "level": value}
             for panel in frame["panel"].unique()
-            for name, value in levels.items()
-            if name
+            for (apart, name), value in levels.items()
+            if name and apart == of_panel[panel]
         ]
         return charts.lines(
             pd.concat([frame, pd.DataFrame(dashed)]) if dashed else frame,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from probes.common.terminal import progress
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
+from probes.extraction.alignment import WordTokenizer
 from probes.extraction.collectors import Collector
 from probes.extraction.interventions import Intervention
 from probes.extraction.shards import Shard, kept_words, row_of_each_text
@@ -59,6 +60,7 @@ class ModelContext:
         device: device to compute on.
         options: the measurement's options.
         title: title of progress bars.
+        tokenizer: splits texts into pieces; None for given vectors.
         tasks: scored tasks with one probe family; empty unless the measurement comes after scores.
     """
 
@@ -76,6 +78,7 @@ class ModelContext:
     device: torch.device
     options: Any
     title: str = ""
+    tokenizer: WordTokenizer | None = None
     tasks: tuple[TaskContext, ...] = ()
 
     @property
@@ -204,9 +207,11 @@ class TaskContext(ModelContext):
 
     Attributes:
         probing: fits probes, and has the stored scores.
+        elsewhere: the corpora of `trained`, by name.
     """
 
     probing: Probing
+    elsewhere: Mapping[str, Corpus] = field(default_factory=dict)
 
     @property
     def data(self) -> ProbingData:

@@ -170,7 +170,9 @@ class Runner:
             config.cache_dir,
             behind.trained,
         )
-        return TaskContext(**_of_model(reader, job), probing=probing)
+        others = [run.corpus for run in reader.run.elsewhere if behind.trained]
+        elsewhere = {other.source.name: other.value for other in others}
+        return TaskContext(**_of_model(reader, job), probing=probing, elsewhere=elsewhere)
 
 
 def _of_model(reader: LoadedModel, job: Job) -> dict[str, Any]:
@@ -188,6 +190,7 @@ def _of_model(reader: LoadedModel, job: Job) -> dict[str, Any]:
         "device": reader.device,
         "options": options_of(reader.run.config, job.measurement),
         "title": job.title,
+        "tokenizer": reader.words,
     }
 
 

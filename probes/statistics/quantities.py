@@ -101,6 +101,10 @@ ami | AMI |  |  |  | Vinh et al. 2010, AMI_sum
 cka | biased CKA |  | 2 digits | share | Kornblith et al. 2019
 position_share | position | % |  |  | ε², Kelley 1935; adjusted R²
 position_share_shuffled | shuffled positions | % |  |  | adjusted R²
+language_share | variance between languages | % |  |  | ε², Kelley 1935
+language_accuracy | language identification | % |  | share | Libovický et al. 2019, section 3
+retrieval_accuracy | retrieval | % |  | share | Libovický et al. 2019, section 3
+common_pieces | | % |  | share | Pires et al. 2019, section 3
 unbiased_cka | CKA |  | 2 digits | | Song et al. 2012; Nguyen et al. 2021
 
 # Attention. `feature`: the most attention to a word of a kind. `offset`: attention to the token at

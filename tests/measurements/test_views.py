@@ -268,6 +268,22 @@ def test_levels_are_shown_in_percent_as_the_curves_are():
     assert (column(chart, "name"), column(chart, "level")) == (["neighbours"], [12.5])
 
 
+def test_a_level_is_in_the_panels_of_its_place_alone():
+    rows = [
+        Row("norm", value, axes={"pruned": share, "of": of, "by": by, "predicts": task})
+        for share, of, by, task, value in (
+            (50, "all", None, "pos", 1.0),
+            (50, "all", None, "srl", 2.0),
+            (None, "all", "chance", "srl", 3.0),
+        )
+    ]
+    view = Lines("apart", "norm", x="pruned", apart="predicts", where={"of": "all"})
+    for models in ("A", "AB"):
+        drawn = data_of(view.draw(Findings({model: record(rows) for model in models}), PAPER))
+        levels = [(x["panel"], x["name"], x["level"]) for x in drawn if x["level"] is not None]
+        assert levels == [("srl", "chance", 3.0)]
+
+
 def test_cells_have_a_panel_for_each_model_and_place():
     rows = [
         Row("cka", value, 1, axes={"base": base, "base_layer": 2})

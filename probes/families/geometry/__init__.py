@@ -5,12 +5,18 @@
 - Do vectors form clusters of word senses and word classes?
 - Do two models have similar spaces (CKA)?
 - Do the vectors of one word depend on its place in the sentence?
+- Do languages lie apart, and are translations each other's nearest sentences?
 """
 
 from __future__ import annotations
 
-from pydantic import Field
+from pathlib import Path
+from typing import Annotated
 
+from pydantic import BeforeValidator, Field, PlainSerializer
+
+from probes.common.errors import names_in
+from probes.common.files import sha256
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
 
@@ -29,12 +35,38 @@ class GeometryOptions(Frozen):
     )
 
 
+def _files(given: str | dict[str, str]) -> tuple[Path, ...]:
+    """Paths of files, separated by commas; of a record, their names."""
+    if isinstance(given, dict):
+        return tuple(map(Path, given))
+    paths = tuple(map(Path, names_in(given)))
+    if missing := [path for path in paths if not path.is_file()]:
+        raise ValueError(f"{missing[0]} is no file; give CoNLL-U files, separated by commas")
+    return paths
+
+
+def _digests(paths: tuple[Path, ...]) -> dict[str, str]:
+    """Content of files by name; the name of a file names its language."""
+    return {path.name: sha256(path) for path in paths}
+
+
+class ParallelSentencesOptions(Frozen):
+    """Options of `parallel_sentences`."""
+
+    files: Annotated[tuple[Path, ...], BeforeValidator(_files), PlainSerializer(_digests)] = Field(
+        default=(),
+        description="CoNLL-U files of translations with the sent_id of the corpus, separated by "
+        "commas",
+    )
+
+
 FAMILY = Family(
     measurements={
         "geometry": "geometry",
         "model_similarity": "geometry",
         "position_share": "position_share",
+        "parallel_sentences": "parallel_sentences",
     },
-    options={"geometry": GeometryOptions},
+    options={"geometry": GeometryOptions, "parallel_sentences": ParallelSentencesOptions},
     claims="claims",
 )

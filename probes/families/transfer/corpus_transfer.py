@@ -20,6 +20,7 @@ from pydantic import Field
 
 from probes.common.errors import listed
 from probes.examples.examples import NotServedError
+from probes.extraction.views import plain_text
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, Level, measurement
 from probes.measurements.pivots import Pivot
@@ -44,6 +45,8 @@ from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:
+    from probes.common.arrays import Ints
+    from probes.data.sentence import Corpus
     from probes.measurements.context import TaskContext
 
 NAME = "corpus_transfer"
@@ -80,8 +83,10 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
             ("transfer_score",),
             columns=("task", "train", "vectors"),
             apart="task",
+            below=("common_pieces",),
             note="Probes trained on the corpus in the column, scored on this corpus's test split. "
-            "Centred: the mean of each corpus's training vectors is subtracted.",
+            "Centred: the mean of each corpus's training vectors is subtracted. Common pieces: "
+            "share of the word pieces of this test split that the training corpus has, too.",
         ),
         Pivot(
             "difference from the probe of this corpus",
@@ -111,7 +116,8 @@ def corpus_transfer(context: TaskContext) -> Found:
     of this corpus's probe; the difference from that, with p corrected over layers and both kinds of
     vectors (max-T); and the cosine of the mean vectors of training examples. Without a layer: the
     number of test examples whose label the training corpus lacks. These count as errors, as do
-    labels that this corpus's train lacks.
+    labels that this corpus's train lacks; and the share of the word pieces of test that occur in
+    the training corpus (after Pires et al. 2019, section 3), unless vectors were given.
 
     Raises:
         NotServedError: no other corpus has scores of such examples.
@@ -124,6 +130,7 @@ def corpus_transfer(context: TaskContext) -> Found:
         Row("transfer_score", score, layer, axes=axes)
         for layer, score in zip(context.layers, scores, strict=True)
     ]
+    rows += _common_pieces(context)
     notes = []
     for name, trained in context.trained.items():
         lacking = _without_label(context, trained)
@@ -139,6 +146,21 @@ def corpus_transfer(context: TaskContext) -> Found:
         rows.append(Row("examples_without_label", lacking.total(), n=total, axes=axes))
         rows += _compared(context, name, trained)
     return Found(rows, notes=notes)
+
+
+def _common_pieces(context: TaskContext) -> Iterator[Row]:
+    """The share of the word pieces of test that each training corpus has, too."""
+    if (split := context.tokenizer) is None:
+        return
+
+    def pieces(corpus: Corpus, part: str) -> Ints:
+        texts = [plain_text(sentence) for sentence in corpus.splits[part]]
+        return np.concatenate([text.ids for text in split(texts)])
+
+    test = pieces(context.corpus, "test")
+    for corpus in (context.corpus, *(context.elsewhere[name] for name in context.trained)):
+        share = float(np.isin(test, pieces(corpus, "train")).mean())
+        yield Row("common_pieces", share, n=len(test), axes={"train": corpus.name})
 
 
 def _without_label(context: TaskContext, trained: Trained) -> Counter[str]:

@@ -1,14 +1,17 @@
 """Probes of one corpus on another, on vectors of which the test knows where labels lie."""
 
 import shutil
+from itertools import islice, product
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cosine
 from tiny_runs import files_of, run
+from transformers import AutoTokenizer
 
 import probes
 from probes.cli.main import main
+from probes.data.conllu_files import read_conllu
 from probes.families.transfer.corpus_transfer import transfer_tables
 from probes.records.parameters import parameters_path, read_parameters
 from probes.statistics.bootstrap import resample
@@ -175,6 +178,41 @@ def test_a_corpus_transfers_to_itself_without_loss(tiny_bert, tmp_path):
                 assert difference.value == pytest.approx(0, abs=1e-6)
             cos = transferred(result, "centroid_cosine", other, layer)
             assert cos.value == pytest.approx(1, abs=1e-6)
+
+
+def test_common_pieces_are_those_that_the_training_corpus_has(tiny_bert, tmp_path):
+    """Languages share the pieces after the first letter of a word; letters stand for digits."""
+    letters = str.maketrans("0123456789", "adehinorst")
+    corpora = [
+        write_corpus(tmp_path, name, letter, TAGS) for name, letter in (("A", "h"), ("B", "s"))
+    ]
+    for path in tmp_path.rglob("*.conllu"):
+        lines = [line.split("\t") for line in path.read_text().split("\n")]
+        for line in lines:
+            line[1:2] = [x.translate(letters) for x in line[1:2]]
+        path.write_text("\n".join(map("\t".join, lines)))
+    settings = {"tasks": "pos", "probes": "linear", "layers": "2", "limit": 40, "transfer": True}
+    results = run(tiny_bert, tmp_path, corpus=corpora, **settings)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    ids = {}
+    for corpus, split in product("AB", ("train", "test")):
+        path = tmp_path / corpus / f"xx_{corpus.lower()}-ud-{split}.conllu"
+        words = [s.words for s in islice(read_conllu(path, "xx"), 40)]
+        ids[corpus, split] = [
+            i for x in words for i in tokenizer([*x], is_split_into_words=True)["input_ids"][1:-1]
+        ]
+    for result in results:
+        test = ids[result.corpus.name, "test"]
+        for train in "AB":
+            row = transferred(result, "common_pieces", train, layer=None)
+            known = {*ids[train, "train"]}
+            assert (row.value, row.n) == (
+                pytest.approx(np.mean([i in known for i in test])),
+                len(test),
+            )
+            own = train == result.corpus.name
+            assert (row.value > 0.9) == own
+            assert row.value > 0.3
 
 
 @pytest.mark.slow
