@@ -105,7 +105,7 @@ def test_measurements_and_tasks_of_commands_exist():
     known = {
         "--measurements": {*measurements, "probes"},
         "--evidence": {*EVIDENCE, "standard"},
-        "--by": {*EVIDENCE, "use", "pattern"},
+        "--by": {*measurements, "use", "pattern"},
         "--tasks": {*tasks},
         "--task": {*tasks},
     }
