@@ -63,7 +63,8 @@ def translations(corpus: Corpus, options: ParallelSentencesOptions) -> dict[str,
     """The sentences that the corpus and all files have, in one order, by language.
 
     Raises:
-        UserError: there are no files, or fewer than four documents (two for each half).
+        UserError: there are no files, two of one name, or fewer than four documents (two for each
+            half).
     """
     if not options.files:
         raise UserError("--measurements parallel_sentences: it needs --parallel-sentences-files.")
@@ -72,11 +73,13 @@ def translations(corpus: Corpus, options: ParallelSentencesOptions) -> dict[str,
         for path in options.files
     }
     ours = [s for s in corpus if all(s.id in theirs for theirs in by_id.values())]
+    flag = f"--parallel-sentences-files {','.join(map(str, options.files))}"
+    if len(by_id) < len(options.files):
+        raise UserError(f"{flag}: two files have the same name before -ud-; rename one.")
     if partition([s.document for s in ours]).n < 4:
-        files = ",".join(map(str, options.files))
         raise UserError(
-            f"--parallel-sentences-files {files}: {counted(len(ours), 'sentence')} of "
-            f"{corpus.name} have a sent_id in all files; give translations of four documents."
+            f"{flag}: all of them translate {counted(len(ours), 'sentence')} of {corpus.name}; "
+            "give files with its sent_id, of four documents or more."
         )
     return {corpus.name: ours} | {name: [x[s.id] for s in ours] for name, x in by_id.items()}
 

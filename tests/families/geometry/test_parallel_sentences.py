@@ -227,14 +227,20 @@ def test_what_has_no_translation_is_counted(found):
     [
         ("", "--measurements parallel_sentences: it needs --parallel-sentences-files."),
         ("nowhere", "--parallel-sentences-files nowhere: nowhere is no file; give CoNLL-U files"),
-        ("alone", "1 sentence of aa_own-ud-test have a sent_id in all files; give translations"),
+        (
+            "alone",
+            "all of them translate 1 sentence of aa_own-ud-test; give files with its sent_id",
+        ),
+        ("twice", "two files have the same name before -ud-; rename one."),
     ],
 )
 def test_files_that_cannot_be_used_are_refused(flags, says, tiny_bert, tmp_path, capsys):
     sentences = {f"n{i}": ["dog"] for i in range(20)}
     own = written(tmp_path / "aa_own-ud-test.conllu", sentences)
-    if flags == "alone":
-        flags = written(tmp_path / "bb_x-ud-test.conllu", {"n0": ["cat"]})
+    if flags in ("alone", "twice"):
+        other = written(tmp_path / "bb_x-ud-test.conllu", {"n0": ["cat"]})
+        again = written(tmp_path / "bb_x-ud-dev.conllu", {"n0": ["cat"]})
+        flags = f"{other},{again}" if flags == "twice" else other
     command = ["--model", str(tiny_bert), "--corpus", own, "--split-by", "sentence", "--quick"]
     command += ["--measurements", "parallel_sentences", "--output", str(tmp_path / "r")]
     command += ["--cache-dir", str(tmp_path / "c")]
