@@ -81,7 +81,8 @@ def fitted(groups: Sequence[Group], strengths: Sequence[float] = STRENGTHS) -> F
     for strength in strengths:
         fit = minimize(objective, found[-1], (strength,), "L-BFGS-B", True, options=exact)
         found.append(fit.x)
-    return np.stack(found[1:]).reshape(-1, 2, n_heads) / scale
+    weights: Floats = np.stack(found[1:]).reshape(-1, 2, n_heads) / scale
+    return weights
 
 
 def word_maps(
@@ -91,7 +92,8 @@ def word_maps(
     from probes.extraction.views import plain_text, view_over
     from probes.families.attention.head_maps import WordMaps, maps_of_texts
 
-    view, places = view_over(map(plain_text, sentences), "plain"), defaultdict(list)
+    view = view_over(map(plain_text, sentences), "plain")
+    places: dict[int, list[int]] = defaultdict(list)
     for place, sentence in enumerate(sentences):
         places[view.index[plain_text(sentence)]] += [place] * (len(sentence) > 1)
     for text, maps, _ in maps_of_texts(context, view, WordMaps):
