@@ -27,7 +27,6 @@ from probes.families.attention.attention import (
 )
 from probes.families.attention.heads import BLOCK, CLASS, classes, masses
 from probes.families.attention.tables import pattern_table
-from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Found, NoOptions, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import subject_title
@@ -129,14 +128,6 @@ def _segment_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> 
             columns=("metric",),
             where={"head": None, "baseline": None},
             note="Of another document: a second sentence of nearly the same length.",
-        ),
-        Lines(
-            "segments",
-            OTHER[:2],
-            "Attention to the other segment",
-            "From words to words of the other segment, which is the next sentence or one of "
-            "another document. Mean over heads.",
-            where={"head": None, "baseline": None},
         ),
     ),
 )
