@@ -33,7 +33,8 @@ BATCH, STEPS, RATE = 32, 600, 1e-4
 
 def sentiment() -> tuple[list[Example], list[Example]]:
     """Training sentences, and those about other things."""
-    train, held_out = [], []
+    train: list[Example] = []
+    held_out: list[Example] = []
     for thing, word in product(THINGS + OTHER_THINGS, GOOD + BAD):
         part = held_out if thing in OTHER_THINGS else train
         part += [(text.format(thing, word), "", int(word in GOOD)) for text in POSITIVE]
